@@ -1,0 +1,6 @@
+//! Threshold-constrained prompt optimisation.
+
+pub mod llm;
+pub mod metric;
+pub mod usage;
+pub mod workload;

@@ -1,0 +1,284 @@
+//! What the search asks of a language model, and what it gets back.
+//!
+//! [`Llm`] is the only door to a model. It is usable on `wasm32` (futures are not `Send`), knows
+//! no provider, and speaks in the terms every chat API shares: messages, tools, usage. Providers
+//! and simulated models implement it in the crate `capo-models`.
+
+use std::fmt;
+
+use futures::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// Instructions that stand above the conversation.
+    System {
+        /// The text.
+        content: String,
+    },
+    /// What the person (or a user simulator) said.
+    User {
+        /// The text.
+        content: String,
+    },
+    /// What the model said, called, or both.
+    Assistant(AssistantMessage),
+    /// What a tool answered.
+    Tool {
+        /// The [`ToolCall::id`] this answers.
+        call_id: String,
+        /// The tool's answer as text.
+        content: String,
+    },
+}
+
+impl Message {
+    /// A system message.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::System { content: content.into() }
+    }
+
+    /// A user message.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::User { content: content.into() }
+    }
+
+    /// An assistant message of text alone.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::Assistant(AssistantMessage { content: Some(content.into()), tool_calls: Vec::new() })
+    }
+
+    /// A tool's answer.
+    pub fn tool(call_id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::Tool { call_id: call_id.into(), content: content.into() }
+    }
+}
+
+/// What a model answered: text, tool calls, or both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssistantMessage {
+    /// The text, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Calls the model wants made, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+}
+
+impl AssistantMessage {
+    /// The text, or the empty string.
+    pub fn text(&self) -> &str {
+        self.content.as_deref().unwrap_or_default()
+    }
+
+    /// Whether there is neither text (other than white space) nor a tool call.
+    pub fn is_empty(&self) -> bool {
+        self.tool_calls.is_empty() && self.text().trim().is_empty()
+    }
+}
+
+/// A call of a tool by a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Names this call within the conversation.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, normally an object; whatever JSON the model produced otherwise.
+    pub arguments: serde_json::Value,
+}
+
+/// A tool offered to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Unique within a request.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON schema of the arguments (an object schema).
+    pub parameters: serde_json::Value,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The conversation so far, system message first if there is one.
+    pub messages: Vec<Message>,
+    /// The tools on offer; empty for none.
+    #[serde(default, skip_serializing_if = "<[ToolSpec]>::is_empty")]
+    pub tools: std::rc::Rc<[ToolSpec]>,
+    /// Asks a provider that supports it to sample reproducibly. Two requests of the same seed for
+    /// different candidates share their luck (common random numbers).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+impl ChatRequest {
+    /// A request without tools or seed.
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// It wants tools called.
+    ToolCalls,
+    /// It ran into its output limit: the text is cut.
+    Length,
+    /// The provider's filter cut the answer.
+    Filter,
+}
+
+/// What a model answered, and what that cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatResponse {
+    /// The answer.
+    pub message: AssistantMessage,
+    /// Why it ended.
+    pub finish: Finish,
+    /// What this one call consumed.
+    pub usage: CallUsage,
+}
+
+/// What one model call consumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallUsage {
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written, reasoning included.
+    pub output_tokens: u64,
+    /// US dollars; `None` when neither the provider nor the price table knows.
+    pub usd: Option<f64>,
+    /// Seconds the answer took, waiting for a rate limit not included. Simulated models state
+    /// simulated seconds.
+    pub seconds: f64,
+}
+
+/// The kinds of failure the journal tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The provider asked to slow down.
+    RateLimit,
+    /// No answer in time.
+    Timeout,
+    /// The provider failed or refused.
+    Provider,
+    /// The key is missing or wrong.
+    Authentication,
+    /// The request does not fit the model's context.
+    ContextLength,
+    /// An answer came, but not one that can be used.
+    Malformed,
+    /// A tool, command or endpoint of the workload failed.
+    Tool,
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RateLimit => "rate limit",
+            Self::Timeout => "timeout",
+            Self::Provider => "provider",
+            Self::Authentication => "authentication",
+            Self::ContextLength => "context length",
+            Self::Malformed => "malformed answer",
+            Self::Tool => "tool",
+        })
+    }
+}
+
+/// Why a model gave no answer. Messages never hold a key.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LlmError {
+    /// The call failed.
+    #[error("{message}")]
+    Failed {
+        /// What kind of failure.
+        kind: FailureKind,
+        /// What went wrong, where (provider and model), and what to do; redacted.
+        message: String,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+        /// What failed attempts consumed all the same (an unusable answer is paid for too).
+        usage: CallUsage,
+    },
+    /// The budget does not allow the call to start. Raised by the arena, not by providers.
+    #[error("the budget is spent: {0}")]
+    Budget(String),
+}
+
+impl LlmError {
+    /// A failure that cost nothing.
+    pub fn failed(kind: FailureKind, retryable: bool, message: impl Into<String>) -> Self {
+        Self::Failed { kind, message: message.into(), retryable, usage: CallUsage::default() }
+    }
+}
+
+/// A language model.
+pub trait Llm {
+    /// Name for errors and screens, such as `openai/gpt-5-mini`.
+    fn name(&self) -> &str;
+
+    /// Answers one conversation. Retries, rate limits and concurrency are the implementation's
+    /// business; the arena counts one call for each `chat`.
+    fn chat<'a>(&'a self, request: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>>;
+}
+
+/// Who is asked. Roles without a model of their own fall back, see [`Role::fallback`].
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Runs the examples under the candidate prompt.
+    Agent,
+    /// Plays the person who talks to the agent.
+    User,
+    /// Grades what no rule can grade.
+    Judge,
+    /// Says what went wrong with a prompt.
+    Critic,
+    /// Writes the next prompt.
+    Rewriter,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] = [Self::Agent, Self::User, Self::Judge, Self::Critic, Self::Rewriter];
+
+    /// Whose model serves this role when it has none: critic → rewriter → agent; user and
+    /// judge → agent.
+    pub fn fallback(self) -> Option<Self> {
+        match self {
+            Self::Agent => None,
+            Self::Critic => Some(Self::Rewriter),
+            Self::User | Self::Judge | Self::Rewriter => Some(Self::Agent),
+        }
+    }
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::User => "user",
+            Self::Judge => "judge",
+            Self::Critic => "critic",
+            Self::Rewriter => "rewriter",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

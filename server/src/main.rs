@@ -1,0 +1,2 @@
+//! The capo binary.
+fn main() {}

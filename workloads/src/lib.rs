@@ -1,0 +1,6 @@
+//! What a prompt is measured on.
+
+pub mod desk;
+pub mod external;
+pub mod metrics;
+pub mod table;
