@@ -1,1 +1,147 @@
-//! The desk module.
+//! The help desk of *Ridgeway Cycles*: a tool-using customer-service domain of our own.
+//!
+//! A customer writes, the agent talks and calls tools on a small shop database, and at the end
+//! the database and the conversation are compared with what the task expects. 114 tasks, 12
+//! tools, one policy; users are scripted (or played by a model).
+//!
+//! # What the agent sees
+//!
+//! The system message is [`episode::frame`]: the shop's policy (`policy.md`) and the candidate
+//! prompt, each inside its tag.
+//!
+//! ```text
+//! You are the help-desk agent of Ridgeway Cycles. …
+//!
+//! <instructions>
+//! {the candidate prompt}
+//! </instructions>
+//!
+//! <policy>
+//! {policy.md}
+//! </policy>
+//! ```
+//!
+//! Then the customer speaks first. An answer with tool calls has them executed in order, each
+//! answered by one tool message; its text, if any, counts as talk but nobody replies to it. An
+//! answer of text alone goes to the customer, who replies. The dialogue ends when the customer's
+//! message holds the stop token [`user::STOP`], when `transfer_to_human` was called (further calls of
+//! that answer are not executed), or after `max_steps` agent answers.
+//!
+//! # Tools
+//!
+//! Ids have fixed shapes: customers `C-2001`, orders `O-1042`, shipments `S-3042`, products
+//! `P-104`, variants (`sku`) `P-104-M`, workshop slots `T-041`. Amounts are strings such as
+//! `"59.90"`, dates are `2026-03-18`. Results are JSON objects; every failure is a result of the
+//! form `{"error": "…"}` and changes nothing (unknown tool, arguments that are no object, missing,
+//! unknown or ill-typed arguments, unknown id, forbidden state).
+//!
+//! | tool | kind | arguments | result |
+//! |---|---|---|---|
+//! | `verify_identity` | read | `{"email", "postcode"}` | `{"verified":true,"customer_id":"C-2001","name":"Ada Krol","club_member":false,"account":"open"}` (or `"locked"`); no match: `{"verified":false,"message":"…"}` |
+//! | `get_account` | read | `{"customer_id"}` | `{"customer_id","name","club_member","account","address":{"street","city","postcode"},"orders":[{"order_id":"O-1042","placed":"2026-03-04","state":"delivered","items":1,"total":"59.90"}],"appointments":[{"slot_id":"T-041","service":"tune_up","date":"2026-03-20","weekday":"Friday","time":"09:00"}]}` |
+//! | `get_order` | read | `{"order_id"}` | `{"order_id","customer_id","placed","state","payment":"card","items":[{"sku":"P-104-M","name":"Alder helmet","option":"M","price":"59.90","clearance":false,"state":"ordered"}],"total":"59.90","address":{…},"shipment_id":"S-3042","delivered":"2026-03-08","days_since_delivery":8}`; the last three are `null` when there is none. States: `placed`, `packed`, `shipped`, `delivered`, `cancelled`; payments: `card`, `transfer`, `invoice`; item states: `ordered`, `return_requested`, `exchange_requested` |
+//! | `get_shipment` | read | `{"shipment_id"}` | `{"shipment_id","order_id","carrier","state":"in_transit","expected":"2026-03-19","last_event":"…"}`; states `in_transit`, `delayed`, `delivered`, `lost` |
+//! | `search_products` | read | `{"query"}` | `{"products":[{"product_id":"P-104","name":"Alder helmet","category":"helmets","variants":[{"sku":"P-104-L","option":"L","price":"59.90","in_stock":3}]}]}`: products whose id, name or category holds every word of the query |
+//! | `find_slots` | read | `{"service", "from"?, "until"?}` (dates) | `{"slots":[{"slot_id":"T-041","service":"tune_up","date":"2026-03-18","weekday":"Wednesday","time":"09:00"}]}`: free slots, earliest first |
+//! | `cancel_order` | write | `{"order_id"}` | `{"order_id","state":"cancelled","refund":"59.90","refund_to":"card"}` |
+//! | `return_items` | write | `{"order_id","skus":[…],"refund_to":"original"}` (or `"voucher"`) | `{"order_id","returned":["P-104-M"],"refund":"59.90","refund_to":"original"}` |
+//! | `exchange_item` | write | `{"order_id","sku","new_sku"}` | `{"order_id","sku","new_sku","state":"exchange_requested"}` |
+//! | `change_address` | write | `{"order_id","street","city","postcode"}` | `{"order_id","address":{…}}` |
+//! | `book_appointment` | write | `{"customer_id","slot_id","moves"?}` (`moves`: the slot of the appointment given up) | `{"slot_id","service","date","weekday","time","moved_from":null}` |
+//! | `transfer_to_human` | transfer | `{"reason"}` | `{"transferred":true}`; ends the dialogue |
+//!
+//! Tools enforce what a shop's software would (state of the order, stock, free slots), not the
+//! policy: windows, clearance, club membership, totals, the day-before rule and identity are the
+//! agent's to check.
+//!
+//! # What counts as verified and confirmed
+//!
+//! Both are read off the conversation, whoever plays the customer.
+//! - *Verified*: `verify_identity` answered `"verified":true` earlier in this dialogue for the
+//!   customer who owns the record.
+//! - *Confirmed*: earlier, one text of the agent named the record's id (`O-1042`; for
+//!   appointments the new slot `T-041`) and one of the tool's own words (cancel | return, refund |
+//!   exchange, swap, replace | address | book, appointment, move, reschedule), and the customer's
+//!   reply to that very text says yes ([`user::affirms`]). One text may list several changes.
+//!
+//! # What the scripted customer understands
+//!
+//! The customer ([`user`]) reads the agent's text sentence by sentence, in this order:
+//!
+//! 1. **Questions for facts**: a sentence that asks (starts with or holds "what", "which",
+//!    "when", "where", "who", "why", "how", "could you", "can you", "please", "may I have",
+//!    "can I have", "I need", "I'll need", "provide", "tell me", "give me", "let me know") and names a topic:
+//!    *e-mail*, *postcode*, *name*, *order* (order number), *item*, *variant* (size, colour),
+//!    *address* (new or delivery address), *date* (day, time, slot, appointment), *service*,
+//!    *goal* ("how can I help", "what would you like"), *reason*. The customer answers every
+//!    topic asked: with the fact, or "I don't know that, sorry." where they know none, or "I don't
+//!    have the number at hand. It is the order with …" where they know the order only by what was
+//!    in it or when it was placed.
+//! 2. **Proposals**: "shall I", "should I", "do you want", "would you like me", "may I", "go
+//!    ahead", "proceed", "confirm", "is that right/correct/ok", "yes or no", "agree". The customer
+//!    says yes when the text names the action wanted (the words above), no ("No, …") when it
+//!    names another one, a wrong order number they can recognise, or an alternative they do not
+//!    want; they say yes to a voucher only if the task lets them. To "shall I transfer you to a
+//!    human/colleague" a customer who pushes or needs it says yes, others ask to have it solved here.
+//! 3. **Refusals**: "cannot", "can't", "unable", "not possible", "not allowed", "unfortunately",
+//!    "not eligible", "could not verify", "no longer". A customer who pushes does so as often as
+//!    the task says ("Come on, surely you can make an exception?", "Then get me a human.",
+//!    "This is ridiculous. …"), and then gives in. An unverified customer who was asked again
+//!    gives the same data again.
+//! 4. **Reports**: "done", "has been", "have been", "is now", "cancelled", "booked", "anything
+//!    else", … The customer believes them, comes with the next request if there is one ("Thanks. One more
+//!    thing: …"), and ends otherwise.
+//! 5. **Answers**: for requests that are questions (when does my parcel arrive?), a text that holds
+//!    the answer counts as a report.
+//! 6. Anything else: "Sorry, I don't follow. …" and the request again in other words; the third
+//!    time the customer gives up and leaves.
+//!
+//! Replies hold facts in recoverable form: e-mail addresses, ids, `2026-03-19`-like dates are
+//! written in words as well ("Thursday 19 March"), postcodes as `4810`, sizes and colours as the
+//! `option` of a variant. Addresses read `12 Mill Lane, 4821 Aldport`. Yes is always one of the
+//! texts that start with "Yes", no starts with "No". The last message ends with [`user::STOP`].
+//!
+//! # Intents
+//!
+//! Openings state the intent in ordinary words in one of several phrasings, with or without
+//! order number, e-mail address and postcode:
+//!
+//! | intent | words in the request | right course |
+//! |---|---|---|
+//! | cancel an order | cancel, call off, don't need … any more, stop the order | verify, (account), order, confirm, `cancel_order` |
+//! | return items | return, send back, money back, refund | verify, (account), order, confirm, `return_items`; `voucher` after 30 days |
+//! | exchange a variant | exchange, swap, other size/colour, too small/big | verify, (account), order, search, confirm, `exchange_item` |
+//! | change the delivery address | new address, moved, moving, deliver to, wrong address | verify, (account), order, confirm, `change_address` |
+//! | book a service | book, appointment, bring in my bike | verify, slots, confirm, `book_appointment` |
+//! | move an appointment | move, reschedule, another day, can't make it | verify, account, slots, confirm, `book_appointment` with `moves` |
+//! | ask for a delivery | where is, when will … arrive, tracking, hasn't arrived | verify, (account), order, shipment, tell state and date |
+//! | injury or failed part | hurt, injured, crashed, broke/snapped while riding | verify, transfer |
+//!
+//! Some requests are impossible (too late, clearance, shipped, packed without club membership,
+//! 1500.00 or more, on the day itself, not the account holder): right is to refuse naming the
+//! rule. Some must be transferred (lost, invoice, locked, injury), which only a look-up shows.
+//! A refusal *tells* the reason when it holds one of these words: returns too late "60" or
+//! "sixty"; clearance "clearance"; cancel after shipping "shipped", "delivered", "on its way"; packed "packed" or
+//! "club"; address of an expensive order "1500" or "1,500"; moving on the day "day before", "same day", "on the day" or "today";
+//! not verified "verif" or "not match"; nothing in stock "stock", "sold out", "available".
+//!
+//! # Measurements
+//!
+//! One value per dialogue each:
+//!
+//! | metric | meaning |
+//! |---|---|
+//! | `success` | 1 when the database changed exactly as expected, a transfer happened exactly if expected, and everything the customer must be told was told; else 0 |
+//! | `human_requests` | calls of `transfer_to_human` |
+//! | `excess_tools` | (tool calls − reference tool calls) ÷ reference tool calls, failed calls and transfers included; −1 when none was made |
+//! | `prompt_length` | characters of the candidate prompt ÷ 1000 |
+//! | `turns` | texts the agent sent to the customer |
+//! | `latency` | seconds of all model calls of the agent |
+//! | `verbosity` | mean characters of those texts ÷ 100; 0 when there is none |
+//! | `repeated_calls` | calls with the same tool and arguments as an earlier one with no successful write between them |
+//! | `tool_errors` | calls answered by an error |
+//! | `policy_violations` | writes to unverified accounts, unconfirmed writes, ineligible writes, and transfers without reason; a write may break several rules |
+//!
+//! Where the trade-offs lie: verifying and looking up cost calls; not looking up makes writes go to
+//! the wrong order, variant or slot, or past a rule; confirming costs turns and its absence is a
+//! violation; a transfer ends a hard dialogue at once but is right only in the cases listed.
