@@ -1,2 +1,67 @@
-//! `cargo xtask`.
-fn main() {}
+//! `cargo xtask`: set up a machine, build, serve, test and measure Capo.
+//!
+//! Everything a person or continuous integration does with the checkout goes
+//! through here, so that there is one description of how it is done.
+
+mod bench;
+mod build;
+mod command;
+mod docs;
+mod install;
+mod serve;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Set up, build, serve, test and measure Capo.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the other tasks need, and say what and why
+    Setup,
+    /// Build the release `capo` binary
+    Build,
+    /// Serve the simulated models over HTTP; further arguments go to `capo simulate`
+    Serve(serve::Arguments),
+    /// Run the whole gate, or the steps named
+    Test(test::Arguments),
+    /// Run a benchmark; without a name, list them
+    Bench(bench::Arguments),
+    /// Write the documentation generated from the code
+    Docs(docs::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments.task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &Task) -> Result<()> {
+    let workspace = Workspace::load()?;
+    match task {
+        Task::Setup => test::set_up(&workspace),
+        Task::Build => build::run(&workspace),
+        Task::Serve(arguments) => serve::run(&workspace, arguments),
+        Task::Test(arguments) => test::run(&workspace, arguments),
+        Task::Bench(arguments) => bench::run(&workspace, arguments),
+        Task::Docs(arguments) => docs::run(&workspace, arguments),
+    }
+}

@@ -1,0 +1,48 @@
+//! The cost of one simulated help-desk rollout within a whole run.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::{Scratch, desk, measure};
+use crate::build;
+use crate::workspace::Workspace;
+
+pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
+    let capo = build::capo(workspace)?;
+    let journal = scratch.file("rollout.jsonl");
+    let study = workspace.root.join(desk::STUDY);
+    let mut command = desk::optimize(workspace, &capo, &study, 0, &journal);
+    let measured = measure::run(&mut command, &desk::SEARCH_ENDED)?;
+    let rollouts = rollouts(&journal)?;
+    ensure!(rollouts > 0, "{} holds no rollout", journal.display());
+    let each = |seconds: f64| seconds * 1e6 / rollouts as f64;
+    println!("{} with its critiques, rewrites and journal:", desk::STUDY);
+    println!("{rollouts} rollouts, {:.1} s", measured.wall.as_secs_f64());
+    println!("{:.0} µs CPU per rollout", each(measured.cpu.as_secs_f64()));
+    println!(
+        "{:.0} µs wall per rollout",
+        each(measured.wall.as_secs_f64())
+    );
+    println!("{:.1} MB peak memory", measured.peak_memory as f64 / 1e6);
+    Ok(())
+}
+
+/// How many rollouts the journal holds, those of the held-out evaluation too.
+fn rollouts(journal: &Path) -> Result<u64> {
+    #[derive(Deserialize)]
+    struct Line {
+        event: String,
+    }
+    let file = std::fs::File::open(journal)
+        .with_context(|| format!("cannot read {}", journal.display()))?;
+    let mut count = 0;
+    for line in BufReader::new(file).lines() {
+        let line: Line = serde_json::from_str(&line?)
+            .with_context(|| format!("{} is no journal", journal.display()))?;
+        count += u64::from(line.event == "rollout");
+    }
+    Ok(count)
+}

@@ -1,0 +1,66 @@
+//! `cargo xtask build`: the release binary.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command;
+use crate::workspace::{SERVER, Workspace};
+
+/// Builds `capo` and prints where it is and how big.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let binary = capo(workspace)?;
+    let size = std::fs::metadata(&binary)
+        .with_context(|| format!("cannot read {}", binary.display()))?
+        .len();
+    println!("{} ({:.1} MB)", binary.display(), size as f64 / 1e6);
+    Ok(())
+}
+
+/// Builds the release `capo` and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn capo(workspace: &Workspace) -> Result<PathBuf> {
+    command::run(workspace.cargo().args([
+        "build",
+        "--release",
+        "--package",
+        SERVER,
+        "--bin",
+        "capo",
+    ]))?;
+    built(workspace, &["capo"])
+}
+
+/// Builds an example in release mode and returns its path.
+///
+/// # Errors
+/// The package has no such example, or it does not compile.
+pub(crate) fn example(workspace: &Workspace, package: &str, name: &str) -> Result<PathBuf> {
+    let has = workspace
+        .package(package)
+        .is_some_and(|package| package.has_example(name));
+    ensure!(has, "package {package} has no example `{name}`");
+    command::run(workspace.cargo().args([
+        "build",
+        "--release",
+        "--package",
+        package,
+        "--example",
+        name,
+    ]))?;
+    built(workspace, &["examples", name])
+}
+
+fn built(workspace: &Workspace, path: &[&str]) -> Result<PathBuf> {
+    let mut binary = workspace.target.join("release");
+    binary.extend(path);
+    binary.set_extension(std::env::consts::EXE_EXTENSION);
+    ensure!(
+        binary.is_file(),
+        "cargo built no {}\nIs another target or profile directory set in a cargo configuration?",
+        binary.display()
+    );
+    Ok(binary)
+}

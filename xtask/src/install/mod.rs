@@ -1,0 +1,284 @@
+//! The programs that the tasks call, and how each is installed when missing.
+//!
+//! Rust components come from rustup, system packages from apt where this is
+//! allowed without a password. Everything else goes into a directory of its own
+//! per tool and version below the user's cache, so that no program the user has
+//! installed is replaced and `cargo clean` costs nothing.
+
+mod cargo;
+mod system;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command;
+use crate::workspace::{WASM_TARGET, cargo_program};
+
+const NEXTEST: &str = "0.9.143";
+const TRUNK: &str = "0.21.14";
+/// Binaryen's major version. Debian 12's 108 refuses what Rust 1.95 emits.
+const BINARYEN: u32 = 132;
+
+/// A program, or a part of the Rust toolchain, that a task needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Rustfmt,
+    Clippy,
+    WasmTarget,
+    Nextest,
+    Node,
+    /// At exactly this version: a module and its runner share a private format.
+    WasmBindgen(String),
+    Trunk,
+    Binaryen,
+    Chromium,
+}
+
+impl Tool {
+    /// What it is for, to be read after "installing NAME: ".
+    fn purpose(&self) -> &'static str {
+        match self {
+            Self::Rustfmt => "checks the formatting",
+            Self::Clippy => "checks the lints",
+            Self::WasmTarget => "the browser's target, which core, models and workloads build for",
+            Self::Nextest => "runs the native tests (some minutes, once)",
+            Self::Node => "runs the tests compiled to WebAssembly",
+            Self::WasmBindgen(_) => {
+                "starts the tests compiled to WebAssembly; its version must be \
+                 Cargo.lock's (about 4 CPU minutes, once)"
+            }
+            Self::Trunk => "builds the page (some minutes, once)",
+            Self::Binaryen => "its wasm-opt makes the page's module small",
+            Self::Chromium => "the browser of the end-to-end tests, with its driver",
+        }
+    }
+
+    /// The programs' directory below the cache, for tools that live there.
+    fn directory(&self, cache: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Nextest => Some(cargo::root(cache, "cargo-nextest", NEXTEST).join("bin")),
+            Self::WasmBindgen(version) => {
+                Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin"))
+            }
+            Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
+            Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
+            Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium => None,
+        }
+    }
+
+    fn is_ready(&self, toolbox: &Toolbox) -> bool {
+        let version_of = |program: &str| {
+            command::output(toolbox.command(program).arg("--version")).unwrap_or_default()
+        };
+        let cargo_has = |subcommand: &str| {
+            command::succeeds(
+                toolbox
+                    .command(cargo_program())
+                    .args([subcommand, "--version"]),
+            )
+        };
+        match self {
+            Self::Rustfmt => cargo_has("fmt"),
+            Self::Clippy => cargo_has("clippy"),
+            Self::WasmTarget => cargo::has_target(toolbox, WASM_TARGET),
+            Self::Nextest => cargo_has("nextest"),
+            Self::Node => !version_of("node").is_empty(),
+            Self::WasmBindgen(version) => {
+                has_word(&version_of("wasm-bindgen-test-runner"), version)
+            }
+            Self::Trunk => has_word(&version_of("trunk"), TRUNK),
+            Self::Binaryen => version_of("wasm-opt")
+                .split_whitespace()
+                .filter_map(|word| word.parse().ok())
+                .any(|major: u32| major >= BINARYEN),
+            Self::Chromium => ["chromium", "chromedriver"]
+                .iter()
+                .all(|program| !version_of(program).is_empty()),
+        }
+    }
+
+    fn install(&self, toolbox: &Toolbox) -> Result<()> {
+        let cache = &toolbox.cache;
+        match self {
+            Self::Rustfmt => cargo::component("rustfmt"),
+            Self::Clippy => cargo::component("clippy"),
+            Self::WasmTarget => cargo::target(WASM_TARGET),
+            Self::Nextest => cargo::install(
+                cache,
+                "cargo-nextest",
+                NEXTEST,
+                &[
+                    "--locked",
+                    "--no-default-features",
+                    "--features=default-no-update",
+                ],
+            ),
+            // Not --locked: the lock file it ships may name a release that a
+            // registry mirror does not have yet, and its own version is exact.
+            Self::WasmBindgen(version) => cargo::install(cache, "wasm-bindgen-cli", version, &[]),
+            Self::Trunk => cargo::install(cache, "trunk", TRUNK, &["--locked"]),
+            Self::Node => system::apt(&["nodejs"]),
+            Self::Binaryen => {
+                if !command::succeeds(toolbox.command("npm").arg("--version")) {
+                    system::apt(&["npm"])?;
+                }
+                system::npm(
+                    toolbox.command("npm"),
+                    &binaryen_root(cache),
+                    &format!("binaryen@{BINARYEN}"),
+                )
+            }
+            Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rustfmt => formatter.write_str("rustfmt"),
+            Self::Clippy => formatter.write_str("clippy"),
+            Self::WasmTarget => formatter.write_str(WASM_TARGET),
+            Self::Nextest => write!(formatter, "cargo-nextest {NEXTEST}"),
+            Self::Node => formatter.write_str("node"),
+            Self::WasmBindgen(version) => write!(formatter, "wasm-bindgen-cli {version}"),
+            Self::Trunk => write!(formatter, "trunk {TRUNK}"),
+            Self::Binaryen => write!(formatter, "binaryen {BINARYEN}"),
+            Self::Chromium => formatter.write_str("chromium and chromedriver"),
+        }
+    }
+}
+
+/// The tools found so far, and where to look for programs.
+pub(crate) struct Toolbox {
+    cache: PathBuf,
+    /// Searched before the user's own `PATH`.
+    directories: Vec<PathBuf>,
+}
+
+impl Toolbox {
+    /// Looks only; nothing is installed or created.
+    ///
+    /// # Errors
+    /// The user has no home directory to keep tools in.
+    pub(crate) fn open() -> Result<Self> {
+        let cache = std::env::var_os("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| Some(std::env::home_dir()?.join(".cache")))
+            .context("no home directory; set XDG_CACHE_HOME to where tools may be installed")?;
+        Ok(Self {
+            cache: cache.join("capo-tools"),
+            directories: Vec::new(),
+        })
+    }
+
+    /// Whether the tool is there, on the user's path or in the cache.
+    pub(crate) fn has(&mut self, tool: &Tool) -> bool {
+        if tool.is_ready(self) {
+            return true;
+        }
+        match tool.directory(&self.cache) {
+            Some(directory) if directory.is_dir() && !self.directories.contains(&directory) => {
+                self.directories.insert(0, directory);
+                tool.is_ready(self)
+            }
+            _ => false,
+        }
+    }
+
+    /// Installs the tool if it is missing, and says so.
+    ///
+    /// # Errors
+    /// It cannot be installed; the message says what to do by hand.
+    pub(crate) fn ensure(&mut self, tool: &Tool) -> Result<()> {
+        if self.has(tool) {
+            return Ok(());
+        }
+        eprintln!("installing {tool}: {}", tool.purpose());
+        tool.install(self)
+            .with_context(|| format!("cannot install {tool}"))?;
+        if !self.has(tool) {
+            bail!("{tool} was installed but does not run");
+        }
+        Ok(())
+    }
+
+    /// The program, found among these tools first and on the user's path then.
+    pub(crate) fn command(&self, program: impl Into<OsString>) -> Command {
+        let mut command = Command::new(program.into());
+        self.equip(&mut command);
+        command
+    }
+
+    /// Lets a command find these tools.
+    pub(crate) fn equip(&self, command: &mut Command) {
+        let users = std::env::var_os("PATH").unwrap_or_default();
+        let all = self
+            .directories
+            .iter()
+            .cloned()
+            .chain(std::env::split_paths(&users));
+        // Joining fails only on a directory with the separator in its name,
+        // which the user's own path could not hold either.
+        if let Ok(joined) = std::env::join_paths(all) {
+            command.env("PATH", joined);
+        }
+    }
+}
+
+fn binaryen_root(cache: &Path) -> PathBuf {
+    cache.join(format!("binaryen-{BINARYEN}"))
+}
+
+/// Whether the printed version is this one: not merely one that begins like it.
+fn has_word(text: &str, word: &str) -> bool {
+    text.split_whitespace().any(|found| found == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_whole() {
+        assert!(has_word("wasm-bindgen-test-runner 0.2.13\n", "0.2.13"));
+        assert!(!has_word("wasm-bindgen-test-runner 0.2.130\n", "0.2.13"));
+    }
+
+    #[test]
+    fn each_version_of_a_tool_has_its_own_directory() {
+        let directory =
+            |version: &str| Tool::WasmBindgen(version.to_owned()).directory("/c".as_ref());
+        assert_ne!(directory("0.2.99"), directory("0.2.100"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_tool_in_the_cache_is_found_before_the_users_own() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let tool = Tool::WasmBindgen("9.9.9".to_owned());
+        let cache = std::env::temp_dir().join(format!("xtask-tools-{}", std::process::id()));
+        let mut toolbox = Toolbox {
+            cache: cache.clone(),
+            directories: Vec::new(),
+        };
+        assert!(!toolbox.has(&tool));
+
+        let directory = tool.directory(&cache).unwrap();
+        let program = directory.join("wasm-bindgen-test-runner");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(&program, "#!/bin/sh\necho runner 9.9.9\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let found = toolbox.has(&tool);
+        let printed = command::output(&mut toolbox.command("wasm-bindgen-test-runner"));
+        std::fs::remove_dir_all(&cache).unwrap();
+        assert!(found);
+        assert_eq!(printed.unwrap(), "runner 9.9.9\n");
+    }
+}

@@ -1,0 +1,261 @@
+//! The steps of the gate, in the order in which they run: cheap ones first.
+
+use std::fmt;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+
+use crate::install::{Tool, Toolbox};
+use crate::workspace::{BROWSER, END_TO_END, WASM_TARGET, Workspace};
+use crate::{build, command, docs};
+
+/// What every step may look at.
+pub(super) struct Gate<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) toolbox: Toolbox,
+    pub(super) has_nextest: bool,
+    /// Continuous integration: report every failing test, not the first.
+    pub(super) is_ci: bool,
+}
+
+/// How a step ended well.
+pub(super) enum Outcome {
+    Passed,
+    NothingToDo(&'static str),
+}
+
+/// One thing that is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Step {
+    Format,
+    Clippy,
+    ClippyWasm,
+    Native,
+    Doctests,
+    Wasm,
+    EndToEnd,
+    Rustdoc,
+    Docs,
+}
+
+impl Step {
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::Format => "the code is formatted",
+            Self::Clippy => "no lint speaks up",
+            Self::ClippyWasm => "nor for the browser's target",
+            Self::Native => "unit and integration tests",
+            Self::Doctests => "the examples in the documentation run",
+            Self::Wasm => "tests compiled to WebAssembly, in node",
+            Self::EndToEnd => "the release binary, used as a person would",
+            Self::Rustdoc => "the API documentation builds without a warning",
+            Self::Docs => "the generated pages of docs/ are up to date",
+        }
+    }
+
+    /// What must be installed for it.
+    pub(super) fn tools(self, workspace: &Workspace) -> Result<Vec<Tool>> {
+        Ok(match self {
+            Self::Format => vec![Tool::Rustfmt],
+            Self::Clippy => vec![Tool::Clippy],
+            Self::ClippyWasm => vec![Tool::Clippy, Tool::WasmTarget],
+            Self::Native => vec![Tool::Nextest],
+            Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
+            Self::Wasm => wasm_tools(workspace)?,
+            Self::EndToEnd => {
+                let mut tools = vec![Tool::Nextest];
+                if workspace.has_page() {
+                    tools.extend(wasm_tools(workspace)?);
+                    tools.extend([Tool::Trunk, Tool::Binaryen, Tool::Chromium]);
+                }
+                tools
+            }
+            Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
+        })
+    }
+
+    pub(super) fn run(self, gate: &Gate) -> Result<Outcome> {
+        match self {
+            Self::Format => gate.cargo(&["fmt", "--all", "--check"], |_| {}),
+            Self::Clippy => gate.clippy(&["--workspace", "--all-targets"]),
+            Self::ClippyWasm => {
+                let packages = BROWSER.map(|name| ["--package", name]).concat();
+                gate.clippy(&[&["--target", WASM_TARGET], packages.as_slice()].concat())
+            }
+            Self::Native => gate.native_tests(),
+            Self::Doctests => gate.cargo(&["test", "--doc", "--workspace"], |_| {}),
+            Self::Wasm => gate.wasm_tests(),
+            Self::EndToEnd => gate.end_to_end_tests(),
+            Self::Rustdoc => gate.cargo(&["doc", "--workspace", "--no-deps"], |cargo| {
+                cargo.env("RUSTDOCFLAGS", "-D warnings");
+            }),
+            Self::Docs => {
+                if !docs::has_generator(gate.workspace) {
+                    return Ok(Outcome::NothingToDo(
+                        "no page of this checkout is generated",
+                    ));
+                }
+                docs::check(gate.workspace)?;
+                Ok(Outcome::Passed)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value().ok_or(fmt::Error)?;
+        formatter.write_str(name.get_name())
+    }
+}
+
+impl Gate<'_> {
+    fn cargo(&self, arguments: &[&str], adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {
+        let mut cargo = self.workspace.cargo();
+        self.toolbox.equip(&mut cargo);
+        cargo.args(arguments);
+        adjust(&mut cargo);
+        command::run(&mut cargo)?;
+        Ok(Outcome::Passed)
+    }
+
+    fn clippy(&self, arguments: &[&str]) -> Result<Outcome> {
+        self.cargo(
+            &[&["clippy"], arguments, &["--", "-D", "warnings"]].concat(),
+            |_| {},
+        )
+    }
+
+    fn native_tests(&self) -> Result<Outcome> {
+        let mut selection = vec!["--workspace"];
+        if self.workspace.package(END_TO_END).is_some() {
+            selection.extend(["--exclude", END_TO_END]);
+        }
+        if self.has_nextest {
+            return self.nextest(&selection, |_| {});
+        }
+        eprintln!("cargo-nextest is not installed (cargo xtask setup): using cargo test");
+        let arguments = [
+            &["test", "--lib", "--bins", "--tests"],
+            selection.as_slice(),
+        ]
+        .concat();
+        self.cargo(&arguments, |_| {})
+    }
+
+    fn nextest(&self, selection: &[&str], adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {
+        let profile = if self.is_ci { "ci" } else { "default" };
+        let arguments = [&["nextest", "run", "--profile", profile], selection].concat();
+        self.cargo(&arguments, adjust)
+    }
+
+    fn wasm_tests(&self) -> Result<Outcome> {
+        let packages = wasm_tests(self.workspace)?;
+        if packages.is_empty() {
+            return Ok(Outcome::NothingToDo("no package has tests/wasm*.rs"));
+        }
+        for (package, tests) in packages {
+            let mut arguments = vec!["test", "--target", WASM_TARGET, "--package", package];
+            for test in tests {
+                arguments.extend(["--test", test]);
+            }
+            self.cargo(&arguments, |cargo| {
+                cargo.env(
+                    "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER",
+                    "wasm-bindgen-test-runner",
+                );
+            })?;
+        }
+        Ok(Outcome::Passed)
+    }
+
+    fn end_to_end_tests(&self) -> Result<Outcome> {
+        if self.workspace.package(END_TO_END).is_none() {
+            return Ok(Outcome::NothingToDo(
+                "this checkout has no package capo-tests",
+            ));
+        }
+        let binary = build::capo(self.workspace)?;
+        self.nextest(&["--package", END_TO_END], |cargo| {
+            cargo.env("CAPO_BIN", &binary);
+        })
+    }
+}
+
+/// The packages with tests for the browser's target, and the names of these tests.
+///
+/// # Errors
+/// A package has such a test without `wasm-bindgen-test` or the other way
+/// round: then tests would be thought to run that do not.
+fn wasm_tests(workspace: &Workspace) -> Result<Vec<(&str, Vec<&str>)>> {
+    let mut found = Vec::new();
+    for package in &workspace.packages {
+        let tests: Vec<_> = package.wasm_tests().collect();
+        ensure!(
+            package.depends_on("wasm-bindgen-test") != tests.is_empty(),
+            "package {} must have both the dev-dependency wasm-bindgen-test and tests in \
+             tests/wasm*.rs, or neither",
+            package.name
+        );
+        if !tests.is_empty() {
+            found.push((package.name.as_str(), tests));
+        }
+    }
+    Ok(found)
+}
+
+/// What runs a module compiled for the browser.
+fn wasm_tools(workspace: &Workspace) -> Result<Vec<Tool>> {
+    let mut tools = vec![Tool::WasmTarget, Tool::Node];
+    tools.extend(
+        workspace
+            .locked_version("wasm-bindgen")?
+            .map(Tool::WasmBindgen),
+    );
+    Ok(tools)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(packages: &str) -> Workspace {
+        Workspace {
+            root: "/nowhere".into(),
+            target: "/nowhere/target".into(),
+            packages: serde_json::from_str(packages).unwrap(),
+        }
+    }
+
+    #[test]
+    fn half_declared_wasm_tests_are_refused() {
+        let tests_only = workspace(
+            r#"[{"name": "p", "dependencies": [], "targets": [{"name": "wasm", "kind": ["test"]}]}]"#,
+        );
+        let dependency_only = workspace(
+            r#"[{"name": "p", "dependencies": [{"name": "wasm-bindgen-test"}], "targets": []}]"#,
+        );
+        for half in [tests_only, dependency_only] {
+            let error = wasm_tests(&half).unwrap_err().to_string();
+            assert!(error.contains("package p must have both"), "{error}");
+        }
+    }
+
+    #[test]
+    fn wasm_tests_are_found_by_package() {
+        let both = workspace(
+            r#"[{"name": "p", "dependencies": [{"name": "wasm-bindgen-test"}],
+                 "targets": [{"name": "wasm", "kind": ["test"]}]},
+                {"name": "q", "dependencies": [], "targets": []}]"#,
+        );
+        assert_eq!(wasm_tests(&both).unwrap(), [("p", vec!["wasm"])]);
+    }
+
+    #[test]
+    fn nothing_is_installed_for_steps_without_work() {
+        let empty = workspace("[]");
+        assert_eq!(Step::Wasm.tools(&empty).unwrap(), []);
+        assert_eq!(Step::EndToEnd.tools(&empty).unwrap(), [Tool::Nextest]);
+    }
+}
