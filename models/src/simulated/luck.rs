@@ -1,0 +1,131 @@
+//! Named random draws without any state.
+//!
+//! A draw is a pure function of its name: the seed, what is being decided, and where in the
+//! conversation. Two conversations that reach the same decision under the same seed therefore
+//! share their luck, whatever happened before (common random numbers), and no order of calls can
+//! change a result.
+
+/// A point in the tree of named random draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Luck(u64);
+
+impl Luck {
+    /// The root of the tree of `seed`.
+    pub(super) fn new(seed: u64) -> Self {
+        Self(mix(seed ^ 0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The branch called `name`.
+    pub(super) fn named(self, name: &str) -> Self {
+        Self(mix(self.0 ^ hash_text(name)))
+    }
+
+    /// The `index`-th branch.
+    pub(super) fn at(self, index: usize) -> Self {
+        Self(mix(self.0.wrapping_add((index as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03))))
+    }
+
+    /// A number spread evenly over [0, 1).
+    pub(super) fn uniform(self) -> f64 {
+        (mix(self.0) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with the given probability.
+    pub(super) fn chance(self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+
+    /// A number around 0 with a standard deviation of about 1, between −3 and 3 (the sum of twelve
+    /// uniform draws, halved in number and rescaled).
+    pub(super) fn bell(self) -> f64 {
+        let sum: f64 = (0..6).map(|index| self.at(index).uniform()).sum();
+        (sum - 3.0) * std::f64::consts::SQRT_2
+    }
+
+    /// One of `count` indices; 0 when there is none.
+    pub(super) fn pick(self, count: usize) -> usize {
+        ((self.uniform() * count as f64) as usize).min(count.saturating_sub(1))
+    }
+
+    /// An index drawn in proportion to its weight; `None` when no weight is positive.
+    pub(super) fn weighted(self, weights: &[f64]) -> Option<usize> {
+        let total: f64 = weights.iter().filter(|weight| **weight > 0.0).sum();
+        if total <= 0.0 {
+            return None;
+        }
+        let mut rest = self.uniform() * total;
+        let mut last = None;
+        for (index, &weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+            last = Some(index);
+            if rest < weight {
+                break;
+            }
+            rest -= weight;
+        }
+        last
+    }
+}
+
+/// The finaliser of the splitmix64 generator (Steele, Lea and Flood 2014): a bijection of 64-bit
+/// numbers that spreads every input bit over every output bit.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// A hash of a text that is the same on every platform, eight bytes a step.
+pub(super) fn hash_text(text: &str) -> u64 {
+    let (blocks, rest) = text.as_bytes().as_chunks::<8>();
+    let mut hash = text.len() as u64;
+    for block in blocks {
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*block)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+    let mut last = [0_u8; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix((hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(0x517c_c1b7_2722_0a95))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_name_gives_the_same_draw_and_another_name_another() {
+        let luck = Luck::new(7);
+        assert_eq!(luck.named("a").at(3).uniform(), Luck::new(7).named("a").at(3).uniform());
+        assert_ne!(luck.named("a"), luck.named("b"));
+        assert_ne!(luck.at(0), luck.at(1));
+        assert_ne!(hash_text("12345678"), hash_text("12345678\0"));
+    }
+
+    #[test]
+    fn draws_are_spread_evenly() {
+        let luck = Luck::new(1).named("spread");
+        let count = 20_000;
+        let (mut sum, mut square, mut bell_square) = (0.0, 0.0, 0.0);
+        for index in 0..count {
+            let draw = luck.at(index).uniform();
+            assert!((0.0..1.0).contains(&draw));
+            sum += draw;
+            square += draw * draw;
+            bell_square += luck.named("bell").at(index).bell().powi(2);
+        }
+        let count = count as f64;
+        assert!((sum / count - 0.5).abs() < 0.01);
+        assert!((square / count - 1.0 / 3.0).abs() < 0.01);
+        assert!((bell_square / count - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn weighted_choice_follows_the_weights() {
+        let luck = Luck::new(3);
+        let mut counts = [0_usize; 3];
+        for index in 0..10_000 {
+            counts[luck.at(index).weighted(&[1.0, 0.0, 3.0]).unwrap()] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        assert!((counts[2] as f64 / 10_000.0 - 0.75).abs() < 0.02);
+        assert_eq!(luck.weighted(&[0.0, -1.0]), None);
+    }
+}
