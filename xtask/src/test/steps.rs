@@ -133,7 +133,8 @@ impl Gate<'_> {
             selection.extend(["--exclude", END_TO_END]);
         }
         if self.has_nextest {
-            return self.nextest(&selection, |_| {});
+            let profile = if self.is_ci { "ci" } else { "default" };
+            return self.nextest(profile, &selection, |_| {});
         }
         eprintln!("cargo-nextest is not installed (cargo xtask setup): using cargo test");
         let arguments = [
@@ -144,8 +145,12 @@ impl Gate<'_> {
         self.cargo(&arguments, |_| {})
     }
 
-    fn nextest(&self, selection: &[&str], adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {
-        let profile = if self.is_ci { "ci" } else { "default" };
+    fn nextest(
+        &self,
+        profile: &str,
+        selection: &[&str],
+        adjust: impl FnOnce(&mut Command),
+    ) -> Result<Outcome> {
         let arguments = [&["nextest", "run", "--profile", profile], selection].concat();
         self.cargo(&arguments, adjust)
     }
@@ -177,7 +182,7 @@ impl Gate<'_> {
             ));
         }
         let binary = build::capo(self.workspace)?;
-        self.nextest(&["--package", END_TO_END], |cargo| {
+        self.nextest("end-to-end", &["--package", END_TO_END], |cargo| {
             cargo.env("CAPO_BIN", &binary);
         })
     }
