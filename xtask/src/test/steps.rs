@@ -165,12 +165,8 @@ impl Gate<'_> {
             for test in tests {
                 arguments.extend(["--test", test]);
             }
-            self.cargo(&arguments, |cargo| {
-                cargo.env(
-                    "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER",
-                    "wasm-bindgen-test-runner",
-                );
-            })?;
+            // .cargo/config.toml names the runner.
+            self.cargo(&arguments, |_| {})?;
         }
         Ok(Outcome::Passed)
     }
