@@ -1,0 +1,3 @@
+//! The parts of the `capo` binary, as a library.
+
+pub mod simulate;

@@ -1,0 +1,125 @@
+//! The command line of `capo simulate`.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use capo_core::llm::Llm;
+use capo_models::simulated::{MODELS, Simulated};
+use tokio::net::TcpListener;
+
+use super::{FaultRates, ServeOptions, SimulateError, serve_announced};
+
+/// Serve the simulated models over an OpenAI-compatible API on this machine.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SimulateArgs {
+    /// Port to listen on; 0 takes any free one.
+    #[arg(long, default_value_t = 8321)]
+    pub port: u16,
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: IpAddr,
+    /// Models to serve.
+    #[arg(long = "model", value_name = "NAME", num_args = 1.., value_delimiter = ',',
+          default_values_t = MODELS.map(String::from))]
+    pub models: Vec<String>,
+    /// Seed of the simulated world.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Real seconds per simulated second of thinking; 0 answers at once.
+    #[arg(long, default_value_t = 0.0, value_name = "SCALE")]
+    pub latency: f64,
+    /// Failures to inject, such as `429=0.05,500=0.02,timeout=0.01,malformed=0.01,empty=0.01`.
+    #[arg(long = "fault", value_name = "FAULT=PROBABILITY,…", default_value = "")]
+    pub faults: FaultRates,
+    /// Seed of the injected failures.
+    #[arg(long, default_value_t = 0)]
+    pub fault_seed: u64,
+    /// Seconds an injected 429 asks the client to wait.
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    pub retry_after: f64,
+    /// Seconds an injected timeout keeps the client waiting before it gets a 504.
+    #[arg(long, default_value_t = 600.0, value_name = "SECONDS")]
+    pub hang: f64,
+    /// Demand the key held by this environment variable; without, any key or none will do.
+    #[arg(long, value_name = "VARIABLE")]
+    pub require_key: Option<String>,
+    /// Append one JSON line for every request served to this file.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+/// Runs the command until it is interrupted.
+///
+/// The first line on standard output is `listening on http://HOST:PORT/v1`; at the end, standard
+/// error gets the number of requests by outcome.
+///
+/// # Errors
+/// When an argument is out of range, the port taken, the key unset or the log not writable.
+pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
+    let SimulateArgs {
+        host, port, seed, ..
+    } = args;
+    let seconds = |option, value: f64| {
+        Duration::try_from_secs_f64(value).map_err(|_| SimulateError::Number { option, value })
+    };
+    let options = ServeOptions {
+        seed,
+        latency: seconds("latency", args.latency).map(|_| args.latency)?,
+        faults: args.faults,
+        fault_seed: args.fault_seed,
+        retry_after: seconds("retry-after", args.retry_after)?,
+        hang: seconds("hang", args.hang)?,
+        key: args
+            .require_key
+            .map(|variable| {
+                let key = std::env::var(&variable).ok().filter(|key| !key.is_empty());
+                key.ok_or(SimulateError::Key(variable))
+            })
+            .transpose()?,
+        log: args.log,
+        models: args.models,
+    };
+    let listener = TcpListener::bind((host, port))
+        .await
+        .map_err(|source| SimulateError::Listen { host, port, source })?;
+    let address = listener.local_addr()?;
+    let open =
+        move |name: &str| Simulated::new(name, seed).map(|model| Rc::new(model) as Rc<dyn Llm>);
+    let announce = move || {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
+    };
+    let tally = serve_announced(listener, options, open, announce, interrupted()).await?;
+    let counts: Vec<String> = tally
+        .iter()
+        .map(|(outcome, count)| format!("{outcome} {count}"))
+        .collect();
+    eprintln!(
+        "requests by outcome: {}",
+        if counts.is_empty() {
+            "none".into()
+        } else {
+            counts.join(", ")
+        }
+    );
+    Ok(())
+}
+
+/// Ends with the first Ctrl-C or termination signal.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

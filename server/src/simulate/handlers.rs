@@ -1,0 +1,264 @@
+//! The routes: what a request meets on its way to a model and back.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use capo_core::llm::AssistantMessage;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::sync::watch;
+use tower_http::cors::{AllowHeaders, Any, CorsLayer};
+
+use super::ServeOptions;
+use super::fault::{self, Fault};
+use super::log::{Log, Record};
+use super::model_thread::{ModelThread, Question};
+use super::refusal::Refusal;
+use super::wire::{self, Completion};
+
+/// The largest request body read, in bytes: ample for a million tokens.
+const BODY_LIMIT: usize = 32 << 20;
+
+/// Everything the routes share.
+pub(super) struct Endpoint {
+    options: ServeOptions,
+    models: ModelThread,
+    log: Arc<Log>,
+    seen: Mutex<HashMap<String, Seen>>,
+    stopped: watch::Receiver<bool>,
+    created: u64,
+}
+
+/// How often one body (by its hash) has been sent and answered.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    attempts: u64,
+    answers: u64,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        options: ServeOptions,
+        models: ModelThread,
+        log: Arc<Log>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            options,
+            models,
+            log,
+            seen: Mutex::default(),
+            stopped,
+            created: now(),
+        }
+    }
+
+    pub(super) fn router(self) -> Router {
+        // Any page may ask. `Authorization` is not covered by a wildcard, hence the mirror.
+        let cors = CorsLayer::new()
+            .allow_origin(Any)
+            .allow_methods(Any)
+            .allow_headers(AllowHeaders::mirror_request())
+            .expose_headers(Any)
+            .allow_private_network(true)
+            .max_age(Duration::from_hours(1));
+        Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .route("/v1/models", get(list_models))
+            .route("/health", get(async || Json(json!({"status": "ok"}))))
+            .fallback(async |method: Method, uri: Uri| {
+                let message = format!(
+                    "There is no {method} {} here; try POST /v1/chat/completions, GET /v1/models or GET /health.",
+                    uri.path()
+                );
+                Refusal::unreadable(StatusCode::NOT_FOUND, message)
+            })
+            .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+                let message = format!("{} does not take {method}.", uri.path());
+                Refusal::unreadable(StatusCode::METHOD_NOT_ALLOWED, message)
+            })
+            .layer(DefaultBodyLimit::max(BODY_LIMIT))
+            .layer(cors)
+            .with_state(Arc::new(self))
+    }
+
+    fn check_key(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Some(expected) = &self.options.key else {
+            return Ok(());
+        };
+        let given = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "));
+        if given == Some(expected) {
+            Ok(())
+        } else {
+            Err(Refusal::wrong_key())
+        }
+    }
+
+    /// Counts one more attempt at this body and returns how many came before.
+    fn attempt(&self, body: &str) -> u64 {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = seen.entry(body.to_owned()).or_default();
+        entry.attempts += 1;
+        entry.attempts - 1
+    }
+
+    /// The seed of an answer: the client's, else one of ours. As with a real provider, asking
+    /// again without a seed draws again, unless the temperature is 0.
+    fn answer_seed(&self, completion: &Completion, body: &str) -> u64 {
+        completion.seed.unwrap_or_else(|| {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let entry = seen.entry(body.to_owned()).or_default();
+            let index = if completion.greedy { 0 } else { entry.answers };
+            entry.answers += 1;
+            fault::bits(self.options.seed, "answer", body, index)
+        })
+    }
+
+    /// Waits; ends early when the server stops.
+    async fn wait(&self, duration: Duration) {
+        if !duration.is_zero() {
+            let mut stopped = self.stopped.clone();
+            let _ = tokio::time::timeout(duration, stopped.wait_for(|&stop| stop)).await;
+        }
+    }
+
+    async fn answer(
+        &self,
+        headers: &HeaderMap,
+        body: Result<Bytes, BytesRejection>,
+        record: &mut Record,
+        hash: &str,
+    ) -> Result<Response, Refusal> {
+        self.check_key(headers)?;
+        let body = body.map_err(|error| Refusal::unreadable(error.status(), error.body_text()))?;
+        let completion = wire::read(&body)?;
+        record.entry.model = Some(completion.model.clone());
+        record.entry.seed = completion.seed;
+        let served = &self.options.models;
+        let model = served
+            .iter()
+            .position(|name| *name == completion.model)
+            .ok_or_else(|| Refusal::unknown_model(&completion.model, served))?;
+
+        let attempt = self.attempt(hash);
+        record.entry.attempt = attempt;
+        let fault = self
+            .options
+            .faults
+            .draw(self.options.fault_seed, hash, attempt);
+        match fault {
+            Some(Fault::Status(status)) => {
+                record.entry.outcome = Fault::Status(status).to_string();
+                return Err(Refusal::injected(status, self.options.retry_after));
+            }
+            Some(Fault::Timeout) => {
+                record.entry.outcome = Fault::Timeout.to_string();
+                self.wait(self.options.hang).await;
+                return Err(Refusal::hung());
+            }
+            Some(Fault::Malformed | Fault::Empty) | None => {}
+        }
+
+        let question = Question {
+            model,
+            seed: Some(self.answer_seed(&completion, hash)),
+            messages: completion.messages,
+            tools: completion.tools,
+        };
+        let answer = self.models.ask(question).await;
+        let answer = answer.ok_or_else(|| {
+            Refusal::internal(format!(
+                "The model {} broke down on this request.",
+                completion.model
+            ))
+        })?;
+        let mut answer = answer?;
+        if let Some(max_tokens) = completion.max_tokens {
+            wire::cut(&mut answer, max_tokens);
+        }
+        if fault == Some(Fault::Empty) {
+            answer.message = AssistantMessage::default();
+            answer.usage.output_tokens = 0;
+        }
+        let seconds = answer.usage.seconds;
+        self.wait(
+            Duration::try_from_secs_f64(seconds * self.options.latency).unwrap_or(Duration::MAX),
+        )
+        .await;
+
+        record.entry.outcome = fault.map_or_else(|| "ok".into(), |fault| fault.to_string());
+        record.entry.input_tokens = answer.usage.input_tokens;
+        record.entry.output_tokens = answer.usage.output_tokens;
+        let id = format!("chatcmpl-{}-{attempt}", &record.entry.body[..24]);
+        let mut json = wire::write(&id, now(), &completion.model, &answer).to_string();
+        if fault == Some(Fault::Malformed) {
+            // Every character before the cut is ASCII structure or part of the answer; cutting at
+            // a character boundary keeps the body valid UTF-8 and invalid JSON.
+            json.truncate(json.floor_char_boundary(json.len() / 2));
+        }
+        let mut response = Response::new(Body::from(json));
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        headers.insert(
+            "openai-processing-ms",
+            HeaderValue::from((seconds * 1000.0).round() as u64),
+        );
+        Ok(response)
+    }
+}
+
+async fn complete(
+    State(endpoint): State<Arc<Endpoint>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let hash = Sha256::digest(body.as_deref().unwrap_or_default());
+    let hash = format!("{:x}", Bytes::copy_from_slice(&hash));
+    let mut record = endpoint.log.begin(hash.clone());
+    let response = match endpoint.answer(&headers, body, &mut record, &hash).await {
+        Ok(response) => response,
+        Err(refusal) => {
+            if record.entry.outcome == "abandoned" {
+                record.entry.outcome = "refused".into();
+            }
+            refusal.into_response()
+        }
+    };
+    record.entry.status = Some(response.status().as_u16());
+    response
+}
+
+async fn list_models(
+    State(endpoint): State<Arc<Endpoint>>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    endpoint.check_key(&headers)?;
+    let data: Vec<_> = endpoint
+        .options
+        .models
+        .iter()
+        .map(|id| json!({"id": id, "object": "model", "created": endpoint.created, "owned_by": "capo"}))
+        .collect();
+    Ok(Json(json!({"object": "list", "data": data})).into_response())
+}
+
+/// Seconds since the Unix epoch.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_secs())
+}

@@ -1,0 +1,182 @@
+//! `capo simulate`: models behind an OpenAI-compatible endpoint on this machine.
+//!
+//! Any tool that speaks the chat-completions format can be run against the simulated world this
+//! way, and `capo` itself can be tested over real HTTP, with failures injected on purpose. A run
+//! can be repeated: answers and faults depend on the seeds and on the requests, never on their
+//! order of arrival.
+
+//mod command;
+mod fault;
+mod handlers;
+mod log;
+mod model_thread;
+mod refusal;
+mod wire;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use capo_core::llm::Llm;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+//pub use self::command::{SimulateArgs, run};
+pub use self::fault::{Fault, FaultError, FaultRates};
+pub use self::log::Tally;
+
+use self::handlers::Endpoint;
+use self::log::Log;
+use self::model_thread::ModelThread;
+
+/// How [`serve`] answers.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// Names of the models on offer.
+    pub models: Vec<String>,
+    /// Seeds the answers to requests that bring no seed of their own.
+    pub seed: u64,
+    /// Real seconds per second the model says its answer took; 0 answers at once.
+    pub latency: f64,
+    /// Failures to inject.
+    pub faults: FaultRates,
+    /// Seed of the injected failures.
+    pub fault_seed: u64,
+    /// What an injected 429 asks the client to wait.
+    pub retry_after: Duration,
+    /// How long an injected timeout keeps the client waiting before it gets a 504.
+    pub hang: Duration,
+    /// The key a client must bring; `None` takes any or none.
+    pub key: Option<String>,
+    /// Where every request served is appended as one JSON line.
+    pub log: Option<PathBuf>,
+}
+
+impl Default for ServeOptions {
+    /// No models, no latency, no failures, no key, no log.
+    fn default() -> Self {
+        Self {
+            models: Vec::new(),
+            seed: 0,
+            latency: 0.0,
+            faults: FaultRates::default(),
+            fault_seed: 0,
+            retry_after: Duration::from_secs(1),
+            hang: Duration::from_mins(10),
+            key: None,
+            log: None,
+        }
+    }
+}
+
+/// Why the endpoint could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The address is taken or not ours.
+    #[error(
+        "cannot listen on {host}:{port}: {source}; choose another --port, or 0 for any free one"
+    )]
+    Listen {
+        /// The address.
+        host: IpAddr,
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A number on the command line is out of range.
+    #[error("--{option} is {value}; it must be a number of at least 0")]
+    Number {
+        /// The option.
+        option: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// The variable of `--require-key` holds nothing.
+    #[error("--require-key: the environment variable {0} is not set; set it to the key to demand")]
+    Key(String),
+    /// A model cannot be opened.
+    #[error("cannot serve the model {name:?}: {reason}")]
+    Model {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The thread of the models did not start.
+    #[error("cannot start the thread of the models: {0}")]
+    Thread(io::Error),
+    /// The log cannot be written.
+    #[error("cannot write the log {path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Accepting connections, or writing to standard output, failed.
+    #[error("the server stopped: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Serves models on a listener until `shutdown` ends, and returns the requests by outcome.
+///
+/// `open` makes the model of a name; it runs on a thread of its own, where the models stay, since
+/// their futures are not `Send`.
+///
+/// # Errors
+/// When a model cannot be opened, the log cannot be written, or the listener fails.
+pub async fn serve<E: Display>(
+    listener: TcpListener,
+    options: ServeOptions,
+    open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<Tally, SimulateError> {
+    serve_announced(listener, options, open, || Ok(()), shutdown).await
+}
+
+/// [`serve`], with something to do once nothing can go wrong any more.
+async fn serve_announced<E: Display>(
+    listener: TcpListener,
+    options: ServeOptions,
+    open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
+    announce: impl FnOnce() -> io::Result<()>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<Tally, SimulateError> {
+    let log_failed = |path: &PathBuf| {
+        let path = path.clone();
+        move |source| SimulateError::Log { path, source }
+    };
+    let file = match &options.log {
+        Some(path) => Some(
+            File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .map_err(log_failed(path))?,
+        ),
+        None => None,
+    };
+    let log = Arc::new(Log::new(file));
+    let models = ModelThread::start(options.models.clone(), open).await?;
+    announce()?;
+
+    // Requests that hang on purpose, or wait for their latency, must not outlive the server.
+    let (stop, stopped) = watch::channel(false);
+    let log_path = options.log.clone();
+    let app = Endpoint::new(options, models, Arc::clone(&log), stopped).router();
+    let graceful = axum::serve(listener, app).with_graceful_shutdown(async move {
+        shutdown.await;
+        let _ = stop.send(true);
+    });
+    graceful.await?;
+    match (log.take_failure(), log_path) {
+        (Some(source), Some(path)) => Err(SimulateError::Log { path, source }),
+        _ => Ok(log.tally()),
+    }
+}

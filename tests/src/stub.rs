@@ -1,0 +1,335 @@
+//! A server that plays an OpenAI-compatible provider by script, and keeps books.
+//!
+//! It shares no code with `capo simulate`: an error in one of them cannot hide in the other.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// What tells one request from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Question {
+    /// The system message, empty when there is none.
+    pub system: String,
+    /// The last user message.
+    pub user: String,
+    /// The seed asked for.
+    pub seed: Option<u64>,
+}
+
+impl Question {
+    /// Whether a rewriter is asked for a prompt. By the heading of the page it is given.
+    pub fn is_rewrite(&self) -> bool {
+        self.user
+            .contains("You improve the system prompt of an AI agent")
+    }
+
+    /// Whether a critic is asked.
+    pub fn is_critique(&self) -> bool {
+        self.user
+            .contains("You review the system prompt of an AI agent")
+    }
+
+    /// Whether an agent is asked to do its work.
+    pub fn is_rollout(&self) -> bool {
+        !self.is_rewrite() && !self.is_critique()
+    }
+}
+
+/// What the server answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// A completion of this text; 10 tokens read for every message, one written per 4 characters.
+    Text(String),
+    /// An error with this status, and seconds of `Retry-After` if any.
+    Error(u16, Option<u64>),
+    /// Status 200 and half a JSON object.
+    Malformed,
+    /// Status 200 and a completion without text.
+    Empty,
+    /// Nothing, for as long as the client waits.
+    Silence,
+}
+
+/// Chooses the answer to a question that has been asked so many times before.
+type Script = dyn Fn(&Question, u64) -> Answer + Send + Sync;
+
+/// How often a question was asked and answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Requests that arrived, whatever became of them.
+    pub asked: u64,
+    /// Requests whose [`Answer::Text`] was sent.
+    pub answered: u64,
+}
+
+/// The books of a [`Stub`].
+#[derive(Debug, Clone, Default)]
+pub struct Books {
+    /// By question.
+    pub counts: HashMap<Question, Count>,
+    /// Requests that arrived, wrong keys included.
+    pub requests: u64,
+    /// Requests being worked on.
+    pub open: usize,
+    /// The most requests that were ever worked on at once.
+    pub most_open: usize,
+    /// The `Authorization` header of every request, in order of arrival.
+    pub authorizations: Vec<Option<String>>,
+}
+
+impl Books {
+    /// Requests with a question of this kind.
+    pub fn asked(&self, kind: impl Fn(&Question) -> bool) -> u64 {
+        self.counts
+            .iter()
+            .filter(|(question, _)| kind(question))
+            .map(|(_, count)| count.asked)
+            .sum()
+    }
+
+    /// Answers beyond the first, summed over the questions of this kind.
+    pub fn repeats(&self, kind: impl Fn(&Question) -> bool) -> u64 {
+        let asked = self.counts.iter().filter(|(question, _)| kind(question));
+        asked
+            .map(|(_, count)| count.answered.saturating_sub(1))
+            .sum()
+    }
+}
+
+struct Shared {
+    script: Box<Script>,
+    latency: Duration,
+    key: Option<String>,
+    books: Mutex<Books>,
+}
+
+impl Shared {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running stub, stopped when dropped.
+pub struct Stub {
+    /// Ends in `/v1`.
+    pub base_url: String,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stub {
+    /// Serves answers by script, at once.
+    pub fn start(script: impl Fn(&Question, u64) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start_with(Duration::ZERO, None, script)
+    }
+
+    /// Serves answers by script, each after a latency, demanding a key if one is given.
+    ///
+    /// # Panics
+    /// When this machine has no free port.
+    pub fn start_with(
+        latency: Duration,
+        key: Option<&str>,
+        script: impl Fn(&Question, u64) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            latency,
+            key: key.map(str::to_owned),
+            books: Mutex::default(),
+        });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+        let base_url = format!(
+            "http://{}/v1",
+            listener.local_addr().expect("a bound address")
+        );
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be made asynchronous");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let app = Router::new()
+            .route("/v1/chat/completions", post(complete))
+            .with_state(Arc::clone(&shared));
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime on this thread").block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener on this runtime");
+                tokio::select! {
+                    served = axum::serve(listener, app) => served.expect("serving does not end"),
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self {
+            base_url,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// The books as they stand.
+    pub fn books(&self) -> Books {
+        self.shared.books().clone()
+    }
+
+    /// Requests that have arrived.
+    pub fn requests(&self) -> u64 {
+        self.shared.books().requests
+    }
+
+    /// Requests being worked on.
+    pub fn open(&self) -> usize {
+        self.shared.books().open
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
+            let _ = stop.send(());
+            // A panic in the server has failed the test's requests already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One request being worked on, also until its client goes away.
+struct Open<'a>(&'a Shared);
+
+impl<'a> Open<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        let mut books = shared.books();
+        books.open += 1;
+        books.most_open = books.most_open.max(books.open);
+        drop(books);
+        Self(shared)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.books().open -= 1;
+    }
+}
+
+async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let _open = Open::new(&shared);
+    let authorization = headers
+        .get("authorization")
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    {
+        let mut books = shared.books();
+        books.requests += 1;
+        books.authorizations.push(authorization.clone());
+    }
+    if let Some(key) = &shared.key
+        && authorization != Some(format!("Bearer {key}"))
+    {
+        return error(401, "Incorrect API key provided.");
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        return error(400, "not JSON");
+    };
+    let question = question(&body);
+    let before = {
+        let mut books = shared.books();
+        let count = books.counts.entry(question.clone()).or_default();
+        count.asked += 1;
+        count.asked - 1
+    };
+    tokio::time::sleep(shared.latency).await;
+    let messages = body["messages"].as_array().map_or(0, Vec::len);
+    match (shared.script)(&question, before) {
+        Answer::Text(text) => {
+            let response = completion(messages, &text).into_response();
+            shared.books().counts.entry(question).or_default().answered += 1;
+            response
+        }
+        Answer::Empty => completion(messages, "").into_response(),
+        Answer::Malformed => (
+            [("content-type", "application/json")],
+            Body::from(r#"{"id": "1", "choi"#),
+        )
+            .into_response(),
+        Answer::Error(status, retry_after) => {
+            let mut response = error(status, "This failure is part of the script.");
+            if let Some(seconds) = retry_after {
+                response.headers_mut().insert("retry-after", seconds.into());
+            }
+            response
+        }
+        Answer::Silence => std::future::pending().await,
+    }
+}
+
+fn question(body: &Value) -> Question {
+    let empty = Vec::new();
+    let messages = body["messages"].as_array().unwrap_or(&empty);
+    let last = |roles: &[&str]| {
+        let message = messages
+            .iter()
+            .rev()
+            .find(|message| roles.contains(&message["role"].as_str().unwrap_or("")));
+        message
+            .map(|message| text(&message["content"]))
+            .unwrap_or_default()
+    };
+    Question {
+        system: last(&["system", "developer"]),
+        user: last(&["user"]),
+        seed: body["seed"].as_u64(),
+    }
+}
+
+/// Content as a string, or as parts of text.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+fn completion(messages: usize, text: &str) -> Json<Value> {
+    let (read, written) = (10 * messages, text.len().div_ceil(4));
+    Json(json!({
+        "id": "chatcmpl-stub",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "stub",
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+        }],
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+    }))
+}
+
+fn error(status: u16, message: &str) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (
+        status,
+        Json(json!({"error": {"message": message, "type": "stub", "param": null, "code": null}})),
+    )
+        .into_response()
+}
