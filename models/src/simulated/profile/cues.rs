@@ -48,7 +48,7 @@ pub(super) const CONCEPTS: &[(&str, &str)] = &[
     ("tools", "tool*|system*|record*|database|account|order history|look ups|lookups"),
     (
         "call",
-        "call|calls|calling|called|lookup*|look up|looked up|look anything up|looking up|look things up\
+        "call|calls|calling|called|lookup*|look up|look ups|looked up|look anything up|looking up|look things up\
          |look * up|quer*|tool*|search*|fetch*|retriev*|request|requests|requested|ask for|asking for\
          |ask|asking|steps|look a|look the|looking",
     ),

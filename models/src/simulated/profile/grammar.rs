@@ -12,7 +12,7 @@ use super::policy::Policy;
 use crate::simulated::text::{Sentence, Word};
 
 /// The most words that may stand between two concepts of one rule.
-const REACH: usize = 9;
+const REACH: usize = 12;
 
 /// What one sentence says about one policy.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -13,3 +13,12 @@ mod tests;
 
 pub use policy::{PerPolicy, Policy};
 pub use reading::Profile;
+
+/// What one sentence, read alone, says about each policy: signed weights, negative against it.
+pub(super) fn statements(sentence: &str) -> Vec<(Policy, f64)> {
+    super::text::sentences(sentence)
+        .iter()
+        .flat_map(grammar::read)
+        .map(|statement| (statement.policy, statement.weight))
+        .collect()
+}

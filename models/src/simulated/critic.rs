@@ -1,0 +1,175 @@
+//! The simulated critic: reads the evidence in its request and says what it sees there.
+//!
+//! It misses a stated share of what there is to see and sometimes blames the wrong cause; see
+//! [`Sight`].
+
+use std::fmt::Write;
+
+use super::association::{self, Concern};
+use super::bank::{self, Force};
+use super::conduct;
+use super::luck::Luck;
+use super::parameters::Parameters;
+use super::profile::{PerPolicy, Policy, Profile};
+use super::review::{Issue, Review};
+
+/// How well the critic sees, as probabilities.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sight {
+    /// An event in a trace goes unnoticed.
+    pub misses: f64,
+    /// The cause named for an issue is some other than the one seen.
+    pub blames_wrongly: f64,
+}
+
+impl Sight {
+    /// The sight of a model.
+    pub fn of(parameters: &Parameters) -> Self {
+        let carelessness = 1.0 - parameters.competence;
+        Self { misses: 0.1 + 0.6 * carelessness, blames_wrongly: 0.45 * carelessness }
+    }
+}
+
+/// Answers a request to criticise a prompt.
+pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> String {
+    let luck = luck.named("critic").named(review.prompt);
+    let sight = Sight::of(parameters);
+    let mut issues: Vec<&Issue> = review.issues.iter().collect();
+    issues.sort_by(|a, b| importance(b).total_cmp(&importance(a)));
+    let seen = Seen::read(review.feedback, sight, luck.named("sight"));
+    let profile = Profile::read(review.prompt);
+    let mut text = String::new();
+    for issue in issues {
+        // Writing to a string cannot fail.
+        let _ = report(&mut text, issue, &seen, &profile, sight, luck.named(&issue.metric));
+    }
+    if text.is_empty() { "I see nothing in the evidence that the prompt could change.".into() } else { text }
+}
+
+/// How important a critic finds an issue: violated constraints by weight and size, then the
+/// objective, then what is satisfied.
+fn importance(issue: &Issue) -> f64 {
+    if issue.objective {
+        0.5 * issue.residual
+    } else if issue.residual > 0.0 {
+        issue.weight.max(0.05) * (0.15 + issue.residual)
+    } else {
+        -1.0
+    }
+}
+
+fn report(
+    text: &mut String,
+    issue: &Issue,
+    seen: &Seen,
+    profile: &Profile,
+    sight: Sight,
+    luck: Luck,
+) -> std::fmt::Result {
+    let concern = association::concern(&issue.metric, issue.objective);
+    if !issue.objective && issue.residual <= 0.0 {
+        return writeln!(text, "`{}` is within its threshold; leave it.", issue.metric);
+    }
+    if concern == Concern::PromptLength {
+        return writeln!(text, "`{}` is violated: the prompt has become too long, and repeated or empty sentences can go.", issue.metric);
+    }
+    let state = if issue.objective { "falls short" } else { "is violated" };
+    writeln!(text, "`{}` {state} (weight {:.2}), {} cases seen.", issue.metric, issue.weight, seen.cases)?;
+    let leanings = association::leanings(concern);
+    for rank in 0..2 {
+        let luck = luck.at(rank);
+        let blamed = if luck.named("wrong").chance(sight.blames_wrongly) {
+            Some(Policy::ALL[luck.named("blamed").pick(Policy::ALL.len())])
+        } else {
+            let weights: Vec<f64> = leanings
+                .iter()
+                .map(|&(policy, leaning)| {
+                    // What the prompt does not yet ask for is the likelier cause.
+                    let lacking = 1.15 - profile.strength(policy);
+                    if leaning > 0.0 { seen.lacking[policy] * leaning * lacking } else { 0.0 }
+                })
+                .collect();
+            luck.named("cause").weighted(&weights).map(|index| leanings[index].0)
+        };
+        if let Some(policy) = blamed {
+            let cases = seen.lacking[policy];
+            let advice = bank::sentence(policy, Force::Plain, luck.named("advice"));
+            writeln!(text, "In {cases} of them the agent {}. The prompt should ask: {advice}", complaint(policy))?;
+        }
+    }
+    // A strongly stated instruction that is known to work against a violated constraint.
+    let against = leanings
+        .iter()
+        .filter(|(policy, leaning)| *leaning < 0.0 && profile.strength(*policy) > 0.6)
+        .map(|(policy, _)| *policy)
+        .next();
+    if let Some(policy) = against
+        && !issue.objective
+        && luck.named("soften").chance(0.35)
+    {
+        writeln!(text, "Soften: {}", bank::sentence(policy, Force::Plain, luck.named("against")))?;
+    }
+    Ok(())
+}
+
+/// What the critic says the agent did when a policy is lacking. Worded so that a reader of the
+/// feedback does not take it for a recommendation.
+fn complaint(policy: Policy) -> &'static str {
+    match policy {
+        Policy::VerifyIdentity => "went ahead although it was unclear with whom",
+        Policy::LookUpFirst => "put questions whose answers were at hand",
+        Policy::ReuseKnown => "did the same work more than one time",
+        Policy::MinimiseCalls => "needed a great deal of calls",
+        Policy::ConfirmWrites => "went ahead unasked",
+        Policy::CheckEligibility => "did what it could have known to be impossible",
+        Policy::ExhaustOptions => "gave up soon",
+        Policy::TransferByPolicy => "gave the conversation away, or kept it, for the wrong reason",
+        Policy::PlanSteps => "lost the thread",
+        Policy::BeBrief => "was wordy",
+        Policy::NeverGuess => "took something for granted that proved wrong",
+        Policy::Summarise => "left the outcome unsaid",
+        Policy::RefuseHarm => "went along with what it had better left alone",
+        Policy::HelpHarmless => "turned away what was fine",
+    }
+}
+
+/// What was noticed in the evidence.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    cases: usize,
+    /// Per policy, the number of cases in which its lack was noticed.
+    lacking: PerPolicy,
+}
+
+impl Seen {
+    fn read(evidence: &str, sight: Sight, luck: Luck) -> Self {
+        let mut seen = Self::default();
+        for (index, case) in conduct::cases(evidence).into_iter().enumerate() {
+            seen.cases += 1;
+            for policy in conduct::lacks(case) {
+                if !luck.at(index).named(policy.name()).chance(sight.misses) {
+                    seen.lacking[policy] += 1.0;
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// For a rewriter that is given traces instead of a summary: what it would recommend for each issue
+/// (by position), seen with a casual eye.
+pub(super) fn conduct_advice(review: &Review<'_>) -> Vec<(usize, Policy, f64)> {
+    const CASUAL: Sight = Sight { misses: 0.5, blames_wrongly: 0.0 };
+    let luck = Luck::new(0).named("casual").named(review.feedback);
+    let seen = Seen::read(review.feedback, CASUAL, luck);
+    let mut found = Vec::new();
+    for (index, issue) in review.issues.iter().enumerate() {
+        let concern = association::concern(&issue.metric, issue.objective);
+        for &(policy, leaning) in association::leanings(concern) {
+            if leaning > 0.0 && luck.at(index).named(policy.name()).chance(seen.lacking[policy] / seen.cases.max(1) as f64) {
+                found.push((index, policy, 1.0));
+            }
+        }
+    }
+    found
+}

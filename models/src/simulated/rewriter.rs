@@ -1,0 +1,258 @@
+//! The simulated rewriter: reads parent, feedback, thresholds and weights, and edits the prompt.
+//!
+//! It picks an issue in proportion to how much it weighs, then a policy that the feedback
+//! recommends for it (or, without feedback, one that is commonly held to bear on it), then an
+//! edit. It knows wordings, not the world: its errors are stated in [`Errors`].
+
+use super::association::{self, Concern};
+use super::bank::{self, Force};
+use super::draft::Draft;
+use super::luck::Luck;
+use super::parameters::Parameters;
+use super::profile::{self, Policy};
+use super::review::{Issue, Review};
+use super::text;
+
+/// How often the rewriter goes wrong, as probabilities per edit or per answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Errors {
+    /// An edit aims at an issue drawn blindly instead of by its weight.
+    pub wrong_issue: f64,
+    /// An edit picks a policy at random instead of one the feedback or common sense suggests.
+    pub wrong_policy: f64,
+    /// An answer loses a sentence that was good.
+    pub drops_sentence: f64,
+    /// An answer gains a sentence that asks for nothing.
+    pub adds_fluff: f64,
+    /// An answer gains a sentence that contradicts the prompt.
+    pub contradicts: f64,
+    /// An answer comes without its delimiters and is useless.
+    pub forgets_delimiters: f64,
+}
+
+impl Errors {
+    /// The error rates of a model: the less competent, the more errors.
+    pub fn of(parameters: &Parameters) -> Self {
+        let carelessness = 1.0 - parameters.competence;
+        Self {
+            wrong_issue: 0.5 * carelessness,
+            wrong_policy: 0.6 * carelessness,
+            drops_sentence: 0.25 * carelessness,
+            adds_fluff: 0.4 * carelessness,
+            contradicts: 0.15 * carelessness,
+            forgets_delimiters: 0.03 * carelessness,
+        }
+    }
+}
+
+/// An instruction that the feedback recommends or warns of.
+#[derive(Debug, Clone, Copy)]
+struct Advice {
+    policy: Policy,
+    /// Positive: ask for it (more); negative: soften or drop it.
+    direction: f64,
+}
+
+/// Answers a request to rewrite a prompt.
+pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> String {
+    let errors = Errors::of(parameters);
+    let luck = luck.named("rewriter").named(review.prompt).named(review.feedback).at(review.variant);
+    let mut draft = Draft::new(review.prompt);
+    let advice = advice(review);
+    // Mostly one or two edits; a later variant is asked to differ and dares more.
+    let edits = 1 + usize::from(luck.named("second").chance(0.55)) + usize::from(luck.named("third").chance(0.2));
+    for index in 0..edits {
+        edit(&mut draft, review, &advice, errors, luck.named("edit").at(index));
+    }
+    slip(&mut draft, errors, luck.named("slip"));
+    if let Some(limit) = review.max_characters {
+        shorten(&mut draft, limit, luck.named("shorten"));
+    }
+    let prompt = draft.text();
+    if luck.named("delimiters").chance(errors.forgets_delimiters) {
+        return format!("Here is the new version:\n\n{prompt}");
+    }
+    format!("<prompt>\n{prompt}\n</prompt>")
+}
+
+/// How much an issue presses: the objective by how far it is from perfect, a violated constraint by
+/// its weight and the size of the violation; a satisfied one hardly.
+fn pressure(issue: &Issue) -> f64 {
+    if issue.objective {
+        0.5 * issue.residual
+    } else if issue.residual > 0.0 {
+        issue.weight * (0.15 + issue.residual.min(1.5))
+    } else {
+        0.03 * issue.weight
+    }
+}
+
+fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, luck: Luck) {
+    let issues = &review.issues;
+    let blind = luck.named("blind").chance(errors.wrong_issue) || review.feedback.is_empty();
+    let weights: Vec<f64> = issues.iter().map(|issue| if blind { 1.0 } else { pressure(issue) }).collect();
+    let Some(chosen) = luck.named("issue").weighted(&weights) else {
+        reword(draft, luck);
+        return;
+    };
+    let issue = &issues[chosen];
+    let concern = association::concern(&issue.metric, issue.objective);
+    if concern == Concern::PromptLength {
+        tighten(draft, luck);
+        return;
+    }
+    let wanted = if luck.named("astray").chance(errors.wrong_policy) {
+        let any = luck.named("any");
+        Some(Advice { policy: Policy::ALL[any.pick(Policy::ALL.len())], direction: if any.named("sign").chance(0.75) { 1.0 } else { -1.0 } })
+    } else {
+        choose(draft, concern, advice.iter().filter(|(about, _)| *about == chosen).map(|(_, advice)| *advice), luck.named("choose"))
+    };
+    match wanted {
+        Some(wanted) => apply(draft, wanted, luck.named("apply")),
+        None => reword(draft, luck),
+    }
+}
+
+/// Picks an instruction for a concern: what the feedback recommends counts most, common leanings
+/// count a little, and what the prompt already asks for clearly needs no asking again.
+fn choose(draft: &Draft, concern: Concern, advice: impl Iterator<Item = Advice>, luck: Luck) -> Option<Advice> {
+    let mut options: Vec<(Advice, f64)> = advice.map(|advice| (advice, 1.0)).collect();
+    options.extend(
+        association::leanings(concern)
+            .iter()
+            .map(|&(policy, leaning)| (Advice { policy, direction: leaning.signum() }, 0.35 * leaning.abs())),
+    );
+    let weights: Vec<f64> = options
+        .iter()
+        .map(|(advice, weight)| {
+            let present = draft.asks_for(advice.policy).clamp(0.0, 1.0);
+            let room = if advice.direction > 0.0 { (1.05 - present).max(0.05) } else { present };
+            weight * room
+        })
+        .collect();
+    luck.weighted(&weights).map(|index| options[index].0)
+}
+
+/// Carries out one piece of advice: add or strengthen what is wanted, soften or delete what is not.
+fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
+    let about = draft.about(wanted.policy);
+    let present = draft.asks_for(wanted.policy);
+    if wanted.direction > 0.0 {
+        let force = if luck.named("force").chance(0.3) { Force::Strong } else { Force::Plain };
+        match about.first() {
+            None => {
+                let sentence = bank::sentence(wanted.policy, force, luck);
+                if draft.len() > 2 && luck.named("place").chance(0.25) {
+                    draft.insert(1 + luck.named("where").pick(draft.len() - 1), &sentence);
+                } else {
+                    draft.append(&sentence);
+                }
+            }
+            Some(&index) if present < 0.95 => draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck)),
+            Some(&index) => draft.relocate(index, if luck.named("reorder").chance(0.5) { 1.min(draft.len() - 1) } else { draft.len() - 1 }),
+        }
+    } else if let Some(&index) = about.first() {
+        if luck.named("delete").chance(0.4) && draft.len() > 1 {
+            draft.remove(index);
+        } else {
+            draft.replace(index, &bank::sentence(wanted.policy, Force::Soft, luck));
+        }
+    }
+}
+
+/// Says one instruction in other words.
+fn reword(draft: &mut Draft, luck: Luck) {
+    let instructions = draft.instructions();
+    if instructions.is_empty() {
+        draft.append(&bank::fluff(luck));
+        return;
+    }
+    let index = instructions[luck.named("reword").pick(instructions.len())];
+    if let Some(&(policy, _)) = profile::statements(draft.sentence(index)).first() {
+        draft.replace(index, &bank::sentence(policy, Force::Plain, luck));
+    }
+}
+
+/// Makes the prompt shorter: merges repeated instructions, drops what asks for nothing, or shortens
+/// the longest instruction.
+fn tighten(draft: &mut Draft, luck: Luck) {
+    let doubled = Policy::ALL.into_iter().find_map(|policy| draft.about(policy).get(1).copied());
+    if let Some(index) = doubled.or_else(|| draft.fluff().last().copied()) {
+        draft.remove(index);
+    } else if let Some(longest) = draft.instructions().into_iter().max_by_key(|&index| draft.sentence(index).len())
+        && let Some(&(policy, _)) = profile::statements(draft.sentence(longest)).first()
+    {
+        let shortest = (0..6)
+            .map(|attempt| bank::sentence(policy, Force::Plain, luck.named("shorter").at(attempt)))
+            .min_by_key(String::len)
+            .expect("six attempts were made");
+        draft.replace(longest, &shortest);
+    }
+}
+
+fn slip(draft: &mut Draft, errors: Errors, luck: Luck) {
+    let instructions = draft.instructions();
+    if luck.named("drop").chance(errors.drops_sentence) && instructions.len() > 1 {
+        draft.remove(instructions[luck.named("dropped").pick(instructions.len())]);
+    }
+    if luck.named("fluff").chance(errors.adds_fluff) {
+        draft.append(&bank::fluff(luck));
+    }
+    if luck.named("contradict").chance(errors.contradicts) {
+        let asked: Vec<Policy> = Policy::ALL.into_iter().filter(|&policy| draft.asks_for(policy) > 0.3).collect();
+        if !asked.is_empty() {
+            draft.append(&bank::contradiction(asked[luck.named("contradicted").pick(asked.len())], luck));
+        }
+    }
+}
+
+/// Drops sentences until the prompt fits: what asks for nothing first, then instructions.
+fn shorten(draft: &mut Draft, limit: usize, luck: Luck) {
+    let mut round = 0;
+    while draft.text().chars().count() > limit && draft.len() > 1 {
+        let fluff = draft.fluff();
+        match fluff.last() {
+            Some(&index) => draft.remove(index),
+            None => draft.remove(1 + luck.at(round).pick(draft.len() - 1)),
+        }
+        round += 1;
+    }
+}
+
+/// Words that mark a sentence of the feedback as a recommendation.
+const RECOMMENDING: [&str; 9] =
+    ["should", "ask for", "ask it", "tell it", "tell the agent", "instruct", "add ", "needs to", "recommend"];
+/// Words that mark a recommendation as one to ask for less.
+const LESS: [&str; 6] = ["ask less", "soften", "drop ", "remove", "relax", "too strongly"];
+
+/// What the feedback recommends, with the issue each piece of advice stands under.
+///
+/// A critic's summary is read for its recommendations. Traces without a summary are read for the
+/// agent's conduct, as the critic would read them.
+fn advice(review: &Review<'_>) -> Vec<(usize, Advice)> {
+    let mut found = Vec::new();
+    let mut about = 0;
+    for (start, stop) in text::sentence_ranges(review.feedback) {
+        let sentence = &review.feedback[start..stop];
+        if let Some(issue) = review.issues.iter().position(|issue| sentence.contains(issue.metric.as_str())) {
+            about = issue;
+        }
+        let lower = sentence.to_lowercase();
+        let less = LESS.iter().any(|word| lower.contains(word));
+        if !less && !RECOMMENDING.iter().any(|word| lower.contains(word)) {
+            continue;
+        }
+        // What is recommended stands after the colon where there is one.
+        let recommended = sentence.split_once(':').map_or(sentence, |(_, after)| after);
+        for (policy, weight) in profile::statements(recommended) {
+            let direction = if less { -weight } else { weight };
+            found.push((about, Advice { policy, direction: direction.signum() }));
+        }
+    }
+    if found.is_empty() && !review.feedback.is_empty() {
+        for (metric, policy, direction) in super::critic::conduct_advice(review) {
+            found.push((metric, Advice { policy, direction }));
+        }
+    }
+    found
+}
