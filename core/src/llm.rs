@@ -38,22 +38,32 @@ pub enum Message {
 impl Message {
     /// A system message.
     pub fn system(content: impl Into<String>) -> Self {
-        Self::System { content: content.into() }
+        Self::System {
+            content: content.into(),
+        }
     }
 
     /// A user message.
     pub fn user(content: impl Into<String>) -> Self {
-        Self::User { content: content.into() }
+        Self::User {
+            content: content.into(),
+        }
     }
 
     /// An assistant message of text alone.
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self::Assistant(AssistantMessage { content: Some(content.into()), tool_calls: Vec::new() })
+        Self::Assistant(AssistantMessage {
+            content: Some(content.into()),
+            tool_calls: Vec::new(),
+        })
     }
 
     /// A tool's answer.
     pub fn tool(call_id: impl Into<String>, content: impl Into<String>) -> Self {
-        Self::Tool { call_id: call_id.into(), content: content.into() }
+        Self::Tool {
+            call_id: call_id.into(),
+            content: content.into(),
+        }
     }
 }
 
@@ -119,7 +129,10 @@ pub struct ChatRequest {
 impl ChatRequest {
     /// A request without tools or seed.
     pub fn new(messages: Vec<Message>) -> Self {
-        Self { messages, ..Self::default() }
+        Self {
+            messages,
+            ..Self::default()
+        }
     }
 }
 
@@ -180,6 +193,8 @@ pub enum FailureKind {
     Malformed,
     /// A tool, command or endpoint of the workload failed.
     Tool,
+    /// The run ended in the middle of it; the line keeps what it had consumed.
+    Stopped,
 }
 
 impl fmt::Display for FailureKind {
@@ -192,6 +207,7 @@ impl fmt::Display for FailureKind {
             Self::ContextLength => "context length",
             Self::Malformed => "malformed answer",
             Self::Tool => "tool",
+            Self::Stopped => "stopped",
         })
     }
 }
@@ -219,7 +235,12 @@ pub enum LlmError {
 impl LlmError {
     /// A failure that cost nothing.
     pub fn failed(kind: FailureKind, retryable: bool, message: impl Into<String>) -> Self {
-        Self::Failed { kind, message: message.into(), retryable, usage: CallUsage::default() }
+        Self::Failed {
+            kind,
+            message: message.into(),
+            retryable,
+            usage: CallUsage::default(),
+        }
     }
 }
 
@@ -234,9 +255,7 @@ pub trait Llm {
 }
 
 /// Who is asked. Roles without a model of their own fall back, see [`Role::fallback`].
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Runs the examples under the candidate prompt.

@@ -68,7 +68,10 @@ impl MetricSpec {
 
     /// A cost in [0, 1].
     pub fn rate(name: &str, explanation: &str) -> Self {
-        Self { max: Some(1.0), ..Self::cost(name, "rate", explanation) }
+        Self {
+            max: Some(1.0),
+            ..Self::cost(name, "rate", explanation)
+        }
     }
 
     /// [`PROMPT_LENGTH`], with the paper's scale of 4.

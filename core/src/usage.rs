@@ -24,7 +24,13 @@ pub struct RoleUsage {
 
 impl RoleUsage {
     /// Nothing, at a known price of 0.
-    pub const ZERO: Self = Self { calls: 0, input_tokens: 0, output_tokens: 0, usd: Some(0.0), seconds: 0.0 };
+    pub const ZERO: Self = Self {
+        calls: 0,
+        input_tokens: 0,
+        output_tokens: 0,
+        usd: Some(0.0),
+        seconds: 0.0,
+    };
 }
 
 impl From<CallUsage> for RoleUsage {

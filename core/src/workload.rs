@@ -120,7 +120,11 @@ pub enum RolloutError {
 impl RolloutError {
     /// A failure of the workload's own.
     pub fn failed(kind: FailureKind, retryable: bool, message: impl Into<String>) -> Self {
-        Self::Failed { kind, message: message.into(), retryable }
+        Self::Failed {
+            kind,
+            message: message.into(),
+            retryable,
+        }
     }
 }
 

@@ -1,0 +1,59 @@
+//! Calls of one effect, counted and checked.
+
+use std::cell::RefCell;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+
+use super::Arena;
+use crate::llm::{ChatRequest, ChatResponse, LlmError, Role};
+use crate::usage::{RoleUsage, Usage};
+use crate::workload::Caller;
+
+/// Makes the model calls of one effect and adds up what they consume.
+pub(super) struct MeteredCaller<'a> {
+    arena: &'a Arena,
+    usage: RefCell<Usage>,
+}
+
+impl<'a> MeteredCaller<'a> {
+    pub(super) fn new(arena: &'a Arena) -> Self {
+        Self {
+            arena,
+            usage: RefCell::default(),
+        }
+    }
+
+    /// What the calls so far consumed, failed ones included.
+    pub(super) fn usage(&self) -> Usage {
+        self.usage.borrow().clone()
+    }
+}
+
+impl Caller for MeteredCaller<'_> {
+    fn call<'a>(
+        &'a self,
+        role: Role,
+        request: ChatRequest,
+    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        async move {
+            self.arena.start_call().map_err(LlmError::Budget)?;
+            let model = self.arena.models.model(role);
+            let answer = model.chat(request).await;
+            let consumed = match &answer {
+                Ok(response) => response.usage,
+                Err(LlmError::Failed { usage, .. }) => *usage,
+                Err(LlmError::Budget(_)) => return answer,
+            };
+            self.arena.end_call(consumed);
+            // A failed call of unknown price consumed nothing that anybody could know of.
+            let mut share = RoleUsage::from(consumed);
+            if answer.is_err() && consumed.input_tokens + consumed.output_tokens == 0 {
+                share.usd = Some(0.0);
+            }
+            self.usage.borrow_mut().add(role, share);
+            answer
+        }
+        .boxed_local()
+    }
+}

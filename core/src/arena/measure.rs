@@ -1,0 +1,294 @@
+//! Measuring candidates on batches of examples, and the means that come out.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+
+use super::{Arena, Halt};
+use crate::estimate::Estimate;
+use crate::ids::CandidateId;
+use crate::problem::MetricSource;
+use crate::run_state::SetKey;
+use crate::sampling::subset;
+use crate::score::Means;
+use crate::workload::Split;
+
+/// Examples of each workload, by position in the split, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    pub(super) split: Split,
+    pub(super) examples: Vec<Vec<usize>>,
+    pub(super) whole: bool,
+}
+
+impl Batch {
+    /// Whether it holds no example at all.
+    pub fn is_empty(&self) -> bool {
+        self.examples.iter().all(Vec::is_empty)
+    }
+}
+
+/// Sums over the repeats asked for so far, in the order of the repeats: what the method may know
+/// at this point of its course, whatever else the journal holds already.
+#[derive(Debug, Default, Clone)]
+struct Sums {
+    values: Vec<f64>,
+    repeats: u32,
+}
+
+/// Running sums by candidate, set and example.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    sums: HashMap<(CandidateId, SetKey), Vec<Sums>>,
+}
+
+impl Arena {
+    /// Every example of a split.
+    pub fn whole(&self, split: Split) -> Batch {
+        let problem = self.problem.borrow();
+        let examples = problem
+            .workloads()
+            .iter()
+            .map(|workload| (0..workload.examples(split).len()).collect())
+            .collect();
+        Batch {
+            split,
+            examples,
+            whole: true,
+        }
+    }
+
+    /// The examples of a round: B_{i,t} drawn from the optimisation split, or all of it. All
+    /// candidates of a round share them.
+    pub fn batch(&self, round: u32) -> Batch {
+        let Some(size) = self.problem.borrow().study().study.batch else {
+            return self.whole(Split::Optimize);
+        };
+        let problem = self.problem.borrow();
+        let mut whole = true;
+        let examples = (0..)
+            .zip(problem.workloads())
+            .map(|(index, workload)| {
+                let available = workload.examples(Split::Optimize).len();
+                whole &= size >= available;
+                subset(
+                    available,
+                    size,
+                    &mut self.streams.stream("batch", u64::from(round), index),
+                )
+            })
+            .collect();
+        Batch {
+            split: Split::Optimize,
+            examples,
+            whole,
+        }
+    }
+
+    /// Measures candidates on a batch, as often as the study says. What is in the journal is not
+    /// paid again.
+    ///
+    /// # Errors
+    /// When the budget, a person or a failure stops it; everything that was answered is journaled.
+    pub async fn measure(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+        let repeats = self.problem.borrow().study().study.repeats;
+        self.measure_until(candidates, batch, |_| repeats).await
+    }
+
+    /// Measures candidates once more than so far.
+    ///
+    /// # Errors
+    /// See [`Arena::measure`].
+    pub async fn measure_again(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+        self.measure_until(candidates, batch, |so_far| so_far + 1).await
+    }
+
+    async fn measure_until(
+        &self,
+        candidates: &[CandidateId],
+        batch: &Batch,
+        target: impl Fn(u32) -> u32,
+    ) -> Result<(), Halt> {
+        let mut wanted = Vec::new();
+        for &candidate in candidates {
+            for (workload, examples) in (0..).zip(&batch.examples) {
+                let set = SetKey {
+                    workload,
+                    split: batch.split,
+                };
+                for &example in examples {
+                    let so_far = self.repeats_of(candidate, set, example);
+                    wanted.push((candidate, set, example, so_far, target(so_far)));
+                }
+            }
+        }
+        let mut missing = Vec::new();
+        {
+            let journal = self.journal.borrow();
+            let state = journal.state();
+            for &(candidate, set, example, so_far, until) in &wanted {
+                let position = state.position(&candidate).unwrap_or(usize::MAX);
+                for repeat in so_far..until {
+                    if state.rollouts().line(position, set, example, repeat).is_none() {
+                        missing.push(super::rollouts::Wanted {
+                            candidate,
+                            set,
+                            example,
+                            repeat,
+                        });
+                    }
+                }
+            }
+        }
+        self.run_rollouts(missing).await?;
+        for (candidate, set, example, so_far, until) in wanted {
+            self.absorb(candidate, set, example, so_far, until)?;
+        }
+        Ok(())
+    }
+
+    fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
+        let board = self.board.borrow();
+        board
+            .sums
+            .get(&(candidate, set))
+            .and_then(|sums| sums.get(example))
+            .map_or(0, |sums| sums.repeats)
+    }
+
+    fn absorb(
+        &self,
+        candidate: CandidateId,
+        set: SetKey,
+        example: usize,
+        from: u32,
+        until: u32,
+    ) -> Result<(), Halt> {
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let position = state.position(&candidate).unwrap_or(usize::MAX);
+        let mut board = self.board.borrow_mut();
+        let sums = board.sums.entry((candidate, set)).or_default();
+        if sums.len() <= example {
+            sums.resize(example + 1, Sums::default());
+        }
+        let sums = &mut sums[example];
+        for repeat in from..until {
+            let values = state
+                .rollouts()
+                .values(position, set, example, repeat)
+                .ok_or_else(|| {
+                    Halt::Replay(format!(
+                        "rollout {example}/{repeat} of candidate {} is missing",
+                        candidate.short()
+                    ))
+                })?;
+            if sums.values.is_empty() {
+                sums.values = values.to_vec();
+            } else {
+                for (sum, value) in sums.values.iter_mut().zip(values) {
+                    *sum += value;
+                }
+            }
+            sums.repeats += 1;
+        }
+        Ok(())
+    }
+
+    /// Mean objective and costs of a candidate over a batch, every constraint of the study
+    /// included; `None` unless it was measured on all of it.
+    pub fn means(&self, candidate: CandidateId, batch: &Batch) -> Option<Means> {
+        let problem = self.problem.borrow();
+        let objective = self.mean(candidate, problem.objective(), batch)?;
+        let costs = problem
+            .constraints()
+            .iter()
+            .map(|constraint| {
+                let cost = self.mean(candidate, &constraint.source, batch)?;
+                Some((constraint.source.spec.name.clone(), cost))
+            })
+            .collect::<Option<IndexMap<String, f64>>>()?;
+        Some(Means { objective, costs })
+    }
+
+    /// Σ of measurements / number of rollouts, summed in the order of the examples.
+    fn mean(&self, candidate: CandidateId, metric: &MetricSource, batch: &Batch) -> Option<f64> {
+        let board = self.board.borrow();
+        let set = SetKey {
+            workload: metric.workload,
+            split: batch.split,
+        };
+        let sums = board.sums.get(&(candidate, set))?;
+        let (mut total, mut rollouts) = (0.0, 0_u64);
+        for &example in &batch.examples[usize::from(metric.workload)] {
+            let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
+            total += sums.values[metric.position];
+            rollouts += u64::from(sums.repeats);
+        }
+        (rollouts > 0).then(|| total / rollouts as f64)
+    }
+
+    /// A candidate's value of one metric on each example of a batch (mean over repeats), where it
+    /// was measured.
+    pub(super) fn per_example(
+        &self,
+        candidate: CandidateId,
+        metric: &MetricSource,
+        batch: &Batch,
+    ) -> Vec<(usize, f64)> {
+        let board = self.board.borrow();
+        let set = SetKey {
+            workload: metric.workload,
+            split: batch.split,
+        };
+        let Some(sums) = board.sums.get(&(candidate, set)) else {
+            return Vec::new();
+        };
+        batch.examples[usize::from(metric.workload)]
+            .iter()
+            .filter_map(|&example| {
+                let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
+                Some((example, sums.values[metric.position] / f64::from(sums.repeats)))
+            })
+            .collect()
+    }
+
+    /// Held-out (or other) estimates of a candidate by metric: the study's objective and
+    /// constraints first, then everything else its workloads measure.
+    pub(crate) fn estimates(&self, candidate: CandidateId, batch: &Batch) -> IndexMap<String, Estimate> {
+        let problem = self.problem.borrow();
+        let studied = std::iter::once(problem.objective().clone()).chain(
+            problem
+                .constraints()
+                .iter()
+                .map(|constraint| constraint.source.clone()),
+        );
+        let others = (0..).zip(problem.workloads()).flat_map(|(workload, measured)| {
+            measured
+                .metrics()
+                .iter()
+                .enumerate()
+                .map(move |(position, spec)| MetricSource {
+                    spec: spec.clone(),
+                    workload,
+                    position,
+                })
+        });
+        let mut estimates = IndexMap::new();
+        for metric in studied.chain(others) {
+            if estimates.contains_key(&metric.spec.name) {
+                continue;
+            }
+            let values: Vec<f64> = self
+                .per_example(candidate, &metric, batch)
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect();
+            let complete = values.len() == batch.examples[usize::from(metric.workload)].len();
+            if let (true, Some(estimate)) = (complete, Estimate::of(&values)) {
+                estimates.insert(metric.spec.name.clone(), estimate);
+            }
+        }
+        estimates
+    }
+}

@@ -1,0 +1,463 @@
+//! Feedback on parents, and the children a rewriter makes of them.
+
+use futures::future::join_all;
+use serde::Serialize;
+use serde_json::json;
+
+use super::caller::MeteredCaller;
+use super::measure::Batch;
+use super::{Arena, Halt};
+use crate::evidence::{Case, Group};
+use crate::ids::{CandidateId, Round};
+use crate::journal::{CritiqueEvent, EffectName, Event, Origin, RewriteEvent};
+use crate::llm::{AssistantMessage, ChatRequest, Message, Role};
+use crate::metric::Measurements;
+use crate::problem::MetricSource;
+use crate::run_state::SetKey;
+use crate::sampling::subset;
+use crate::score::{Limits, Means, Multipliers};
+use crate::study::FeedbackForm;
+use crate::templates::{Template, delimited_prompt};
+use crate::usage::Usage;
+use crate::workload::{Caller, RolloutError};
+
+/// What critic and rewriter are told about the state of the search.
+#[derive(Debug, Clone, Copy)]
+pub struct Guidance<'a> {
+    /// The round.
+    pub round: Round,
+    /// The examples of the round.
+    pub batch: &'a Batch,
+    /// The constraints in force.
+    pub limits: &'a Limits,
+    /// λ_t.
+    pub multipliers: &'a Multipliers,
+    /// Children of each parent.
+    pub children: u32,
+}
+
+#[derive(Serialize)]
+struct ObjectiveView {
+    metric: String,
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct ConstraintView {
+    metric: String,
+    unit: String,
+    explanation: String,
+    cost: f64,
+    threshold: f64,
+    residual: f64,
+    multiplier: f64,
+}
+
+/// Feedback with the evidence it rests on.
+struct Evidence {
+    groups: Vec<Group>,
+    omitted: usize,
+}
+
+impl Arena {
+    /// Asks for `guidance.children` rewrites of each parent and returns the candidates made, without
+    /// repetition, parents in the order given. A rewrite that gives no child is journaled as such.
+    ///
+    /// # Errors
+    /// When the budget, a person or a failure stops it; everything that was answered is journaled.
+    pub async fn offspring(
+        &self,
+        parents: &[CandidateId],
+        guidance: Guidance<'_>,
+    ) -> Result<Vec<CandidateId>, Halt> {
+        let families = join_all(
+            parents
+                .iter()
+                .map(|&parent| self.rewrite_parent(parent, guidance)),
+        );
+        let families = self.flushing(families).await?;
+        let mut children = Vec::new();
+        let mut halt = None;
+        for family in families {
+            match family {
+                Ok(family) => children.extend(family.into_iter().flatten()),
+                // A child that stopped because another one failed says less than the failure.
+                Err(stopped) => halt = halt.or(Some(stopped)),
+            }
+        }
+        if let Some(halt) = self.halted.borrow_mut().take().or(halt) {
+            return Err(halt);
+        }
+        for &child in &children {
+            self.enlist(child);
+        }
+        let mut distinct: Vec<CandidateId> = Vec::with_capacity(children.len());
+        for child in children {
+            if !distinct.contains(&child) {
+                distinct.push(child);
+            }
+        }
+        Ok(distinct)
+    }
+
+    async fn rewrite_parent(
+        &self,
+        parent: CandidateId,
+        guidance: Guidance<'_>,
+    ) -> Result<Vec<Option<CandidateId>>, Halt> {
+        let feedback = self.feedback(parent, guidance).await?;
+        let children = (0..guidance.children).map(|index| self.rewrite(parent, index, &feedback, guidance));
+        join_all(children).await.into_iter().collect()
+    }
+
+    /// The feedback ξ on a parent in the study's form; empty for the form `none`.
+    async fn feedback(&self, parent: CandidateId, guidance: Guidance<'_>) -> Result<String, Halt> {
+        let settings = self.problem.borrow().study().feedback.clone();
+        if settings.form == FeedbackForm::None {
+            return Ok(String::new());
+        }
+        if let Some(known) = self.journal.borrow().state().critique(parent, guidance.round) {
+            return Ok(known.to_string());
+        }
+        self.may_start()?;
+        let evidence = self.evidence(parent, guidance).await?;
+        let (feedback, usage) = if settings.form == FeedbackForm::Trajectory {
+            let context = json!({
+                "groups": evidence.groups, "omitted": evidence.omitted, "max_characters": settings.max_characters,
+            });
+            (Template::Trajectories.render(context), Usage::default())
+        } else {
+            let (objective, constraints) = self.view(parent, guidance)?;
+            let text = Template::Critic.render(json!({
+                "description": self.description(),
+                "prompt": &*self.prompt(parent),
+                "objective": objective, "constraints": constraints,
+                "groups": evidence.groups, "omitted": evidence.omitted, "max_characters": settings.max_characters,
+            }));
+            let of = EffectName::Critique {
+                candidate: parent,
+                round: guidance.round,
+            };
+            let seed = self.seed_for("critique", guidance.round, parent, 0);
+            let (answer, usage) = self
+                .ask(Role::Critic, vec![Message::user(text)], seed, of, "the critique")
+                .await?;
+            (answer.text().trim().to_owned(), usage)
+        };
+        let event = CritiqueEvent {
+            candidate: parent,
+            round: guidance.round,
+            feedback: feedback.clone(),
+            usage,
+        };
+        self.journal.borrow_mut().record(&Event::Critique(event))?;
+        Ok(feedback)
+    }
+
+    /// One child p⁺ = W(p, ξ, λ), or none with the reason. An unusable answer is asked for once
+    /// more.
+    async fn rewrite(
+        &self,
+        parent: CandidateId,
+        index: u32,
+        feedback: &str,
+        guidance: Guidance<'_>,
+    ) -> Result<Option<CandidateId>, Halt> {
+        if let Some(known) = self
+            .journal
+            .borrow()
+            .state()
+            .rewrite(guidance.round, parent, index)
+        {
+            return Ok(known.child);
+        }
+        self.may_start()?;
+        let parent_prompt = self.prompt(parent);
+        let (objective, constraints) = self.view(parent, guidance)?;
+        let prompt_length = self.problem.borrow().characters_allowed(guidance.limits).map(|max_characters| {
+            json!({ "max_characters": max_characters, "characters": parent_prompt.chars().count() })
+        });
+        let text = Template::Rewriter.render(json!({
+            "description": self.description(),
+            "prompt": &*parent_prompt,
+            "objective": objective, "constraints": constraints, "prompt_length": prompt_length, "feedback": feedback,
+            "variant": index + 1, "variants": guidance.children,
+        }));
+        let of = EffectName::Rewrite {
+            round: guidance.round,
+            parent,
+            index,
+        };
+        let mut messages = vec![Message::user(text)];
+        let mut attempt = 0;
+        loop {
+            let seed = self.seed_for("rewrite", guidance.round, parent, 2 * u64::from(index) + attempt);
+            let (answer, usage) = self
+                .ask(Role::Rewriter, messages.clone(), seed, of.clone(), "the rewrite")
+                .await?;
+            let reason = match delimited_prompt(answer.text()) {
+                None => "it has no text between <prompt> and </prompt>",
+                Some("") => "the text between <prompt> and </prompt> is empty",
+                Some(text) if text == parent_prompt.trim() => "it is identical to the current prompt",
+                Some(text) => {
+                    let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
+                    self.record_rewrite(parent, index, guidance.round, Some(child), None, usage)?;
+                    return Ok(Some(child));
+                }
+            };
+            if attempt == 1 {
+                self.record_rewrite(parent, index, guidance.round, None, Some(reason.into()), usage)?;
+                return Ok(None);
+            }
+            attempt += 1;
+            self.note_unusable(of.clone(), reason, usage)?;
+            messages.push(Message::Assistant(AssistantMessage {
+                tool_calls: Vec::new(),
+                ..answer
+            }));
+            messages.push(Message::user(Template::Retry.render(json!({ "reason": reason }))));
+        }
+    }
+
+    fn record_rewrite(
+        &self,
+        parent: CandidateId,
+        index: u32,
+        round: Round,
+        child: Option<CandidateId>,
+        reason: Option<String>,
+        usage: Usage,
+    ) -> Result<(), Halt> {
+        let event = RewriteEvent {
+            round,
+            parent,
+            index,
+            child,
+            reason,
+            usage,
+        };
+        Ok(self.journal.borrow_mut().record(&Event::Rewrite(event))?)
+    }
+
+    /// One call for critic or rewriter, tried again while tries are left.
+    async fn ask(
+        &self,
+        role: Role,
+        messages: Vec<Message>,
+        seed: u64,
+        of: EffectName,
+        what: &str,
+    ) -> Result<(AssistantMessage, Usage), Halt> {
+        loop {
+            self.may_start()?;
+            let caller = MeteredCaller::new(self);
+            let request = ChatRequest {
+                messages: messages.clone(),
+                seed: Some(seed),
+                ..ChatRequest::default()
+            };
+            match caller.call(role, request).await {
+                Ok(response) => return Ok((response.message, caller.usage())),
+                Err(error) => {
+                    self.record_failure(of.clone(), what, RolloutError::Llm(error), caller.usage())?;
+                }
+            }
+        }
+    }
+
+    fn seed_for(&self, purpose: &str, round: Round, parent: CandidateId, index: u64) -> u64 {
+        self.streams
+            .number(&format!("{purpose}/{parent}"), u64::from(round), index)
+    }
+
+    fn description(&self) -> String {
+        let problem = self.problem.borrow();
+        problem
+            .workloads()
+            .iter()
+            .map(|workload| workload.description())
+            .collect::<Vec<_>>()
+            .join("\n\n")
+    }
+
+    fn measured(&self, candidate: CandidateId, batch: &Batch) -> Result<Means, Halt> {
+        self.means(candidate, batch).ok_or_else(|| {
+            Halt::Replay(format!(
+                "candidate {} was not measured before its rewrite",
+                candidate.short()
+            ))
+        })
+    }
+
+    fn view(
+        &self,
+        parent: CandidateId,
+        guidance: Guidance<'_>,
+    ) -> Result<(ObjectiveView, Vec<ConstraintView>), Halt> {
+        let means = self.measured(parent, guidance.batch)?;
+        let problem = self.problem.borrow();
+        let objective = ObjectiveView {
+            metric: problem.objective().spec.name.clone(),
+            value: means.objective,
+        };
+        let constraints = problem
+            .constraints()
+            .iter()
+            .filter_map(|constraint| {
+                let spec = &constraint.source.spec;
+                let limit = guidance.limits.get(&spec.name)?;
+                let cost = means.costs[&spec.name];
+                Some(ConstraintView {
+                    metric: spec.name.clone(),
+                    unit: spec.unit.clone(),
+                    explanation: spec.explanation.clone(),
+                    cost,
+                    threshold: limit.threshold,
+                    residual: limit.residual(cost),
+                    multiplier: guidance.multipliers.get(&spec.name).copied().unwrap_or(0.0),
+                })
+            })
+            .collect();
+        Ok((objective, constraints))
+    }
+
+    /// Failing rollouts of a parent: the objective's first, then each constraint's from the largest
+    /// weighted violation down.
+    async fn evidence(&self, parent: CandidateId, guidance: Guidance<'_>) -> Result<Evidence, Halt> {
+        let settings = self.problem.borrow().study().feedback.clone();
+        let (objective, mut constraints) = self.view(parent, guidance)?;
+        let weight = |constraint: &ConstraintView| constraint.multiplier * constraint.residual;
+        constraints.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+
+        let mut failing: Vec<(String, MetricSource, Vec<usize>)> = Vec::new();
+        {
+            let problem = self.problem.borrow();
+            let source = problem.objective().clone();
+            let best = source.spec.max.unwrap_or(1.0);
+            let cases = self.per_example(parent, &source, guidance.batch);
+            let cases: Vec<usize> = cases
+                .into_iter()
+                .filter(|(_, value)| *value < best)
+                .map(|(e, _)| e)
+                .collect();
+            failing.push((
+                format!(
+                    "Objective `{}` missed in {} examples",
+                    objective.metric,
+                    cases.len()
+                ),
+                source,
+                cases,
+            ));
+            for view in &constraints {
+                let Some(source) = problem
+                    .constraints()
+                    .iter()
+                    .find(|c| c.source.spec.name == view.metric)
+                else {
+                    continue;
+                };
+                let mut cases = self.per_example(parent, &source.source, guidance.batch);
+                // A cost that is the same for every example has no telling rollouts.
+                if cases.windows(2).all(|pair| pair[0].1 == pair[1].1) && cases.len() > 1 {
+                    continue;
+                }
+                cases.retain(|(_, value)| *value > view.threshold);
+                let title = format!(
+                    "Constraint `{}` above its threshold in {} examples",
+                    view.metric,
+                    cases.len()
+                );
+                failing.push((
+                    title,
+                    source.source.clone(),
+                    cases.into_iter().map(|(e, _)| e).collect(),
+                ));
+            }
+        }
+        failing.retain(|(_, _, cases)| !cases.is_empty());
+        let shown: usize = failing
+            .iter()
+            .map(|(_, _, cases)| cases.len().min(settings.cases))
+            .sum();
+        let per_case = settings.max_characters / shown.max(1);
+        let mut evidence = Evidence {
+            groups: Vec::new(),
+            omitted: 0,
+        };
+        for (group, (title, source, cases)) in (0_u64..).zip(failing) {
+            let purpose = format!("evidence/{parent}/{group}");
+            let chosen = subset(
+                cases.len(),
+                settings.cases,
+                &mut self.streams.stream(&purpose, u64::from(guidance.round), 0),
+            );
+            evidence.omitted += cases.len() - chosen.len();
+            let mut group = Group {
+                title,
+                cases: Vec::new(),
+            };
+            for index in chosen {
+                let set = SetKey {
+                    workload: source.workload,
+                    split: guidance.batch.split,
+                };
+                group
+                    .cases
+                    .push(self.case(parent, set, cases[index], per_case).await?);
+            }
+            evidence.groups.push(group);
+        }
+        Ok(evidence)
+    }
+
+    async fn case(
+        &self,
+        candidate: CandidateId,
+        set: SetKey,
+        example: usize,
+        max_characters: usize,
+    ) -> Result<Case, Halt> {
+        let line = {
+            let journal = self.journal.borrow();
+            let state = journal.state();
+            let position = state.position(&candidate).unwrap_or(usize::MAX);
+            state.rollouts().line(position, set, example, 0)
+        };
+        let line = line.ok_or_else(|| {
+            Halt::Replay(format!("a rollout of candidate {} is missing", candidate.short()))
+        })?;
+        let reading = self.journal.borrow_mut().read(line);
+        match reading.await? {
+            Event::Rollout(rollout) => {
+                let measurements: Measurements = self.studied(&rollout.measurements);
+                Ok(Case::new(
+                    &rollout.example,
+                    &measurements,
+                    &rollout.trace,
+                    max_characters,
+                ))
+            }
+            _ => Err(Halt::Replay("a line read back is not the rollout it was".into())),
+        }
+    }
+
+    /// The measurements that the study is about.
+    fn studied(&self, measurements: &Measurements) -> Measurements {
+        let problem = self.problem.borrow();
+        let studied = |name: &String| {
+            problem.objective().spec.name == *name
+                || problem.constraints().iter().any(|c| c.source.spec.name == *name)
+        };
+        measurements
+            .iter()
+            .filter(|(name, _)| studied(name))
+            .map(|(name, value)| (name.clone(), *value))
+            .collect()
+    }
+
+    fn note_unusable(&self, of: EffectName, reason: &str, usage: Usage) -> Result<(), Halt> {
+        self.journal_failure(of, crate::llm::FailureKind::Malformed, reason.to_owned(), usage)
+            .map(|_| ())
+    }
+}

@@ -1,0 +1,248 @@
+//! Running the rollouts of a batch concurrently.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::task::Poll;
+
+use futures::StreamExt;
+use futures::future::poll_fn;
+use futures::stream::FuturesUnordered;
+
+use super::caller::MeteredCaller;
+use super::{Arena, Halt};
+use crate::ids::CandidateId;
+use crate::journal::{EffectName, Event, FailureEvent, RolloutEvent};
+use crate::llm::{FailureKind, LlmError};
+use crate::run_state::SetKey;
+use crate::usage::Usage;
+use crate::workload::{Rollout, RolloutContext, RolloutError};
+
+/// A rollout that is not in the journal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub candidate: CandidateId,
+    pub set: SetKey,
+    pub example: usize,
+    pub repeat: u32,
+}
+
+struct Answered {
+    wanted: Wanted,
+    answer: Result<Rollout, RolloutError>,
+    usage: Usage,
+}
+
+impl Arena {
+    /// Makes rollouts, at most `concurrency` at once, journaling each as it arrives. The first halt
+    /// lets those under way end and starts no new one; a failed one is tried again after all
+    /// others while tries are left.
+    pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<(), Halt> {
+        let mut waiting = VecDeque::from(wanted);
+        let mut under_way = FuturesUnordered::new();
+        let mut halt = None;
+        loop {
+            while halt.is_none() && under_way.len() < self.options.concurrency.max(1) {
+                let Some(next) = waiting.front() else { break };
+                match self.start_rollout(next.set.split) {
+                    Ok(()) => under_way.extend(waiting.pop_front().map(|next| self.run_rollout(next))),
+                    Err(stopped) => halt = Some(stopped),
+                }
+            }
+            let Some(answered) = self.flushing(under_way.next()).await? else {
+                break;
+            };
+            match self.record_rollout(answered) {
+                Ok(None) => {}
+                Ok(Some(again)) => waiting.push_back(again),
+                Err(stopped) => halt = halt.or(Some(stopped)),
+            }
+        }
+        match halt {
+            None => Ok(()),
+            Some(halt) => {
+                self.journal.borrow_mut().flush()?;
+                Err(halt)
+            }
+        }
+    }
+
+    /// Waits for `future`. Whenever it is not ready, what was journaled is handed to the store
+    /// first, so that a killed process loses no answer it had received.
+    pub(super) async fn flushing<F: Future>(&self, future: F) -> Result<F::Output, Halt> {
+        let mut future = pin!(future);
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => match self.journal.borrow_mut().flush() {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(Halt::Store(error))),
+            },
+        })
+        .await
+    }
+
+    async fn run_rollout(&self, wanted: Wanted) -> Answered {
+        let caller = MeteredCaller::new(self);
+        let prompt = self.prompt(wanted.candidate);
+        let workload = self.problem.borrow().workloads()[usize::from(wanted.set.workload)].clone();
+        let example = &workload.examples(wanted.set.split)[wanted.example];
+        let purpose = format!("rollout/{}/{example}", workload.name());
+        let context = RolloutContext {
+            prompt: &prompt,
+            example,
+            repeat: wanted.repeat,
+            seed: self.streams.number(&purpose, 0, u64::from(wanted.repeat)),
+            caller: &caller,
+        };
+        let mut answer = workload.rollout(context).await;
+        if let Ok(rollout) = &answer
+            && let Err(problem) = self.check_measurements(wanted, rollout)
+        {
+            answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem));
+        }
+        let mut usage = caller.usage();
+        if let Ok(rollout) = &answer {
+            usage.merge(&rollout.external_usage);
+            self.count_external(&rollout.external_usage);
+        }
+        Answered {
+            wanted,
+            answer,
+            usage,
+        }
+    }
+
+    fn check_measurements(&self, wanted: Wanted, rollout: &Rollout) -> Result<(), String> {
+        let problem = self.problem.borrow();
+        let workload = &problem.workloads()[usize::from(wanted.set.workload)];
+        for metric in workload.metrics() {
+            match rollout.measurements.get(&metric.name) {
+                Some(value) if value.is_finite() => {}
+                Some(value) => {
+                    return Err(format!(
+                        "metric `{}` measured {value}; every measurement must be a finite number",
+                        metric.name
+                    ));
+                }
+                None => return Err(format!("metric `{}` was not measured", metric.name)),
+            }
+        }
+        let objective = problem.objective();
+        if objective.workload == wanted.set.workload {
+            let value = rollout.measurements[&objective.spec.name];
+            if !(0.0..=1.0).contains(&value) {
+                return Err(format!(
+                    "objective `{}` measured {value}, outside [0, 1]",
+                    objective.spec.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn record_rollout(&self, answered: Answered) -> Result<Option<Wanted>, Halt> {
+        let Answered {
+            wanted,
+            answer,
+            usage,
+        } = answered;
+        let (workload, example) = {
+            let problem = self.problem.borrow();
+            let workload = &problem.workloads()[usize::from(wanted.set.workload)];
+            (
+                workload.name().to_owned(),
+                workload.examples(wanted.set.split)[wanted.example].clone(),
+            )
+        };
+        match answer {
+            Ok(rollout) => {
+                let event = RolloutEvent {
+                    candidate: wanted.candidate,
+                    split: wanted.set.split,
+                    workload,
+                    example,
+                    repeat: wanted.repeat,
+                    measurements: rollout.measurements,
+                    trace: rollout.trace,
+                    usage,
+                };
+                self.journal.borrow_mut().record(&Event::Rollout(event))?;
+                Ok(None)
+            }
+            Err(error) => {
+                self.return_rollout(wanted.set.split);
+                let place = format!(
+                    "example `{example}` of `{workload}` (candidate {})",
+                    wanted.candidate.short()
+                );
+                let of = EffectName::Rollout {
+                    candidate: wanted.candidate,
+                    split: wanted.set.split,
+                    workload,
+                    example,
+                    repeat: wanted.repeat,
+                };
+                self.record_failure(of, &place, error, usage)
+                    .map(|()| Some(wanted))
+            }
+        }
+    }
+
+    /// Journals a failed try. `Ok` means that the effect may be tried again.
+    pub(super) fn record_failure(
+        &self,
+        of: EffectName,
+        place: &str,
+        error: RolloutError,
+        usage: Usage,
+    ) -> Result<(), Halt> {
+        let (kind, message, retryable) = match error {
+            RolloutError::Llm(LlmError::Budget(reason)) => {
+                if !usage.is_empty() {
+                    let message = "the budget was spent in the middle of it".to_owned();
+                    self.journal_failure(of, FailureKind::Stopped, message, usage)?;
+                }
+                return Err(Halt::Budget(reason));
+            }
+            RolloutError::Llm(LlmError::Failed {
+                kind,
+                message,
+                retryable,
+                ..
+            })
+            | RolloutError::Failed {
+                kind,
+                message,
+                retryable,
+            } => (kind, message, retryable),
+        };
+        let attempt = self.journal_failure(of, kind, message.clone(), usage)?;
+        if retryable && attempt % self.options.attempts.max(1) != 0 {
+            return Ok(());
+        }
+        let halt = Halt::Failed {
+            kind,
+            message: format!("{place} failed: {message}"),
+        };
+        self.halted.borrow_mut().get_or_insert_with(|| halt.clone());
+        Err(halt)
+    }
+
+    pub(super) fn journal_failure(
+        &self,
+        of: EffectName,
+        kind: FailureKind,
+        message: String,
+        usage: Usage,
+    ) -> Result<u32, Halt> {
+        let mut journal = self.journal.borrow_mut();
+        let attempt = journal.state().attempts(&of) + 1;
+        journal.record(&Event::Failure(FailureEvent {
+            of,
+            kind,
+            message,
+            attempt,
+            usage,
+        }))?;
+        Ok(attempt)
+    }
+}

@@ -1,0 +1,206 @@
+//! Where rounds begin and end: steering, scores, the `round` line.
+
+use indexmap::IndexMap;
+
+use super::measure::Batch;
+use super::{Arena, Halt};
+use crate::ids::{CandidateId, Round};
+use crate::journal::{Event, RoundEvent, SteerEvent};
+use crate::score::{Limits, Multipliers, Ranked, Score};
+use crate::study::Rounds;
+
+impl Arena {
+    /// Opens a round: waits while paused, applies what a person changed (journaled changes when
+    /// replaying, new ones otherwise) to thresholds and `multipliers`, and lets constraints enter
+    /// with λ = 0 whose round has come. Returns false when the search is over.
+    ///
+    /// # Errors
+    /// When the run was interrupted or the journal cannot be written.
+    pub async fn open_round(&self, round: Round, multipliers: &mut Multipliers) -> Result<bool, Halt> {
+        let mut over = matches!(self.search().rounds, Rounds::Count(rounds) if round >= rounds);
+        let replayed = self.journal.borrow().state().rounds().len() as Round > round;
+        let recorded: Vec<SteerEvent> = {
+            let journal = self.journal.borrow();
+            journal
+                .state()
+                .steers()
+                .iter()
+                .filter(|steer| steer.round == round)
+                .cloned()
+                .collect()
+        };
+        for steer in &recorded {
+            over |= self.apply(steer, multipliers);
+        }
+        if !replayed && !over {
+            if self.options.control.is_paused() {
+                self.record_steer(SteerEvent {
+                    round,
+                    pause: true,
+                    ..SteerEvent::default()
+                })
+                .await?;
+                self.options.control.resumed().await;
+            }
+            for steer in self.options.control.take() {
+                let steer = SteerEvent { round, ..steer };
+                over |= self.apply(&steer, multipliers);
+                self.record_steer(steer).await?;
+            }
+            if self.options.control.is_interrupted() {
+                return Err(Halt::Interrupted);
+            }
+        }
+        for constraint in self.problem.borrow().constraints() {
+            if constraint.from_round == round && round > 0 {
+                multipliers
+                    .entry(constraint.source.spec.name.clone())
+                    .or_insert(0.0);
+            }
+        }
+        Ok(!over)
+    }
+
+    fn apply(&self, steer: &SteerEvent, multipliers: &mut Multipliers) -> bool {
+        for (metric, threshold) in steer.thresholds.iter().flatten() {
+            self.problem.borrow_mut().set_threshold(metric, *threshold);
+        }
+        for (metric, multiplier) in steer.multipliers.iter().flatten() {
+            if let Some(current) = multipliers.get_mut(metric) {
+                *current = *multiplier;
+            }
+        }
+        steer.stop
+    }
+
+    async fn record_steer(&self, steer: SteerEvent) -> Result<(), Halt> {
+        self.journal.borrow_mut().record(&Event::Steer(steer))?;
+        let synced = self.journal.borrow_mut().sync();
+        Ok(synced.await?)
+    }
+
+    /// Scores of candidates on a batch under given multipliers.
+    ///
+    /// # Errors
+    /// When one of them was not measured on the batch.
+    pub fn scores(
+        &self,
+        candidates: &[CandidateId],
+        batch: &Batch,
+        limits: &Limits,
+        multipliers: &Multipliers,
+    ) -> Result<IndexMap<CandidateId, Score>, Halt> {
+        candidates
+            .iter()
+            .map(|&candidate| {
+                let means = self.means(candidate, batch).ok_or_else(|| {
+                    Halt::Replay(format!("candidate {} was not measured", candidate.short()))
+                })?;
+                Ok((candidate, Score::new(means, limits, multipliers)))
+            })
+            .collect()
+    }
+
+    /// Candidates with what they are ranked by.
+    pub fn ranked(
+        &self,
+        scores: &IndexMap<CandidateId, Score>,
+        rank_by: impl Fn(&Score) -> f64,
+    ) -> Vec<Ranked> {
+        scores
+            .iter()
+            .map(|(&candidate, score)| Ranked {
+                candidate,
+                rank_by: rank_by(score),
+                tie: self.tie(candidate),
+            })
+            .collect()
+    }
+
+    /// Closes a round: journals it, or checks that a replayed journal says the same.
+    ///
+    /// # Errors
+    /// When the journal says otherwise or cannot be written.
+    pub async fn close_round(&self, mut event: RoundEvent, batch: &Batch) -> Result<(), Halt> {
+        event.batch = self.named(batch);
+        let recorded = self
+            .journal
+            .borrow()
+            .state()
+            .rounds()
+            .get(event.round as usize)
+            .cloned();
+        if let Some(recorded) = recorded {
+            return match difference(&recorded, &event) {
+                None => Ok(()),
+                Some(difference) => Err(Halt::Replay(format!(
+                    "round {} of the journal is not what its rollouts give: {difference}",
+                    event.round
+                ))),
+            };
+        }
+        self.journal.borrow_mut().record(&Event::Round(event))?;
+        let synced = self.journal.borrow_mut().sync();
+        Ok(synced.await?)
+    }
+
+    fn named(&self, batch: &Batch) -> Option<IndexMap<String, Vec<String>>> {
+        let problem = self.problem.borrow();
+        (!batch.whole).then(|| {
+            problem
+                .workloads()
+                .iter()
+                .zip(&batch.examples)
+                .map(|(workload, examples)| {
+                    let ids = workload.examples(batch.split);
+                    (
+                        workload.name().to_owned(),
+                        examples.iter().map(|&example| ids[example].clone()).collect(),
+                    )
+                })
+                .collect()
+        })
+    }
+}
+
+/// The first difference between a recorded round and a computed one, in words.
+fn difference(recorded: &RoundEvent, computed: &RoundEvent) -> Option<String> {
+    for (id, score) in &computed.scores {
+        match recorded.scores.get(id) {
+            None => return Some(format!("candidate {} has no score", id.short())),
+            Some(found) if found != score => {
+                return Some(format!(
+                    "the score of candidate {} is {found:?}, computed {score:?}",
+                    id.short()
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    let names = |ids: &[CandidateId]| ids.iter().map(CandidateId::short).collect::<Vec<_>>().join(", ");
+    let mut parts = vec![
+        (
+            "multipliers",
+            format!("{:?}", recorded.multipliers),
+            format!("{:?}", computed.multipliers),
+        ),
+        (
+            "next_multipliers",
+            format!("{:?}", recorded.next_multipliers),
+            format!("{:?}", computed.next_multipliers),
+        ),
+    ];
+    for (name, then, now) in [
+        ("parents", &recorded.parents, &computed.parents),
+        ("best", &recorded.best, &computed.best),
+        ("retained", &recorded.retained, &computed.retained),
+    ] {
+        parts.push((name, names(then), names(now)));
+    }
+    let part = parts.into_iter().find(|(_, then, now)| then != now);
+    part.map(|(name, then, now)| format!("{name} is {then}, computed {now}"))
+        .or_else(|| {
+            (recorded != computed)
+                .then(|| "a candidate was scored that is not in the pool, or the batch differs".to_owned())
+        })
+}

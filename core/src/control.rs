@@ -1,0 +1,81 @@
+//! How a person steers a run from outside.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use futures::future::poll_fn;
+
+use crate::journal::SteerEvent;
+
+/// A handle on a running search; clones steer the same run.
+#[derive(Debug, Clone, Default)]
+pub struct Control {
+    inner: Rc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    interrupted: Cell<bool>,
+    paused: Cell<bool>,
+    queue: RefCell<Vec<SteerEvent>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Control {
+    /// A handle that has not said anything yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Start nothing new: what is under way ends and is journaled, then the run returns with the
+    /// best so far and can be resumed.
+    pub fn interrupt(&self) {
+        self.inner.interrupted.set(true);
+        self.resume();
+    }
+
+    /// Whether [`Control::interrupt`] was called.
+    pub fn is_interrupted(&self) -> bool {
+        self.inner.interrupted.get()
+    }
+
+    /// Wait at the next round boundary.
+    pub fn pause(&self) {
+        self.inner.paused.set(true);
+    }
+
+    /// Go on after a pause.
+    pub fn resume(&self) {
+        self.inner.paused.set(false);
+        if let Some(waker) = self.inner.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Change thresholds, multipliers or budget, or stop, at the next round boundary. `round` is
+    /// filled in there.
+    pub fn steer(&self, event: SteerEvent) {
+        self.inner.queue.borrow_mut().push(event);
+    }
+
+    pub(crate) fn take(&self) -> Vec<SteerEvent> {
+        self.inner.queue.take()
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.inner.paused.get()
+    }
+
+    pub(crate) async fn resumed(&self) {
+        poll_fn(|context| {
+            if self.inner.paused.get() {
+                *self.inner.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,308 @@
+//! The lines of a journal (schema 1).
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
+use crate::estimate::Estimate;
+use crate::ids::{CandidateId, Round};
+use crate::llm::FailureKind;
+use crate::metric::Measurements;
+use crate::score::{Multipliers, Score};
+use crate::study::Study;
+use crate::usage::Usage;
+use crate::workload::{Split, Trace};
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// First line: the study.
+    Study(Box<StudyEvent>),
+    /// A prompt enters the run.
+    Candidate(CandidateEvent),
+    /// A prompt was run on an example.
+    Rollout(RolloutEvent),
+    /// A prompt was criticised.
+    Critique(CritiqueEvent),
+    /// A prompt was rewritten, or the attempt gave no child.
+    Rewrite(RewriteEvent),
+    /// An effect failed. Never an answer.
+    Failure(FailureEvent),
+    /// A round is complete.
+    Round(RoundEvent),
+    /// What a person changed while it ran.
+    Steer(SteerEvent),
+    /// The run ended.
+    Finished(Box<FinishedEvent>),
+}
+
+/// The study of a run and what its workloads hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StudyEvent {
+    /// [`super::SCHEMA`] of the build that wrote it.
+    pub schema: u32,
+    /// [`Study::id`].
+    pub id: String,
+    /// The whole study with defaults and frozen thresholds.
+    pub study: Study,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// Workloads by name.
+    pub workloads: IndexMap<String, WorkloadRecord>,
+    /// Version of Capo that started the run.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// What a journal must know of a workload to be read without it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRecord {
+    /// [`crate::workload::Workload::fingerprint`].
+    pub fingerprint: String,
+    /// Names of the metrics of each rollout.
+    pub metrics: Vec<String>,
+    /// Ids of the examples the search uses.
+    pub optimize: Vec<String>,
+    /// Ids of the held-out examples.
+    pub evaluate: Vec<String>,
+}
+
+impl WorkloadRecord {
+    /// The ids of one split.
+    pub fn split(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.optimize,
+            Split::Evaluate => &self.evaluate,
+        }
+    }
+}
+
+/// Where a candidate came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The study's own prompt.
+    Seed,
+    /// A rewriter's answer.
+    Rewrite,
+    /// Two parents combined.
+    Crossover,
+    /// The same content in other words.
+    Paraphrase,
+    /// The thresholds written into the seed prompt.
+    Injected,
+}
+
+/// A prompt enters the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CandidateEvent {
+    /// Hash of the prompt.
+    pub id: CandidateId,
+    /// The round it was made in; 0 for the seed.
+    pub round: Round,
+    /// How it was made.
+    pub origin: Origin,
+    /// What it was made from.
+    pub parents: Vec<CandidateId>,
+    /// The text.
+    pub prompt: String,
+}
+
+/// A prompt was run on an example.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RolloutEvent {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// Which part of the examples.
+    pub split: Split,
+    /// Name of the workload.
+    pub workload: String,
+    /// Id of the example.
+    pub example: String,
+    /// 0 for the first rollout of this prompt on this example.
+    pub repeat: u32,
+    /// Values by metric, before averaging.
+    pub measurements: Measurements,
+    /// What happened.
+    pub trace: Trace,
+    /// What it consumed.
+    pub usage: Usage,
+}
+
+/// A prompt was criticised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CritiqueEvent {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// In which round.
+    pub round: Round,
+    /// The feedback ξ.
+    pub feedback: String,
+    /// What it consumed.
+    pub usage: Usage,
+}
+
+/// A prompt was rewritten, or the attempt gave no child.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RewriteEvent {
+    /// In which round.
+    pub round: Round,
+    /// Which prompt.
+    pub parent: CandidateId,
+    /// Which of the parent's children, from 0.
+    pub index: u32,
+    /// The child, or null.
+    pub child: Option<CandidateId>,
+    /// Why there is no child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it consumed, an unusable first answer not included (that is a `failure` line).
+    pub usage: Usage,
+}
+
+/// Names an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum EffectName {
+    /// A rollout.
+    Rollout {
+        /// Which prompt.
+        candidate: CandidateId,
+        /// Which part of the examples.
+        split: Split,
+        /// Name of the workload.
+        workload: String,
+        /// Id of the example.
+        example: String,
+        /// Which repeat.
+        repeat: u32,
+    },
+    /// A critique.
+    Critique {
+        /// Which prompt.
+        candidate: CandidateId,
+        /// In which round.
+        round: Round,
+    },
+    /// A rewrite.
+    Rewrite {
+        /// In which round.
+        round: Round,
+        /// Which prompt.
+        parent: CandidateId,
+        /// Which child.
+        index: u32,
+    },
+}
+
+/// An effect failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureEvent {
+    /// Which effect.
+    pub of: EffectName,
+    /// What kind of failure.
+    pub kind: FailureKind,
+    /// What went wrong; redacted.
+    pub message: String,
+    /// Tries of this effect so far, this one included.
+    pub attempt: u32,
+    /// What the try consumed all the same.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// A round is complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundEvent {
+    /// From 0.
+    pub round: Round,
+    /// λ_t of the constraints in force.
+    pub multipliers: Multipliers,
+    /// Scores of the expanded pool under λ_t.
+    pub scores: IndexMap<CandidateId, Score>,
+    /// Who was rewritten.
+    pub parents: Vec<CandidateId>,
+    /// P_best, whose costs moved the multipliers.
+    pub best: Vec<CandidateId>,
+    /// λ_{t+1}.
+    pub next_multipliers: Multipliers,
+    /// P_{t+1}, best first.
+    pub retained: Vec<CandidateId>,
+    /// Examples measured in this round by workload, when not the whole split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<IndexMap<String, Vec<String>>>,
+}
+
+/// What a person changed at a round boundary.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteerEvent {
+    /// The round before which it takes effect.
+    pub round: Round,
+    /// New thresholds by metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<IndexMap<String, f64>>,
+    /// New multipliers by metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multipliers: Option<Multipliers>,
+    /// New budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// End the search here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop: bool,
+    /// Wait here until told to go on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pause: bool,
+    /// Everything above this line comes from another run and was paid there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Branch>,
+}
+
+/// Where a branched run comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Id of the study of the other run.
+    pub from: String,
+    /// The first round that is this run's own.
+    pub round: Round,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A feasible prompt was found.
+    Feasible,
+    /// The search went its whole way and found none.
+    Infeasible,
+    /// The budget stopped it.
+    Budget,
+    /// A person stopped it.
+    Stopped,
+    /// An effect failed for good.
+    Failed,
+}
+
+/// The run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FinishedEvent {
+    /// How.
+    pub status: Status,
+    /// The returned prompt; null when not even the seed was measured.
+    pub best: Option<CandidateId>,
+    /// Scores on the whole optimisation split of every candidate measured on it, under λ_T.
+    pub final_scores: IndexMap<CandidateId, Score>,
+    /// λ_T, by metric.
+    pub multipliers: Multipliers,
+    /// Held-out estimates of the returned prompt by metric; empty when the budget left no room.
+    pub evaluation: IndexMap<String, Estimate>,
+    /// Held-out estimates of the seed prompt by metric.
+    #[serde(default)]
+    pub seed_evaluation: IndexMap<String, Estimate>,
+    /// What the whole run consumed.
+    pub usage: Usage,
+    /// What stopped it, in words, unless it went its whole way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

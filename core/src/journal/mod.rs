@@ -1,0 +1,24 @@
+//! The journal: append-only JSON Lines, one [`Event`] a line.
+//!
+//! It is the cache, the history, the audit log, the file a person shares, and what every screen
+//! shows. [`JournalStore`] is where the lines lie; [`Journal`] writes events to a store and keeps
+//! the one fold over them, [`crate::run_state::RunState`], up to date.
+
+mod event;
+#[cfg(not(target_arch = "wasm32"))]
+mod file;
+mod memory;
+mod reader;
+mod store;
+mod writer;
+
+pub use event::*;
+#[cfg(not(target_arch = "wasm32"))]
+pub use file::{FileJournal, Fsync};
+pub use memory::MemoryJournal;
+pub use reader::{JournalError, parse_line};
+pub use store::{JournalStore, LineId, StoreError};
+pub use writer::{Journal, Observer};
+
+/// Version of the lines' schema written by this build.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,57 @@
+//! From lines to events.
+
+use super::event::Event;
+use super::{SCHEMA, StoreError};
+
+/// A journal that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// A line is not what it must be.
+    #[error("journal line {line}: {reason}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The journal belongs to another study.
+    #[error("this journal belongs to another study; choose another journal file, or undo these changes:\n{}", .0.join("\n"))]
+    OtherStudy(Vec<String>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Parses one line.
+///
+/// # Errors
+/// The reason in words, naming a newer schema as such.
+pub fn parse_line(line: &str, number: usize) -> Result<Event, JournalError> {
+    let refuse = |reason: String| JournalError::Line { line: number, reason };
+    if number == 1 {
+        #[derive(serde::Deserialize)]
+        struct Header {
+            event: String,
+            #[serde(default)]
+            schema: u32,
+        }
+        let header: Header = serde_json::from_str(line).map_err(|error| {
+            refuse(format!(
+                "not a Capo journal: its first line must be a `study` event ({error})"
+            ))
+        })?;
+        if header.event != "study" {
+            return Err(refuse(format!(
+                "the first line must be a `study` event, but is a `{}` event",
+                header.event
+            )));
+        }
+        if header.schema > SCHEMA {
+            return Err(refuse(format!(
+                "written in schema {} by a newer Capo; this one reads schemas up to {SCHEMA}. Update Capo to open it",
+                header.schema
+            )));
+        }
+    }
+    serde_json::from_str(line).map_err(|error| refuse(error.to_string()))
+}

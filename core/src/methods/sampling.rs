@@ -1,0 +1,100 @@
+//! Test-time sampling: k one-shot rewrites of the seed prompt, the best by fixed J.
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Choice, Effort, Method};
+use crate::arena::{Arena, Guidance, Halt};
+use crate::journal::RoundEvent;
+use crate::multipliers::DualSettings;
+use crate::score::top;
+
+/// TT sampling; the paper reports k = 4, 8 and 16.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sampling {
+    /// k ≥ 1: rewrites of the seed.
+    pub k: u32,
+    /// λ̄ ≥ 0 of every constraint, never moved.
+    pub weight: f64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { k: 8, weight: 1.0 }
+    }
+}
+
+impl Method for Sampling {
+    fn check(&self) -> Result<(), String> {
+        if self.k == 0 {
+            return Err("`k` must be at least 1".into());
+        }
+        if !self.weight.is_finite() || self.weight < 0.0 {
+            return Err(format!(
+                "`weight` must be a finite number of at least 0, not {}",
+                self.weight
+            ));
+        }
+        Ok(())
+    }
+
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move {
+            // Every constraint counts from the start: there is only one round.
+            let limits = arena.limits(None);
+            let fixed = DualSettings {
+                lambda_init: self.weight,
+                ..DualSettings::default()
+            };
+            let mut multipliers = fixed.start(&limits);
+            if !arena.open_round(0, &mut multipliers).await? {
+                return Ok(());
+            }
+            let (seed, batch) = (arena.seed(), arena.batch(0));
+            arena.measure(&[seed], &batch).await?;
+            let guidance = Guidance {
+                round: 0,
+                batch: &batch,
+                limits: &limits,
+                multipliers: &multipliers,
+                children: self.k,
+            };
+            let mut rewrites = arena.offspring(&[seed], guidance).await?;
+            rewrites.retain(|rewrite| *rewrite != seed);
+            arena.measure(&rewrites, &batch).await?;
+
+            let everyone: Vec<_> = std::iter::once(seed).chain(rewrites.iter().copied()).collect();
+            let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;
+            let mut ranked = arena.ranked(&scores, |score| score.lagrangian);
+            ranked.retain(|entry| rewrites.is_empty() || entry.candidate != seed);
+            let best = top(ranked, 1);
+            let event = RoundEvent {
+                round: 0,
+                next_multipliers: multipliers.clone(),
+                multipliers: multipliers.clone(),
+                scores,
+                parents: vec![seed],
+                retained: best.clone(),
+                best,
+                batch: None,
+            };
+            arena.close_round(event, &batch).await
+        }
+        .boxed_local()
+    }
+
+    fn at_most(&self, _rounds: u32) -> Effort {
+        Effort {
+            candidates: 1 + u64::from(self.k),
+            critiques: 1,
+            rewrites: u64::from(self.k),
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        Choice::Retained
+    }
+}

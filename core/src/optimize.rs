@@ -1,0 +1,323 @@
+//! A whole run: open or resume, freeze thresholds, search, choose, evaluate held-out.
+
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+
+use crate::arena::{Arena, Halt, Models, Phase, RunOptions};
+use crate::ids::CandidateId;
+use crate::journal::{Event, FinishedEvent, Journal, JournalError, Status, StoreError};
+use crate::methods::{self, Choice, Method};
+use crate::problem::Problem;
+use crate::score::{Multipliers, Ranked, Score};
+use crate::study::{Rounds, StudyError};
+use crate::workload::Split;
+
+/// A run that could not even begin, or whose journal failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The study is impossible.
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    /// The journal cannot be read or written, or belongs to another study.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A replayed journal does not say what this build computes.
+    #[error("{0}")]
+    Replay(String),
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+/// A finished run.
+pub struct Outcome {
+    /// How it ended and with what.
+    pub finished: Rc<FinishedEvent>,
+    /// Everything about it.
+    pub journal: Journal,
+}
+
+/// Runs a study over a journal: starts it, or resumes it where the journal ends, paying for nothing
+/// twice.
+///
+/// # Errors
+/// When the run cannot begin, or the journal fails. A spent budget, an interruption and an effect
+/// that failed for good are no errors here: the outcome's status says so, and the journal can be
+/// resumed.
+pub async fn optimize(
+    problem: Problem,
+    journal: Journal,
+    models: Rc<dyn Models>,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    let method = methods::build(&problem.study().study.method, &problem.study().method)?;
+    let arena = Arena::open(problem, journal, models, options)?;
+    let ended = match freeze_thresholds(&arena).await {
+        Ok(()) => method.search(&arena).await,
+        Err(halt) => Err(halt),
+    };
+    let halt = match ended {
+        Ok(()) => None,
+        Err(Halt::Store(error)) => return Err(error.into()),
+        Err(Halt::Replay(difference)) => return Err(RunError::Replay(difference)),
+        Err(halt) => Some(halt),
+    };
+    let finished = finish(&arena, &*method, halt).await?;
+    let journal = arena.into_journal();
+    Ok(Outcome {
+        finished: Rc::new(finished),
+        journal,
+    })
+}
+
+/// Measures the seed prompt and freezes the thresholds that are relative to it.
+async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
+    let open = arena
+        .problem()
+        .borrow()
+        .constraints()
+        .iter()
+        .any(|constraint| constraint.threshold.is_none());
+    if !open {
+        return Ok(());
+    }
+    let (seed, whole) = (arena.seed(), arena.whole(Split::Optimize));
+    arena.measure(&[seed], &whole).await?;
+    let means = arena
+        .means(seed, &whole)
+        .ok_or_else(|| Halt::Replay("the seed was not measured".into()))?;
+    let relative: Vec<(String, f64)> = {
+        let problem = arena.problem().borrow();
+        let open = problem
+            .constraints()
+            .iter()
+            .filter(|constraint| constraint.threshold.is_none());
+        open.map(|constraint| {
+            let metric = constraint.source.spec.name.clone();
+            let threshold = constraint.relative_to_seed.unwrap_or(1.0) * means.costs[&metric];
+            (metric, threshold)
+        })
+        .collect()
+    };
+    for (metric, threshold) in relative {
+        arena.problem().borrow_mut().set_threshold(&metric, threshold);
+    }
+    let frozen = arena
+        .journal()
+        .borrow()
+        .state()
+        .study()
+        .map(|event| (**event).clone());
+    if let Some(mut event) = frozen {
+        event
+            .study
+            .constraints
+            .clone_from(&arena.problem().borrow().study().constraints);
+        arena.freeze(event).await?;
+    }
+    Ok(())
+}
+
+/// Chooses the prompt to return, evaluates it and the seed on held-out examples, and journals the
+/// end.
+async fn finish(arena: &Arena, method: &dyn Method, halt: Option<Halt>) -> Result<FinishedEvent, RunError> {
+    let mut reason = halt.as_ref().map(ToString::to_string);
+    arena.enter(Phase::Evaluation);
+    if halt.is_none() {
+        settle(arena)
+            .await
+            .or_else(|stopped| noted(stopped, &mut reason))?;
+    }
+    let multipliers = last_multipliers(arena, method);
+    let final_scores = final_scores(arena, &multipliers)?;
+    let best = choose(arena, method, &final_scores);
+
+    let held_out = arena.whole(Split::Evaluate);
+    let any_held_out = !held_out.is_empty();
+    let may_spend = any_held_out && !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
+    if let (true, Some(best)) = (may_spend, best) {
+        let wanted = if best == arena.seed() {
+            vec![best]
+        } else {
+            vec![best, arena.seed()]
+        };
+        evaluate(arena, best, &wanted).await.or_else(|stopped| {
+            let what = format!("the held-out evaluation is incomplete: {stopped}");
+            let text = reason
+                .take()
+                .map_or(what.clone(), |reason| format!("{reason}; {what}"));
+            noted(stopped, &mut None).inspect(|()| reason = Some(text))
+        })?;
+    }
+    let evaluation = best
+        .map(|best| arena.estimates(best, &held_out))
+        .unwrap_or_default();
+    let seed_evaluation = arena.estimates(arena.seed(), &held_out);
+    let feasible = best.is_some_and(|best| final_scores[&best].feasible);
+    let stopped = arena
+        .journal()
+        .borrow()
+        .state()
+        .steers()
+        .iter()
+        .any(|steer| steer.stop);
+    let status = match halt {
+        Some(Halt::Budget(_)) => Status::Budget,
+        Some(Halt::Interrupted) => Status::Stopped,
+        Some(_) => Status::Failed,
+        None if stopped => Status::Stopped,
+        None if feasible => Status::Feasible,
+        None => Status::Infeasible,
+    };
+    let usage = arena.journal().borrow().state().ledger().usage();
+    let finished = FinishedEvent {
+        status,
+        best,
+        final_scores,
+        multipliers,
+        evaluation,
+        seed_evaluation,
+        usage,
+        reason,
+    };
+    let known = arena
+        .journal()
+        .borrow()
+        .state()
+        .finished()
+        .is_some_and(|known| **known == finished);
+    if !known {
+        arena
+            .journal()
+            .borrow_mut()
+            .record(&Event::Finished(Box::new(finished.clone())))?;
+    }
+    let synced = arena.journal().borrow_mut().sync();
+    synced.await?;
+    Ok(finished)
+}
+
+/// With minibatches, measures the last pool on the whole split before the choice is made.
+async fn settle(arena: &Arena) -> Result<(), Halt> {
+    let pool = arena
+        .journal()
+        .borrow()
+        .state()
+        .rounds()
+        .last()
+        .map(|round| round.retained.clone());
+    let whole = arena.whole(Split::Optimize);
+    arena
+        .measure(&pool.unwrap_or_else(|| vec![arena.seed()]), &whole)
+        .await
+}
+
+/// Measures the returned prompt and the seed on the held-out examples. A search that runs until
+/// its budget is spent uses what is left for further repeats, so that nothing is left over.
+async fn evaluate(arena: &Arena, best: CandidateId, wanted: &[CandidateId]) -> Result<(), Halt> {
+    let held_out = arena.whole(Split::Evaluate);
+    arena.measure(wanted, &held_out).await?;
+    if matches!(arena.search().rounds, Rounds::Open(_)) && arena.rollouts_are_bounded() {
+        loop {
+            match arena.measure_again(&[best], &held_out).await {
+                Ok(()) => {}
+                Err(Halt::Budget(_)) => return Ok(()),
+                Err(halt) => return Err(halt),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets a halt of the final measurements pass as a reason, unless the journal itself failed.
+fn noted(halt: Halt, reason: &mut Option<String>) -> Result<(), RunError> {
+    match halt {
+        Halt::Store(error) => Err(error.into()),
+        Halt::Replay(difference) => Err(RunError::Replay(difference)),
+        halt => {
+            reason.get_or_insert_with(|| halt.to_string());
+            Ok(())
+        }
+    }
+}
+
+/// λ_T, constraints that never entered at 0.
+fn last_multipliers(arena: &Arena, method: &dyn Method) -> Multipliers {
+    let last = arena
+        .journal()
+        .borrow()
+        .state()
+        .rounds()
+        .last()
+        .map(|round| round.next_multipliers.clone());
+    let mut multipliers = last.unwrap_or_else(|| method.start(&arena.limits(Some(0))));
+    for metric in arena.limits(None).into_keys() {
+        multipliers.entry(metric).or_insert(0.0);
+    }
+    multipliers
+}
+
+/// Scores under λ_T, against all constraints, of every candidate measured on the whole split.
+fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<CandidateId, Score>, RunError> {
+    let (whole, limits) = (arena.whole(Split::Optimize), arena.limits(None));
+    if arena
+        .problem()
+        .borrow()
+        .constraints()
+        .iter()
+        .any(|constraint| constraint.threshold.is_none())
+    {
+        return Ok(IndexMap::new());
+    }
+    let measured: Vec<CandidateId> = arena
+        .enlisted()
+        .into_iter()
+        .filter(|candidate| arena.means(*candidate, &whole).is_some())
+        .collect();
+    arena
+        .scores(&measured, &whole, &limits, multipliers)
+        .map_err(|halt| RunError::Replay(halt.to_string()))
+}
+
+/// The feasible candidate of the highest objective, the best ever seen; else the one of the highest
+/// J under λ_T. Ties: higher J, then fewer characters, then earlier.
+fn choose(arena: &Arena, method: &dyn Method, scores: &IndexMap<CandidateId, Score>) -> Option<CandidateId> {
+    if method.choice() == Choice::Retained {
+        let rounds = arena
+            .journal()
+            .borrow()
+            .state()
+            .rounds()
+            .last()
+            .and_then(|round| round.retained.first().copied());
+        return rounds
+            .filter(|candidate| scores.contains_key(candidate))
+            .or_else(|| scores.keys().next().copied());
+    }
+    let limits = arena.limits(None);
+    let last_round = arena.journal().borrow().state().rounds().len() as u32;
+    let passes_gate = |candidate: CandidateId, score: &Score| {
+        let sigma = method.gate_noise();
+        if sigma == 0.0 {
+            return score.feasible;
+        }
+        limits.iter().enumerate().all(|(place, (metric, limit))| {
+            limit.admits(score.costs[metric] + methods::noise(arena, sigma, last_round, candidate, place))
+        })
+    };
+    let by_lagrangian = arena.ranked(scores, |score| score.lagrangian);
+    let feasible = by_lagrangian
+        .iter()
+        .filter(|entry| passes_gate(entry.candidate, &scores[&entry.candidate]));
+    let best_feasible = feasible.min_by(|a, b| {
+        let objective = |entry: &Ranked| scores[&entry.candidate].objective;
+        objective(b).total_cmp(&objective(a)).then(a.order(b))
+    });
+    best_feasible
+        .or_else(|| by_lagrangian.iter().min_by(|a, b| a.order(b)))
+        .map(|entry| entry.candidate)
+}

@@ -1,0 +1,67 @@
+//! What a run spent, search and evaluation apart.
+
+use crate::journal::EffectName;
+use crate::usage::Usage;
+use crate::workload::Split;
+
+/// What a run spent, search and held-out evaluation apart, each by role.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    /// Rollouts of the search.
+    pub search_rollouts: u64,
+    /// Rollouts of the held-out evaluation.
+    pub evaluation_rollouts: u64,
+    search: Usage,
+    evaluation: Usage,
+}
+
+impl Ledger {
+    pub(super) fn rollout(&mut self, split: Split, usage: &Usage) {
+        match split {
+            Split::Optimize => {
+                self.search_rollouts += 1;
+                self.search.merge(usage);
+            }
+            Split::Evaluate => {
+                self.evaluation_rollouts += 1;
+                self.evaluation.merge(usage);
+            }
+        }
+    }
+
+    pub(super) fn search(&mut self, usage: &Usage) {
+        self.search.merge(usage);
+    }
+
+    pub(super) fn failure(&mut self, of: &EffectName, usage: &Usage) {
+        match of {
+            EffectName::Rollout {
+                split: Split::Evaluate,
+                ..
+            } => self.evaluation.merge(usage),
+            _ => self.search.merge(usage),
+        }
+    }
+
+    /// All rollouts.
+    pub fn rollouts(&self) -> u64 {
+        self.search_rollouts + self.evaluation_rollouts
+    }
+
+    /// What the search consumed.
+    pub fn search_usage(&self) -> &Usage {
+        &self.search
+    }
+
+    /// What the held-out evaluation consumed.
+    pub fn evaluation_usage(&self) -> &Usage {
+        &self.evaluation
+    }
+
+    /// Everything, by role.
+    pub fn usage(&self) -> Usage {
+        let mut usage = self.search.clone();
+        usage.merge(&self.evaluation);
+        usage
+    }
+}

@@ -1,0 +1,260 @@
+//! The fold over a journal's events.
+//!
+//! One fold serves every reader: the page, the command line's progress, a stored run and a resumed
+//! one. It keeps numbers and texts of prompts in memory; traces stay in the store and are read
+//! again by their line.
+
+mod ledger;
+mod rollouts;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+
+use crate::budget::Budget;
+use crate::ids::{CandidateId, Round};
+use crate::journal::{
+    CandidateEvent, EffectName, Event, FailureEvent, FinishedEvent, LineId, Origin, RoundEvent, SteerEvent,
+    StudyEvent,
+};
+use crate::llm::FailureKind;
+
+pub use ledger::Ledger;
+pub use rollouts::{RolloutTable, SetKey};
+
+/// A prompt of the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The text.
+    pub prompt: Rc<str>,
+    /// The round it was made in.
+    pub round: Round,
+    /// How it was made.
+    pub origin: Origin,
+    /// What it was made from.
+    pub parents: Vec<CandidateId>,
+    /// Unicode scalar values of the text.
+    pub characters: usize,
+}
+
+/// What became of a rewrite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewritten {
+    /// The child, unless there is none.
+    pub child: Option<CandidateId>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// Everything known about a run from its journal.
+#[derive(Debug, Default)]
+pub struct RunState {
+    study: Option<Rc<StudyEvent>>,
+    candidates: IndexMap<CandidateId, Candidate>,
+    rollouts: RolloutTable,
+    critiques: HashMap<(CandidateId, Round), Rc<str>>,
+    rewrites: HashMap<(Round, CandidateId, u32), Rewritten>,
+    failures: IndexMap<FailureKind, u64>,
+    attempts: HashMap<EffectName, u32>,
+    last_failure: Option<FailureEvent>,
+    rounds: Vec<RoundEvent>,
+    steers: Vec<SteerEvent>,
+    finished: Option<Rc<FinishedEvent>>,
+    ledger: Ledger,
+}
+
+impl RunState {
+    /// Folds one event in.
+    ///
+    /// # Errors
+    /// When the event does not fit what stands above it, in words.
+    pub fn apply(&mut self, event: &Event, line: LineId) -> Result<(), String> {
+        if self.study.is_none() && !matches!(event, Event::Study(_)) {
+            return Err("the first event must be `study`".into());
+        }
+        match event {
+            Event::Study(study) => {
+                if self.study.is_some() {
+                    return Err("a second `study` event".into());
+                }
+                self.rollouts.declare(&study.workloads);
+                self.study = Some(Rc::new((**study).clone()));
+            }
+            Event::Candidate(event) => self.admit(event)?,
+            Event::Rollout(event) => {
+                let candidate = self.index_of(&event.candidate)?;
+                self.rollouts.insert(candidate, event, line)?;
+                self.ledger.rollout(event.split, &event.usage);
+                if !self.attempts.is_empty() {
+                    self.attempts.remove(&effect_of_rollout(event));
+                }
+            }
+            Event::Critique(event) => {
+                self.index_of(&event.candidate)?;
+                self.critiques
+                    .insert((event.candidate, event.round), event.feedback.as_str().into());
+                self.ledger.search(&event.usage);
+            }
+            Event::Rewrite(event) => {
+                self.index_of(&event.parent)?;
+                if let Some(child) = &event.child {
+                    self.index_of(child)?;
+                }
+                let rewritten = Rewritten {
+                    child: event.child,
+                    reason: event.reason.clone(),
+                };
+                self.rewrites
+                    .insert((event.round, event.parent, event.index), rewritten);
+                self.ledger.search(&event.usage);
+            }
+            Event::Failure(event) => {
+                *self.failures.entry(event.kind).or_default() += 1;
+                self.attempts.insert(event.of.clone(), event.attempt);
+                self.ledger.failure(&event.of, &event.usage);
+                self.last_failure = Some(event.clone());
+            }
+            Event::Round(event) => {
+                let expected = self.rounds.len() as Round;
+                if event.round != expected {
+                    return Err(format!("round {} where round {expected} must come", event.round));
+                }
+                self.rounds.push(event.clone());
+            }
+            Event::Steer(event) => {
+                if event.branch.is_some() {
+                    self.ledger = Ledger::default();
+                }
+                self.steers.push(event.clone());
+            }
+            Event::Finished(event) => self.finished = Some(Rc::new((**event).clone())),
+        }
+        if !matches!(event, Event::Finished(_)) {
+            self.finished = None;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, event: &CandidateEvent) -> Result<(), String> {
+        if CandidateId::of(&event.prompt) != event.id {
+            return Err(format!(
+                "candidate {} is not the hash of its prompt",
+                event.id.short()
+            ));
+        }
+        for parent in &event.parents {
+            self.index_of(parent)?;
+        }
+        self.candidates.entry(event.id).or_insert_with(|| Candidate {
+            prompt: event.prompt.as_str().into(),
+            round: event.round,
+            origin: event.origin,
+            parents: event.parents.clone(),
+            characters: event.prompt.chars().count(),
+        });
+        Ok(())
+    }
+
+    fn index_of(&self, id: &CandidateId) -> Result<usize, String> {
+        self.candidates
+            .get_index_of(id)
+            .ok_or_else(|| format!("candidate {} was never introduced", id.short()))
+    }
+
+    /// Replaces the study by one with frozen thresholds; `shift` is added to every line's id.
+    pub(crate) fn freeze(&mut self, study: StudyEvent, shift: i64) {
+        self.rollouts.shift_lines(shift);
+        self.study = Some(Rc::new(study));
+    }
+
+    /// The study; `None` for an empty journal.
+    pub fn study(&self) -> Option<&Rc<StudyEvent>> {
+        self.study.as_ref()
+    }
+
+    /// All candidates in order of appearance.
+    pub fn candidates(&self) -> impl ExactSizeIterator<Item = (&CandidateId, &Candidate)> {
+        self.candidates.iter()
+    }
+
+    /// One candidate.
+    pub fn candidate(&self, id: &CandidateId) -> Option<&Candidate> {
+        self.candidates.get(id)
+    }
+
+    /// Position of a candidate in order of appearance.
+    pub fn position(&self, id: &CandidateId) -> Option<usize> {
+        self.candidates.get_index_of(id)
+    }
+
+    /// All measurements.
+    pub fn rollouts(&self) -> &RolloutTable {
+        &self.rollouts
+    }
+
+    /// The feedback given for a candidate in a round.
+    pub fn critique(&self, candidate: CandidateId, round: Round) -> Option<Rc<str>> {
+        self.critiques.get(&(candidate, round)).cloned()
+    }
+
+    /// What became of a rewrite.
+    pub fn rewrite(&self, round: Round, parent: CandidateId, index: u32) -> Option<&Rewritten> {
+        self.rewrites.get(&(round, parent, index))
+    }
+
+    /// Failures so far by kind.
+    pub fn failures(&self) -> &IndexMap<FailureKind, u64> {
+        &self.failures
+    }
+
+    /// The latest failure.
+    pub fn last_failure(&self) -> Option<&FailureEvent> {
+        self.last_failure.as_ref()
+    }
+
+    /// Failed tries of an effect that has not succeeded yet.
+    pub fn attempts(&self, effect: &EffectName) -> u32 {
+        self.attempts.get(effect).copied().unwrap_or(0)
+    }
+
+    /// Complete rounds in order.
+    pub fn rounds(&self) -> &[RoundEvent] {
+        &self.rounds
+    }
+
+    /// What people changed, in order.
+    pub fn steers(&self) -> &[SteerEvent] {
+        &self.steers
+    }
+
+    /// How the run ended; `None` while it runs, and again once it was resumed.
+    pub fn finished(&self) -> Option<&Rc<FinishedEvent>> {
+        self.finished.as_ref()
+    }
+
+    /// What was spent.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The budget in force: the last one set while running, else the study's.
+    pub fn budget(&self) -> Budget {
+        self.steers
+            .iter()
+            .rev()
+            .find_map(|steer| steer.budget)
+            .or_else(|| self.study.as_ref().map(|study| study.study.budget))
+            .unwrap_or_default()
+    }
+}
+
+fn effect_of_rollout(event: &crate::journal::RolloutEvent) -> EffectName {
+    EffectName::Rollout {
+        candidate: event.candidate,
+        split: event.split,
+        workload: event.workload.clone(),
+        example: event.example.clone(),
+        repeat: event.repeat,
+    }
+}

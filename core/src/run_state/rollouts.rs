@@ -1,0 +1,160 @@
+//! All measurements of a run, compactly.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+
+use crate::journal::{LineId, RolloutEvent, WorkloadRecord};
+use crate::workload::Split;
+
+/// One split of one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SetKey {
+    /// Position of the workload in the study, from 0.
+    pub workload: u16,
+    /// Which split.
+    pub split: Split,
+}
+
+#[derive(Debug, Default)]
+struct WorkloadIndex {
+    name: String,
+    metrics: Vec<String>,
+    optimize: HashMap<String, u32>,
+    evaluate: HashMap<String, u32>,
+}
+
+/// The repeats of one prompt on one example: `metrics` values each, NaN where not measured yet.
+#[derive(Debug, Default)]
+struct Cell {
+    values: Vec<f64>,
+    lines: Vec<Option<LineId>>,
+}
+
+/// Measurements by candidate, workload, split, example and repeat.
+#[derive(Debug, Default)]
+pub struct RolloutTable {
+    workloads: Vec<WorkloadIndex>,
+    cells: HashMap<(usize, SetKey), Vec<Cell>>,
+    count: u64,
+}
+
+impl RolloutTable {
+    pub(super) fn declare(&mut self, workloads: &IndexMap<String, WorkloadRecord>) {
+        let index = |ids: &[String]| ids.iter().cloned().zip(0..).collect();
+        self.workloads = workloads
+            .iter()
+            .map(|(name, record)| WorkloadIndex {
+                name: name.clone(),
+                metrics: record.metrics.clone(),
+                optimize: index(&record.optimize),
+                evaluate: index(&record.evaluate),
+            })
+            .collect();
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        candidate: usize,
+        event: &RolloutEvent,
+        line: LineId,
+    ) -> Result<(), String> {
+        let position = self
+            .workloads
+            .iter()
+            .position(|workload| workload.name == event.workload)
+            .ok_or_else(|| format!("the study has no workload `{}`", event.workload))?;
+        let workload = &self.workloads[position];
+        let examples = match event.split {
+            Split::Optimize => &workload.optimize,
+            Split::Evaluate => &workload.evaluate,
+        };
+        let example = *examples.get(&event.example).ok_or_else(|| {
+            format!(
+                "workload `{}` has no such example `{}`",
+                event.workload, event.example
+            )
+        })?;
+        let width = workload.metrics.len();
+        let cells = self
+            .cells
+            .entry((
+                candidate,
+                SetKey {
+                    workload: position as u16,
+                    split: event.split,
+                },
+            ))
+            .or_insert_with(|| examples.iter().map(|_| Cell::default()).collect());
+        let cell = &mut cells[example as usize];
+        let repeat = event.repeat as usize;
+        if cell.lines.len() <= repeat {
+            cell.lines.resize(repeat + 1, None);
+            cell.values.resize((repeat + 1) * width, f64::NAN);
+        }
+        for (slot, metric) in cell.values[repeat * width..].iter_mut().zip(&workload.metrics) {
+            *slot = *event
+                .measurements
+                .get(metric)
+                .ok_or_else(|| format!("the rollout of example `{}` has no `{metric}`", event.example))?;
+        }
+        if cell.lines[repeat].replace(line).is_none() {
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds `shift` to every line's id.
+    pub(super) fn shift_lines(&mut self, shift: i64) {
+        for line in self
+            .cells
+            .values_mut()
+            .flatten()
+            .flat_map(|cell| cell.lines.iter_mut().flatten())
+        {
+            *line = line.wrapping_add_signed(shift);
+        }
+    }
+
+    /// Rollouts in the table.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Position of a workload's metric among its measurements.
+    pub fn metric(&self, workload: u16, metric: &str) -> Option<usize> {
+        self.workloads[usize::from(workload)]
+            .metrics
+            .iter()
+            .position(|name| name == metric)
+    }
+
+    /// The values of one rollout in the order of the workload's metrics, if it was made.
+    pub fn values(&self, candidate: usize, set: SetKey, example: usize, repeat: u32) -> Option<&[f64]> {
+        let width = self.workloads[usize::from(set.workload)].metrics.len();
+        let cell = self.cells.get(&(candidate, set))?.get(example)?;
+        cell.lines.get(repeat as usize)?.as_ref()?;
+        cell.values
+            .get(repeat as usize * width..(repeat as usize + 1) * width)
+    }
+
+    /// The line of one rollout, if it was made.
+    pub fn line(&self, candidate: usize, set: SetKey, example: usize, repeat: u32) -> Option<LineId> {
+        *self
+            .cells
+            .get(&(candidate, set))?
+            .get(example)?
+            .lines
+            .get(repeat as usize)?
+    }
+
+    /// Repeats of one prompt on one example made so far, from the first without a gap.
+    pub fn repeats(&self, candidate: usize, set: SetKey, example: usize) -> u32 {
+        self.cells
+            .get(&(candidate, set))
+            .and_then(|cells| cells.get(example))
+            .map_or(0, |cell| {
+                cell.lines.iter().take_while(|line| line.is_some()).count() as u32
+            })
+    }
+}

@@ -1,0 +1,137 @@
+//! Which run a journal belongs to.
+
+use serde_json::{Map, Value};
+
+use super::Study;
+use crate::ids::sha256_hex;
+
+impl Study {
+    /// What makes two studies the same: everything but the budget and frozen thresholds.
+    pub fn identity(&self) -> Value {
+        let mut study = self.clone();
+        study.budget = crate::budget::Budget::default();
+        for constraint in &mut study.constraints {
+            if constraint.relative_to_seed.is_some() {
+                constraint.threshold = None;
+            }
+        }
+        serde_json::to_value(&study).unwrap_or(Value::Null)
+    }
+
+    /// The study's id: lower-case hex SHA-256 of the canonical JSON of [`Study::identity`] and of
+    /// the workloads' fingerprints (name → hash of their data).
+    pub fn id(&self, fingerprints: &Map<String, Value>) -> String {
+        let whole = serde_json::json!({ "study": self.identity(), "fingerprints": fingerprints });
+        sha256_hex(canonical(&whole))
+    }
+}
+
+/// JSON with sorted keys and no white space.
+pub(crate) fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            text.push('{');
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::String(name.clone()).to_string());
+                text.push(':');
+                write_canonical(&fields[name], text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+/// The first differences between two studies as `path: old → new` lines, at most `limit`.
+pub fn differences(old: &Value, new: &Value, limit: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(old, new, String::new(), &mut found);
+    let more = found.len().saturating_sub(limit);
+    found.truncate(limit);
+    if more > 0 {
+        found.push(format!("… and {more} more"));
+    }
+    found
+}
+
+fn collect(old: &Value, new: &Value, path: String, found: &mut Vec<String>) {
+    let join = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                collect(value, new.get(key).unwrap_or(&Value::Null), join(key), found);
+            }
+            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+                collect(&Value::Null, value, join(key), found);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                collect(old, new, format!("{path}[{index}]"), found);
+            }
+        }
+        _ if old != new => {
+            let shown = |value: &Value| match value {
+                Value::Null => "(absent)".to_owned(),
+                other => {
+                    let text = other.to_string();
+                    if text.chars().count() > 60 {
+                        text.chars().take(60).chain(['…']).collect()
+                    } else {
+                        text
+                    }
+                }
+            };
+            found.push(format!("{path}: {} → {}", shown(old), shown(new)));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_json_sorts_keys_at_every_depth() {
+        let value = serde_json::json!({"b": [{"z": 1, "a": null}], "a": "x\"y"});
+        assert_eq!(canonical(&value), r#"{"a":"x\"y","b":[{"a":null,"z":1}]}"#);
+    }
+
+    #[test]
+    fn differences_name_the_path() {
+        let old = serde_json::json!({"study": {"seed": 1, "name": "a"}});
+        let new = serde_json::json!({"study": {"seed": 2, "name": "a", "batch": 3}});
+        assert_eq!(
+            differences(&old, &new, 5),
+            ["study.seed: 1 → 2", "study.batch: (absent) → 3"]
+        );
+    }
+}

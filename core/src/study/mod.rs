@@ -1,0 +1,217 @@
+//! The study: one problem with its settings, as written in a study file.
+//!
+//! The types here are the schema of the file. What belongs to a workload, a model or a method is
+//! kept as an opaque table and parsed by the crate or file that knows it.
+
+mod identity;
+mod parse;
+mod suggest;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::budget::Budget;
+use crate::llm::Role;
+
+pub use identity::differences;
+pub use parse::{Format, StudyError};
+pub use suggest::{nearest, suggest};
+
+/// A table whose keys belong to the named kind.
+pub type Table = Map<String, Value>;
+
+/// One problem with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// Name, method, seed and rounds.
+    pub study: Search,
+    /// What a prompt is measured on: `kind` and the keys of that kind.
+    pub workload: Table,
+    /// The prompt the search starts from.
+    pub prompt: Prompt,
+    /// What to maximise.
+    pub objective: Objective,
+    /// What to keep below thresholds.
+    #[serde(default, rename = "constraint", skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
+    /// Which model serves each role: `provider`, `model` and the keys of that provider. Roles not
+    /// named fall back: critic → rewriter → agent; user, judge → agent.
+    pub models: IndexMap<Role, Value>,
+    /// The chosen method's hyperparameters; the paper's where left out.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub method: Table,
+    /// What the rewriter is told about a parent.
+    #[serde(default)]
+    pub feedback: Feedback,
+    /// What the run may spend. Not part of the study's identity: raise it and resume.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
+}
+
+/// Name, method, seed and length of the search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// For people.
+    pub name: String,
+    /// A name in `core/src/methods`.
+    #[serde(default = "default_method")]
+    pub method: String,
+    /// Every random choice of the search follows from it.
+    #[serde(default)]
+    pub seed: u64,
+    /// Number of rounds T, or `"until-budget"`.
+    #[serde(default)]
+    pub rounds: Rounds,
+    /// Rollouts of each prompt on each example; more of them tame a noisy agent.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub repeats: u32,
+    /// Examples of each workload drawn for a round; all of them when left out. All candidates of
+    /// a round share the batch; the final choice is made on the whole split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+}
+
+fn default_method() -> String {
+    "capo".into()
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How long a search goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Rounds {
+    /// So many rounds.
+    Count(u32),
+    /// Until the budget is spent; where a round brings no new candidate, the pool is measured once
+    /// more instead.
+    Open(UntilBudget),
+}
+
+impl Default for Rounds {
+    /// The paper's six rounds.
+    fn default() -> Self {
+        Self::Count(6)
+    }
+}
+
+/// The word `"until-budget"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UntilBudget {
+    /// `"until-budget"`.
+    #[serde(rename = "until-budget")]
+    UntilBudget,
+}
+
+/// The prompt the search starts from: exactly one of `text` and `file`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prompt {
+    /// The prompt itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A file that holds it (UTF-8), relative to the study file; replaced by its text on loading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// What to maximise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Objective {
+    /// A metric of the workload where higher is better.
+    pub metric: String,
+}
+
+/// A mean cost to keep at or below a threshold: exactly one of `threshold` and
+/// `relative_to_seed` is written; the other is filled in when the threshold is frozen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Constraint {
+    /// A metric of the workload where lower is better.
+    pub metric: String,
+    /// The threshold τ, in the metric's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The threshold as a multiple of the seed prompt's mean cost on the optimisation split,
+    /// measured and frozen before round 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_to_seed: Option<f64>,
+    /// Residual = (cost − threshold) / scale; the metric's own default when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+    /// The round at which this constraint enters, with multiplier 0 if later than 0 (progressive
+    /// constraints).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub from_round: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(round: &u32) -> bool {
+    *round == 0
+}
+
+/// What the rewriter is told about a parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Feedback {
+    /// The form it takes.
+    pub form: FeedbackForm,
+    /// Failing rollouts shown for the objective and for each constraint.
+    pub cases: usize,
+    /// Characters of evidence shown in all; what is left out is counted in the text.
+    pub max_characters: usize,
+}
+
+impl Default for Feedback {
+    fn default() -> Self {
+        Self {
+            form: FeedbackForm::Summary,
+            cases: 3,
+            max_characters: 16_000,
+        }
+    }
+}
+
+/// The forms of feedback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedbackForm {
+    /// The critic's text.
+    Summary,
+    /// The failing rollouts themselves.
+    Trajectory,
+    /// Nothing (control).
+    None,
+}
+
+impl Study {
+    /// The seed prompt's text.
+    ///
+    /// # Errors
+    /// When the prompt is still a file name, both or neither are given, or the text is blank.
+    pub fn seed_prompt(&self) -> Result<&str, StudyError> {
+        match (&self.prompt.text, &self.prompt.file) {
+            (Some(text), None) if text.trim().is_empty() => Err(StudyError::invalid(
+                "prompt.text",
+                "the seed prompt is empty; write at least one sentence",
+            )),
+            (Some(text), None) => Ok(text),
+            (None, Some(file)) => Err(StudyError::invalid(
+                "prompt.file",
+                format!("`{file}` was not loaded; the caller must put its text in its place"),
+            )),
+            (Some(_), Some(_)) | (None, None) => Err(StudyError::invalid(
+                "prompt",
+                "give exactly one of `text` and `file`",
+            )),
+        }
+    }
+}

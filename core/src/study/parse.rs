@@ -1,0 +1,172 @@
+//! From text to [`Study`], with errors a person can act on.
+
+use std::fmt;
+
+use super::{Rounds, Study, suggest};
+use crate::methods;
+
+/// The two notations of a study file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML.
+    Toml,
+    /// JSON.
+    Json,
+}
+
+impl Format {
+    /// The notation a file name stands for: `.json` is JSON, everything else TOML.
+    pub fn of_path(path: &str) -> Self {
+        let json = path.len() >= 5 && path[path.len() - 5..].eq_ignore_ascii_case(".json");
+        if json { Self::Json } else { Self::Toml }
+    }
+}
+
+/// What is wrong with a study, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StudyError {
+    /// The text is not a study.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key holds something impossible.
+    #[error("`{key}`: {problem}")]
+    Invalid {
+        /// Dotted path of the key.
+        key: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+}
+
+impl StudyError {
+    /// An impossible value.
+    pub fn invalid(key: impl Into<String>, problem: impl fmt::Display) -> Self {
+        Self::Invalid {
+            key: key.into(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+impl Study {
+    /// Parses and checks a study file's text.
+    ///
+    /// # Errors
+    /// Syntax errors with line and column, unknown keys with the nearest valid one, and values that
+    /// no workload could make sense of. What depends on the workload (metrics, splits) is checked
+    /// by [`crate::problem::Problem::new`].
+    pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
+        let study: Self = match format {
+            Format::Toml => toml::from_str(text)
+                .map_err(|error| StudyError::Syntax(suggest(error.to_string().trim_end())))?,
+            Format::Json => {
+                serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?
+            }
+        };
+        study.checked()
+    }
+
+    /// The study as TOML, for export.
+    ///
+    /// # Errors
+    /// When an opaque table holds `null`, which TOML cannot write.
+    pub fn to_toml(&self) -> Result<String, StudyError> {
+        toml::to_string_pretty(self).map_err(|error| StudyError::Syntax(error.to_string()))
+    }
+
+    /// Checks what can be checked without the workload, and writes the method's defaults out.
+    ///
+    /// # Errors
+    /// See [`Study::parse`].
+    pub fn checked(mut self) -> Result<Self, StudyError> {
+        if self.study.name.trim().is_empty() {
+            return Err(StudyError::invalid("study.name", "give the study a name"));
+        }
+        if self.study.rounds == Rounds::Count(0) {
+            return Err(StudyError::invalid(
+                "study.rounds",
+                "0 rounds search nothing; use 1 or more, or `capo evaluate`",
+            ));
+        }
+        if matches!(self.study.rounds, Rounds::Open(_)) && self.budget.is_unlimited() {
+            return Err(StudyError::invalid(
+                "study.rounds",
+                "`until-budget` never ends without a budget; set one under [budget]",
+            ));
+        }
+        if self.study.repeats == 0 {
+            return Err(StudyError::invalid("study.repeats", "must be at least 1"));
+        }
+        if self.study.batch == Some(0) {
+            return Err(StudyError::invalid(
+                "study.batch",
+                "must be at least 1; leave it out for the whole split",
+            ));
+        }
+        if self.feedback.cases == 0 {
+            return Err(StudyError::invalid(
+                "feedback.cases",
+                "must be at least 1; for no feedback use form = \"none\"",
+            ));
+        }
+        self.budget.check()?;
+        for (index, constraint) in self.constraints.iter().enumerate() {
+            let key = format!("constraint[{index}] ({})", constraint.metric);
+            if self.constraints[..index]
+                .iter()
+                .any(|earlier| earlier.metric == constraint.metric)
+            {
+                return Err(StudyError::invalid(
+                    key,
+                    "this metric is constrained twice; keep one of the two",
+                ));
+            }
+            if constraint.metric == self.objective.metric {
+                return Err(StudyError::invalid(key, "this metric is the objective already"));
+            }
+            if constraint.threshold.is_none() && constraint.relative_to_seed.is_none() {
+                return Err(StudyError::invalid(
+                    key,
+                    "give exactly one of `threshold` and `relative_to_seed`",
+                ));
+            }
+            if constraint
+                .threshold
+                .is_some_and(|threshold| !threshold.is_finite())
+            {
+                return Err(StudyError::invalid(key, "`threshold` must be a finite number"));
+            }
+            if constraint
+                .relative_to_seed
+                .is_some_and(|factor| !factor.is_finite() || factor < 0.0)
+            {
+                return Err(StudyError::invalid(
+                    key,
+                    "`relative_to_seed` must be a finite factor of at least 0",
+                ));
+            }
+            if constraint
+                .scale
+                .is_some_and(|scale| !scale.is_finite() || scale <= 0.0)
+            {
+                return Err(StudyError::invalid(
+                    key,
+                    "`scale` must be a finite number above 0",
+                ));
+            }
+            if let Rounds::Count(rounds) = self.study.rounds
+                && constraint.from_round >= rounds
+            {
+                return Err(StudyError::invalid(
+                    key,
+                    format!(
+                        "`from_round` = {} never comes: the study has {rounds} rounds, numbered from 0",
+                        constraint.from_round
+                    ),
+                ));
+            }
+        }
+        self.method = methods::complete(&self.study.method, &self.method)?;
+        Ok(self)
+    }
+}
