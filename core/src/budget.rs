@@ -28,7 +28,6 @@ pub struct Budget {
 
 impl Budget {
     /// Whether nothing is bounded.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }

@@ -251,7 +251,7 @@ pub trait Llm {
 
     /// Answers one conversation. Retries, rate limits and concurrency are the implementation's
     /// business; the arena counts one call for each `chat`.
-    fn chat<'a>(&'a self, request: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>>;
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
 }
 
 /// Who is asked. Roles without a model of their own fall back, see [`Role::fallback`].

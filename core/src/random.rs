@@ -21,12 +21,12 @@ impl Streams {
     }
 
     /// The stream for one purpose at one place.
-    pub fn stream(&self, purpose: &str, round: u64, index: u64) -> ChaCha12Rng {
+    pub fn stream(self, purpose: &str, round: u64, index: u64) -> ChaCha12Rng {
         ChaCha12Rng::from_seed(self.key(purpose, round, index))
     }
 
     /// A 63-bit number for one purpose at one place (63 bits fit every provider's integer seed).
-    pub fn number(&self, purpose: &str, round: u64, index: u64) -> u64 {
+    pub fn number(self, purpose: &str, round: u64, index: u64) -> u64 {
         let key = self.key(purpose, round, index);
         key[..8]
             .iter()
@@ -34,7 +34,7 @@ impl Streams {
             >> 1
     }
 
-    fn key(&self, purpose: &str, round: u64, index: u64) -> [u8; 32] {
+    fn key(self, purpose: &str, round: u64, index: u64) -> [u8; 32] {
         let mut hash = Sha256::new();
         for number in [self.seed, round, index] {
             hash.update(number.to_le_bytes());

@@ -24,11 +24,7 @@ pub enum Split {
 /// Makes model calls on behalf of one rollout.
 pub trait Caller {
     /// Asks the model that serves `role`.
-    fn call<'a>(
-        &'a self,
-        role: Role,
-        request: ChatRequest,
-    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>>;
+    fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
 }
 
 /// One rollout to be made: a candidate prompt on an example, for the `repeat`-th time.

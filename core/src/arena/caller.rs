@@ -31,11 +31,7 @@ impl<'a> MeteredCaller<'a> {
 }
 
 impl Caller for MeteredCaller<'_> {
-    fn call<'a>(
-        &'a self,
-        role: Role,
-        request: ChatRequest,
-    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
             self.arena.start_call().map_err(LlmError::Budget)?;
             let model = self.arena.models.model(role);

@@ -66,7 +66,7 @@ fn write_canonical(value: &Value, text: &mut String) {
 /// The first differences between two studies as `path: old → new` lines, at most `limit`.
 pub fn differences(old: &Value, new: &Value, limit: usize) -> Vec<String> {
     let mut found = Vec::new();
-    collect(old, new, String::new(), &mut found);
+    collect(old, new, "", &mut found);
     let more = found.len().saturating_sub(limit);
     found.truncate(limit);
     if more > 0 {
@@ -75,7 +75,7 @@ pub fn differences(old: &Value, new: &Value, limit: usize) -> Vec<String> {
     found
 }
 
-fn collect(old: &Value, new: &Value, path: String, found: &mut Vec<String>) {
+fn collect(old: &Value, new: &Value, path: &str, found: &mut Vec<String>) {
     let join = |key: &str| {
         if path.is_empty() {
             key.to_owned()
@@ -86,15 +86,15 @@ fn collect(old: &Value, new: &Value, path: String, found: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             for (key, value) in old {
-                collect(value, new.get(key).unwrap_or(&Value::Null), join(key), found);
+                collect(value, new.get(key).unwrap_or(&Value::Null), &join(key), found);
             }
             for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
-                collect(&Value::Null, value, join(key), found);
+                collect(&Value::Null, value, &join(key), found);
             }
         }
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
             for (index, (old, new)) in old.iter().zip(new).enumerate() {
-                collect(old, new, format!("{path}[{index}]"), found);
+                collect(old, new, &format!("{path}[{index}]"), found);
             }
         }
         _ if old != new => {
