@@ -1,0 +1,40 @@
+//! How fast the multipliers move.
+
+use capo_core::study::Study;
+use serde_json::json;
+
+use super::record::Runs;
+use super::sweep::{self, Sweep};
+use super::{Experiment, HELP_DESK, Report, Variant};
+
+/// The dual rate β.
+pub(super) const BETA: Experiment = Experiment {
+    name: "beta",
+    title: "Dual rate β",
+    explanation: "β scales each dual step: a small rate answers a violation late, a large one overshoots under noise. \
+                  The paper tries 0.5, 2, 4 and 8 and finds 4 the only rate that is feasible in both domains it \
+                  reports.",
+    study: HELP_DESK,
+    least_constraints: 1,
+    vary,
+    report,
+};
+
+const SWEEP: Sweep = Sweep {
+    axis: "dual rate β",
+    reference: "4",
+    paper: Some("tab:lambda_lr_sweep"),
+};
+
+fn vary(base: &Study) -> Vec<Variant> {
+    let variant = |beta: f64| {
+        Variant::of(base, beta.to_string(), beta.to_string(), |study| {
+            study.method.insert("beta".into(), json!(beta));
+        })
+    };
+    [0.5, 2.0, 4.0, 8.0].map(variant).into()
+}
+
+fn report(runs: &Runs) -> Report {
+    sweep::report(runs, SWEEP)
+}

@@ -1,0 +1,41 @@
+//! What the rewriter is told about a parent.
+
+use capo_core::study::{FeedbackForm, Study};
+
+use super::record::Runs;
+use super::sweep::{self, Sweep};
+use super::{Experiment, HELP_DESK, Report, Variant};
+
+/// The form of feedback.
+pub(super) const FEEDBACK: Experiment = Experiment {
+    name: "feedback",
+    title: "Form of feedback",
+    explanation: "The rewriter sees a critic's summary of failures and violations, the failing rollouts themselves, \
+                  or nothing. The paper compares summary and trajectory for the learned rewriter (DCAPO) on Airline; \
+                  nothing is our control.",
+    study: HELP_DESK,
+    least_constraints: 0,
+    vary,
+    report,
+};
+
+const SWEEP: Sweep = Sweep {
+    axis: "feedback",
+    reference: "summary",
+    paper: Some("tab:trainable_rewriter_main"),
+};
+
+fn vary(base: &Study) -> Vec<Variant> {
+    let forms = [
+        ("summary", FeedbackForm::Summary),
+        ("trajectory", FeedbackForm::Trajectory),
+        ("none", FeedbackForm::None),
+    ];
+    forms
+        .map(|(key, form)| Variant::of(base, key, key, |study| study.feedback.form = form))
+        .into()
+}
+
+fn report(runs: &Runs) -> Report {
+    sweep::report(runs, SWEEP)
+}

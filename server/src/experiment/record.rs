@@ -1,0 +1,215 @@
+//! What an experiment keeps of one finished run.
+
+use std::collections::BTreeSet;
+
+use capo_core::estimate::Estimate;
+use capo_core::journal::{FinishedEvent, RoundEvent, Status};
+use capo_core::metric::MetricSpec;
+use capo_core::run_state::RunState;
+use capo_core::study::Study;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::Variant;
+
+/// One trial of an experiment: a variant under one seed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// [`Variant::key`].
+    pub variant: String,
+    /// Seed of the search.
+    pub seed: u64,
+    /// How the run ended.
+    pub status: Status,
+    /// Thresholds in force, by metric, after freezing relative ones.
+    pub thresholds: IndexMap<String, f64>,
+    /// The returned prompt on the optimisation split; `None` when none was measured on all of it.
+    pub optimize: Option<Outcome>,
+    /// The returned prompt on held-out examples; `None` when the budget left no room for that.
+    pub evaluate: Option<Outcome>,
+    /// The seed prompt on held-out examples.
+    pub seed_prompt: Option<Outcome>,
+    /// Every round, in order.
+    pub rounds: Vec<RoundRecord>,
+    /// Multipliers after the last round.
+    pub multipliers: IndexMap<String, f64>,
+    /// Rollouts paid, held-out evaluation included.
+    pub rollouts: u64,
+    /// Model calls paid, all roles.
+    pub calls: u64,
+    /// US dollars; `None` when a price is unknown.
+    pub usd: Option<f64>,
+}
+
+/// A prompt's means on one split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Mean objective.
+    pub objective: f64,
+    /// Mean cost of every constraint, by metric.
+    pub costs: IndexMap<String, f64>,
+    /// Whether every mean cost is at or below its threshold.
+    pub all_sat: bool,
+    /// Standard errors over examples by metric, for held-out examples only: of the optimisation
+    /// split a journal's last line keeps the means alone.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub standard_errors: IndexMap<String, f64>,
+}
+
+/// The best candidate of one round, by that round's Lagrangian score.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoundRecord {
+    /// Round number, from 0.
+    pub round: u32,
+    /// Multipliers λ of the round: what it round ranked by; constraints that have not entered are absent.
+    pub multipliers: IndexMap<String, f64>,
+    /// Objective of its best candidate.
+    pub objective: f64,
+    /// Costs of its best candidate, by metric.
+    pub costs: IndexMap<String, f64>,
+    /// Lagrangian score of its best candidate.
+    pub lagrangian: f64,
+}
+
+impl RunRecord {
+    /// What the fold of a journal says about a run that has ended; `None` while it has not.
+    pub fn of(variant: &str, seed: u64, state: &RunState) -> Option<Self> {
+        let finished = state.finished()?;
+        let study = &state.study()?.study;
+        let thresholds: IndexMap<String, f64> = study
+            .constraints
+            .iter()
+            .filter_map(|constraint| Some((constraint.metric.clone(), constraint.threshold?)))
+            .collect();
+        let objective = &study.objective.metric;
+        let usage = state.ledger().usage().total();
+        Some(Self {
+            variant: variant.to_owned(),
+            seed,
+            status: finished.status,
+            optimize: searched(finished),
+            evaluate: held_out(&finished.evaluation, objective, &thresholds),
+            seed_prompt: held_out(&finished.seed_evaluation, objective, &thresholds),
+            thresholds,
+            rounds: state.rounds().iter().filter_map(RoundRecord::of).collect(),
+            multipliers: finished.multipliers.clone(),
+            rollouts: state.ledger().rollouts(),
+            calls: usage.calls,
+            usd: usage.usd,
+        })
+    }
+}
+
+fn searched(finished: &FinishedEvent) -> Option<Outcome> {
+    let score = finished.final_scores.get(&finished.best?)?;
+    Some(Outcome {
+        objective: score.objective,
+        costs: score.costs.clone(),
+        all_sat: score.feasible,
+        standard_errors: IndexMap::new(),
+    })
+}
+
+fn held_out(
+    estimates: &IndexMap<String, Estimate>,
+    objective: &str,
+    thresholds: &IndexMap<String, f64>,
+) -> Option<Outcome> {
+    let costs: IndexMap<String, f64> = thresholds
+        .keys()
+        .map(|metric| Some((metric.clone(), estimates.get(metric)?.mean)))
+        .collect::<Option<_>>()?;
+    Some(Outcome {
+        objective: estimates.get(objective)?.mean,
+        all_sat: costs.iter().all(|(metric, cost)| *cost <= thresholds[metric]),
+        costs,
+        standard_errors: estimates
+            .iter()
+            .map(|(metric, e)| (metric.clone(), e.standard_error))
+            .collect(),
+    })
+}
+
+impl RoundRecord {
+    fn of(event: &RoundEvent) -> Option<Self> {
+        let best = event.scores.get(event.best.first()?)?;
+        Some(Self {
+            round: event.round,
+            multipliers: event.multipliers.clone(),
+            objective: best.objective,
+            costs: best.costs.clone(),
+            lagrangian: best.lagrangian,
+        })
+    }
+}
+
+/// Everything a report is made from.
+#[derive(Debug)]
+pub struct Runs<'a> {
+    /// The study that was varied.
+    pub base: &'a Study,
+    /// Its variants, in order.
+    pub variants: &'a [Variant],
+    /// What the workload measures, for units.
+    pub metrics: &'a [MetricSpec],
+    /// Finished runs, in any order.
+    pub records: &'a [RunRecord],
+}
+
+impl Runs<'_> {
+    /// The runs of one variant.
+    pub fn of<'b>(&'b self, variant: &'b Variant) -> impl Iterator<Item = &'b RunRecord> {
+        self.records
+            .iter()
+            .filter(move |record| record.variant == variant.key)
+    }
+
+    /// The constrained metrics, in the base study's order.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        self.base
+            .constraints
+            .iter()
+            .map(|constraint| constraint.metric.as_str())
+    }
+
+    /// A metric's unit, or the empty string for one the workload does not list.
+    pub fn unit(&self, metric: &str) -> &str {
+        self.metrics
+            .iter()
+            .find(|spec| spec.name == metric)
+            .map_or("", |spec| spec.unit.as_str())
+    }
+
+    /// The threshold of a metric if it is the same in all the given runs.
+    pub fn common_threshold<'b>(
+        metric: &str,
+        records: impl IntoIterator<Item = &'b RunRecord>,
+    ) -> Option<f64> {
+        let mut thresholds = records
+            .into_iter()
+            .map(|record| record.thresholds.get(metric).copied());
+        let first = thresholds.next()??;
+        thresholds
+            .all(|threshold| threshold == Some(first))
+            .then_some(first)
+    }
+
+    /// The last round any run reached, counted from 0; 0 without rounds.
+    pub fn last_round(&self) -> u32 {
+        self.records
+            .iter()
+            .flat_map(|record| &record.rounds)
+            .map(|round| round.round)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// How many seeds ran.
+    pub fn seeds(&self) -> usize {
+        self.records
+            .iter()
+            .map(|record| record.seed)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+}

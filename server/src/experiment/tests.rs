@@ -1,0 +1,169 @@
+//! Every experiment, from a base study to tables and plots, on made-up runs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+
+/// The text of a file of the shared data; `None`, with a word on why, where the data is absent.
+///
+/// # Panics
+/// When the data is absent and `CI` is set: there the test must not pass unseen.
+pub(super) fn shared(file: &str) -> Option<String> {
+    let root = std::env::var("CAPO_SHARED")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").to_owned());
+    match std::fs::read_to_string(Path::new(&root).join(file)) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "{file}: {error}; set CAPO_SHARED to the shared data"
+            );
+            eprintln!("skipped: no shared data ({file})");
+            None
+        }
+    }
+}
+
+#[test]
+fn names_and_variant_keys_are_unique_and_safe_in_file_names() {
+    let safe = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+    };
+    let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+    assert_eq!(names.len(), EXPERIMENTS.len());
+    for experiment in EXPERIMENTS {
+        let variants = experiment.variants(&fixture::study()).unwrap();
+        let keys: BTreeSet<&str> = variants.iter().map(|variant| variant.key.as_str()).collect();
+        assert_eq!(keys.len(), variants.len(), "{}", experiment.name);
+        assert!(
+            safe(experiment.name) && keys.into_iter().all(safe),
+            "{}",
+            experiment.name
+        );
+    }
+}
+
+#[test]
+fn variants_differ_from_each_other() {
+    for experiment in EXPERIMENTS {
+        let variants = experiment.variants(&fixture::study()).unwrap();
+        for (at, variant) in variants.iter().enumerate() {
+            assert!(
+                variants[..at].iter().all(|other| other.study != variant.study),
+                "{}",
+                experiment.name
+            );
+        }
+    }
+}
+
+#[test]
+fn every_study_file_of_an_experiment_fits_it() {
+    for experiment in EXPERIMENTS {
+        let study = Study::parse(experiment.study.1, capo_core::study::Format::Toml).unwrap();
+        experiment
+            .variants(&study)
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    assert_eq!(
+        find("tresholds").unwrap_err().to_string(),
+        "there is no experiment `tresholds`; the experiments are beta, threshold, noise, progressive, \
+         nine-constraints, feedback, dual-step\ndid you mean `threshold`?"
+    );
+}
+
+#[test]
+fn every_published_variant_is_one_of_ours() {
+    for (experiment, table) in [
+        (&beta::BETA, "tab:lambda_lr_sweep"),
+        (&noise::NOISE, "tab:noise_robustness"),
+        (&feedback::FEEDBACK, "tab:trainable_rewriter_main"),
+        (&dual_step::DUAL_STEP, "tab:ablations_alt_retail_telecom"),
+    ] {
+        let variants = experiment.variants(&fixture::study()).unwrap();
+        for figure in paper_figures(table) {
+            assert!(
+                variants.iter().any(|variant| variant.key == figure.variant),
+                "{}: {}",
+                table,
+                figure.variant
+            );
+        }
+    }
+}
+
+#[test]
+fn every_experiment_reports_its_runs() {
+    for experiment in EXPERIMENTS {
+        let report = fixture::report(experiment);
+        let text: Vec<String> = report.tables.iter().map(Table::markdown).collect();
+        insta::assert_snapshot!(format!("tables-{}", experiment.name), text.join("\n"));
+        let names: BTreeSet<&str> = report.figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(
+            names.len(),
+            report.figures.len(),
+            "{}: two plots of one name",
+            experiment.name
+        );
+        for figure in &report.figures {
+            assert!(
+                figure.panels.iter().all(|panel| !panel.series.is_empty()),
+                "{} {}",
+                experiment.name,
+                figure.name
+            );
+            svg(figure).unwrap();
+        }
+    }
+}
+
+#[test]
+fn runs_that_never_reached_an_end_leave_cells_empty() {
+    for experiment in EXPERIMENTS {
+        let base = fixture::study();
+        let variants = experiment.variants(&base).unwrap();
+        let report = (experiment.report)(&Runs {
+            base: &base,
+            variants: &variants,
+            metrics: &[],
+            records: &[],
+        });
+        for figure in &report.figures {
+            svg(figure).unwrap();
+        }
+        assert!(report.tables[0].markdown().contains("–"), "{}", experiment.name);
+    }
+}
+
+#[test]
+fn a_study_with_too_few_constraints_is_refused() {
+    let mut study = fixture::study();
+    study.constraints.truncate(1);
+    assert!(find("threshold").unwrap().variants(&study).is_ok());
+    assert_eq!(
+        find("progressive")
+            .unwrap()
+            .variants(&study)
+            .unwrap_err()
+            .to_string(),
+        "the experiment `progressive` does not fit the study `fixture`: it has 1 of the 2 constraints this takes; add \
+         more under [[constraint]]"
+    );
+    study.constraints.clear();
+    for experiment in EXPERIMENTS {
+        assert_eq!(
+            experiment.variants(&study).is_err(),
+            experiment.least_constraints > 0,
+            "{}",
+            experiment.name
+        );
+    }
+}
