@@ -1,6 +1,28 @@
 //! What a prompt is measured on.
+//!
+//! A workload is chosen by `kind` in a study's `[workload]` table. [`build`] makes it from the
+//! settings; [`schemas`] says which settings each kind takes. `docs/adding-a-workload.md` shows
+//! how to add a kind.
 
+pub mod data;
 pub mod desk;
 pub mod external;
+pub mod files;
 pub mod metrics;
+mod registry;
+mod settings;
+#[cfg(test)]
+mod shared;
 pub mod table;
+mod template;
+
+pub use registry::{build, schemas};
+pub use settings::BuildError;
+
+use capo_core::llm::FailureKind;
+use capo_core::workload::RolloutError;
+
+/// A rollout was asked for on an example the workload does not have.
+pub(crate) fn unknown_example(workload: &str, example: &str) -> RolloutError {
+    RolloutError::failed(FailureKind::Tool, false, format!("workload `{workload}` has no example `{example}`"))
+}

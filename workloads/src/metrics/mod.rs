@@ -1,1 +1,304 @@
-//! The metrics module.
+//! Metrics a study file can declare over one answer.
+//!
+//! A [`MetricDefinition`] is what the study file says; compiled, it becomes a [`Metric`], which
+//! measures a [`Sample`]. Each family of metrics is one file: its settings, its pure functions,
+//! its tests. A new one is a new file, a variant of [`MetricDefinition`] and a line in
+//! [`MetricDefinition::family`].
+
+mod answer;
+mod contains;
+mod equality;
+mod json;
+mod judge;
+mod length;
+mod numeric;
+mod pattern;
+mod refusal;
+mod resources;
+#[cfg(test)]
+mod testing;
+mod whitespace;
+
+use capo_core::llm::{CallUsage, Finish};
+use capo_core::metric::{Direction, MetricSpec};
+use capo_core::workload::{RolloutContext, RolloutError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::files::{FileError, Sources};
+
+pub use answer::visible;
+pub use contains::Contains;
+pub use equality::{Exact, Normalized, normalize};
+pub use json::{Json, JsonSchemaMetric, SchemaSource};
+pub use judge::JudgeMetric;
+pub use length::{Length, LengthUnit};
+pub use numeric::{Extraction, Numeric, boxed, extract, gold, is_correct};
+pub use pattern::{Group, Occurrence, Pattern};
+pub use refusal::{Phrases, Position, Refusal};
+pub use resources::{Dollars, Latency};
+
+/// One `[[workload.metric]]` of a study file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum MetricDefinition {
+    /// The answer is exactly what is expected.
+    Exact(Exact),
+    /// The answer is what is expected, up to notation.
+    Normalized(Normalized),
+    /// The answer holds what is expected.
+    Contains(Contains),
+    /// The answer matches a regular expression.
+    Regex(Pattern),
+    /// The answer's number is the expected one.
+    Numeric(Numeric),
+    /// The answer is JSON.
+    Json(Json),
+    /// The answer is JSON that fits a schema.
+    JsonSchema(JsonSchemaMetric),
+    /// How long the answer is.
+    Length(Length),
+    /// Whether the agent declined.
+    Refusal(Refusal),
+    /// How long the answer took.
+    Latency(Latency),
+    /// What the answer cost.
+    Dollars(Dollars),
+    /// What a judge model thinks of the answer.
+    Judge(JudgeMetric),
+}
+
+impl MetricDefinition {
+    fn family(&self) -> &dyn Family {
+        match self {
+            Self::Exact(family) => family,
+            Self::Normalized(family) => family,
+            Self::Contains(family) => family,
+            Self::Regex(family) => family,
+            Self::Numeric(family) => family,
+            Self::Json(family) => family,
+            Self::JsonSchema(family) => family,
+            Self::Length(family) => family,
+            Self::Refusal(family) => family,
+            Self::Latency(family) => family,
+            Self::Dollars(family) => family,
+            Self::Judge(family) => family,
+        }
+    }
+
+    /// The name the user chose.
+    pub fn name(&self) -> &str {
+        self.family().name()
+    }
+
+    /// The template for what is expected of an example, if the metric compares with something.
+    pub fn reference(&self) -> Option<&str> {
+        self.family().reference()
+    }
+
+    /// Reads what the definition names and checks what can be checked without an answer.
+    ///
+    /// # Errors
+    /// When a pattern, schema, list or number in the definition makes no sense.
+    pub(crate) fn compile(&self, sources: &mut Sources<'_>) -> Result<Metric, DefinitionError> {
+        let family = self.family();
+        let mut spec = family.spec();
+        if family.invert() {
+            if (spec.min, spec.max) != (Some(0.0), Some(1.0)) {
+                return Err(DefinitionError::new(
+                    "invert",
+                    "only a metric between 0 and 1 can be inverted; give it a `limit` first, or drop `invert`",
+                ));
+            }
+            spec.direction = match spec.direction {
+                Direction::Objective => Direction::Cost,
+                Direction::Cost => Direction::Objective,
+            };
+            spec.explanation = format!("1 minus: {}", spec.explanation);
+        }
+        Ok(Metric {
+            spec,
+            invert: family.invert(),
+            way: family.compile(sources)?,
+        })
+    }
+}
+
+/// What is wrong with a definition, and in which of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DefinitionError {
+    /// A value that makes no sense.
+    Value {
+        /// The key within the metric.
+        key: &'static str,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A file that cannot be read.
+    File {
+        /// The key that names the file.
+        key: &'static str,
+        /// Why.
+        error: FileError,
+    },
+}
+
+impl DefinitionError {
+    fn new(key: &'static str, problem: impl Into<String>) -> Self {
+        Self::Value {
+            key,
+            problem: problem.into(),
+        }
+    }
+}
+
+/// What each family of metrics says about itself.
+trait Family {
+    /// The name the user chose.
+    fn name(&self) -> &str;
+
+    /// Whether 1 − value is wanted.
+    fn invert(&self) -> bool;
+
+    /// The template for what is expected, if any.
+    fn reference(&self) -> Option<&str> {
+        None
+    }
+
+    /// Name, direction, unit and range, before inversion.
+    fn spec(&self) -> MetricSpec;
+
+    /// What measures it.
+    fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError>;
+}
+
+/// How a metric gets its value.
+enum Way {
+    /// By rule.
+    Rule(Box<dyn Rule>),
+    /// By asking the judge's model.
+    Judge(Box<judge::Judge>),
+}
+
+impl Way {
+    fn rule(rule: impl Rule + 'static) -> Self {
+        Self::Rule(Box::new(rule))
+    }
+}
+
+/// A metric computed from one answer alone.
+trait Rule {
+    /// Whether the rendered reference is one this metric can compare with.
+    fn check_reference(&self, _reference: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The value, before inversion.
+    fn measure(&self, sample: &Sample<'_>) -> Result<Finding, RolloutError>;
+}
+
+/// One answer and what is known about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    /// The user message the agent answered.
+    pub user: &'a str,
+    /// The answer without its thinking, see [`visible`].
+    pub answer: &'a str,
+    /// What was expected, where the metric compares with something.
+    pub reference: Option<&'a str>,
+    /// Why the answer ended.
+    pub finish: Finish,
+    /// What the answer consumed.
+    pub usage: CallUsage,
+}
+
+impl Sample<'_> {
+    fn expected(&self) -> &str {
+        self.reference.unwrap_or_default()
+    }
+}
+
+/// A value and, in a few words, where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// The value.
+    pub value: f64,
+    /// Such as `expected "72", got "70"`; empty when the value says it all.
+    pub note: String,
+}
+
+impl Finding {
+    fn new(value: f64, note: impl Into<String>) -> Self {
+        Self {
+            value,
+            note: note.into(),
+        }
+    }
+
+    /// 1 if it holds, else 0.
+    fn holds(holds: bool, note: impl Into<String>) -> Self {
+        Self::new(f64::from(u8::from(holds)), note)
+    }
+}
+
+/// A metric ready to measure.
+pub struct Metric {
+    spec: MetricSpec,
+    invert: bool,
+    way: Way,
+}
+
+impl Metric {
+    /// Name, direction, unit and range.
+    pub fn spec(&self) -> &MetricSpec {
+        &self.spec
+    }
+
+    /// The most calls of the judge's model that one measurement makes.
+    pub fn judge_calls(&self) -> u64 {
+        match &self.way {
+            Way::Rule(_) => 0,
+            Way::Judge(_) => judge::ATTEMPTS,
+        }
+    }
+
+    /// Whether an example's reference is one this metric can compare with.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub(crate) fn check_reference(&self, reference: &str) -> Result<(), String> {
+        match &self.way {
+            Way::Rule(rule) => rule.check_reference(reference),
+            Way::Judge(_) => Ok(()),
+        }
+    }
+
+    /// Measures one answer.
+    ///
+    /// # Errors
+    /// When a judge gives no usable verdict, or a price that is to be measured is unknown.
+    pub async fn measure(
+        &self,
+        sample: &Sample<'_>,
+        context: &RolloutContext<'_>,
+    ) -> Result<Finding, RolloutError> {
+        let mut finding = match &self.way {
+            Way::Rule(rule) => rule.measure(sample)?,
+            Way::Judge(judge) => judge.measure(sample, context).await?,
+        };
+        if self.invert {
+            finding.value = 1.0 - finding.value;
+        }
+        Ok(finding)
+    }
+}
+
+/// Text shortened for a note.
+fn shown(text: &str) -> String {
+    const MOST: usize = 200;
+    let text = text.trim();
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

@@ -1,1 +1,268 @@
-//! The table module.
+//! A user's own examples and metrics: one question, one answer, measured as the study file says.
+//!
+//! The candidate prompt is the system message; the user message is rendered from the example's
+//! columns. `docs/own-table.md` is the guide.
+
+mod rollout;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
+use capo_core::workload::Workload;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::data::{DataSettings, Example, Examples};
+use crate::files::{Files, Sources};
+use crate::metrics::{DefinitionError, Metric, MetricDefinition};
+use crate::settings::{BuildError, Settings, merged, schema};
+use crate::template::Template;
+
+/// The name of the main table's workload; further sets have names of their own.
+const NAME: &str = "table";
+
+/// What is asked about each example, and how answers are measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TableSettings {
+    /// Template (minijinja) of the user message over the example's columns, such as
+    /// `{{ question }}`.
+    pub user: String,
+    /// What to measure of each answer.
+    #[serde(rename = "metric")]
+    pub metrics: Vec<MetricDefinition>,
+}
+
+/// The name of a further set of examples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct SetName {
+    /// Unique within the study; names the set in journals.
+    name: String,
+}
+
+/// Examples, how to put them to the agent, and what to measure.
+pub struct Table {
+    name: String,
+    template: String,
+    specs: Vec<MetricSpec>,
+    metrics: Vec<Metric>,
+    optimize: Vec<String>,
+    evaluate: Vec<String>,
+    cases: HashMap<String, Case>,
+    fingerprint: String,
+}
+
+/// One example, rendered.
+struct Case {
+    user: String,
+    /// What each metric compares with, in the metrics' order.
+    references: Vec<Option<String>>,
+}
+
+/// Builds the main table and one workload for each `[[workload.set]]`.
+pub(crate) fn build(
+    table: Map<String, Value>,
+    files: &dyn Files,
+) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
+    let mut settings = Settings::new("workload", table);
+    let sets = take_sets(&mut settings)?;
+    let mut tables = vec![Table::read(settings, NAME.to_owned(), files)?];
+    for mut set in sets {
+        let SetName { name } = set.take()?;
+        if tables.iter().any(|table| table.name == name) {
+            return Err(BuildError::setting(
+                format!("{}.name", set.key()),
+                format!("the name `{name}` is taken"),
+            ));
+        }
+        let key = format!("{}.metric", set.key());
+        let table = Table::read(set, name, files)?;
+        // A constraint names a metric alone: the name must say which set measures it.
+        let own = table.metrics.iter().map(|metric| &metric.spec().name);
+        if let Some(twice) = own
+            .into_iter()
+            .find(|name| tables.iter().any(|other| other.measures(name)))
+        {
+            return Err(BuildError::setting(
+                key,
+                format!("another set has a metric `{twice}`; give this one its own name"),
+            ));
+        }
+        tables.push(table);
+    }
+    Ok(tables
+        .into_iter()
+        .map(|table| Rc::new(table) as Rc<dyn Workload>)
+        .collect())
+}
+
+fn take_sets(settings: &mut Settings) -> Result<Vec<Settings>, BuildError> {
+    let sets = match settings.take_raw("set") {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(sets)) => sets,
+        Some(_) => {
+            return Err(BuildError::setting(
+                "workload.set",
+                "write each set as a [[workload.set]] table",
+            ));
+        }
+    };
+    sets.into_iter()
+        .enumerate()
+        .map(|(index, set)| {
+            let key = format!("workload.set[{index}]");
+            match set {
+                Value::Object(table) => Ok(Settings::new(key, table)),
+                _ => Err(BuildError::setting(
+                    key,
+                    "write each set as a [[workload.set]] table",
+                )),
+            }
+        })
+        .collect()
+}
+
+/// The schema of this kind's settings.
+pub(crate) fn settings_schema() -> Schema {
+    let one_set = [schema::<DataSettings>(), schema::<TableSettings>()];
+    let named = merged(&[&[schema::<SetName>()], one_set.as_slice()].concat());
+    let mut whole = merged(&one_set);
+    if let Some(Value::Object(properties)) = whole.get_mut("properties") {
+        properties.insert(
+            "set".to_owned(),
+            json!({
+                "description": "Further sets of examples with metrics of their own, for constraints on other data.",
+                "type": "array", "items": named,
+            }),
+        );
+    }
+    whole
+}
+
+impl Table {
+    fn read(mut settings: Settings, name: String, files: &dyn Files) -> Result<Self, BuildError> {
+        let key = settings.key().to_owned();
+        let data: DataSettings = settings.take()?;
+        let TableSettings { user, metrics } = settings.take()?;
+        settings.finish()?;
+
+        let mut sources = Sources::new(files);
+        let examples = Examples::load(&data, &key, &mut sources)?;
+        let columns = compile(&metrics, &key, &mut sources)?;
+        let template = Template::compile(format!("{key}.user"), &user)?;
+        let mut cases = HashMap::new();
+        for example in examples.iter() {
+            cases.insert(example.id.clone(), Case::render(example, &template, &columns)?);
+        }
+        examples.refuse_overlap(|example| &cases[&example.id].user)?;
+
+        let metrics: Vec<Metric> = columns.into_iter().map(|column| column.metric).collect();
+        let specs = metrics
+            .iter()
+            .map(|metric| metric.spec().clone())
+            .chain([MetricSpec::prompt_length()])
+            .collect();
+        let ids = |examples: &[Example]| examples.iter().map(|example| example.id.clone()).collect();
+        Ok(Self {
+            name,
+            template: user,
+            specs,
+            metrics,
+            optimize: ids(&examples.optimize),
+            evaluate: ids(&examples.evaluate),
+            cases,
+            fingerprint: sources.fingerprint(),
+        })
+    }
+
+    fn measures(&self, metric: &str) -> bool {
+        self.metrics.iter().any(|own| own.spec().name == metric)
+    }
+}
+
+/// A metric with the template of what it compares with.
+struct Column {
+    metric: Metric,
+    reference: Option<Template>,
+    key: String,
+}
+
+fn compile(
+    definitions: &[MetricDefinition],
+    key: &str,
+    sources: &mut Sources<'_>,
+) -> Result<Vec<Column>, BuildError> {
+    if definitions.is_empty() {
+        return Err(BuildError::setting(
+            format!("{key}.metric"),
+            "declare at least one [[workload.metric]]",
+        ));
+    }
+    let mut columns: Vec<Column> = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        let key = format!("{key}.metric[{index}]");
+        let name = definition.name();
+        check_name(
+            name,
+            definitions[..index].iter().map(MetricDefinition::name),
+            &key,
+        )?;
+        let metric = definition.compile(sources).map_err(|error| match error {
+            DefinitionError::Value { key: own, problem } => {
+                BuildError::setting(format!("{key}.{own}"), problem)
+            }
+            DefinitionError::File { key: own, error } => BuildError::file(format!("{key}.{own}"), error),
+        })?;
+        let reference = definition
+            .reference()
+            .map(|source| Template::compile(format!("{key} ({name})"), source))
+            .transpose()?;
+        columns.push(Column {
+            metric,
+            reference,
+            key,
+        });
+    }
+    Ok(columns)
+}
+
+/// Refuses an empty, reserved or repeated metric name.
+pub(crate) fn check_name<'a>(
+    name: &str,
+    mut earlier: impl Iterator<Item = &'a str>,
+    key: &str,
+) -> Result<(), BuildError> {
+    let problem = if name.trim().is_empty() {
+        "a metric needs a name".to_owned()
+    } else if name == PROMPT_LENGTH {
+        format!("`{PROMPT_LENGTH}` is measured for every workload; choose another name")
+    } else if earlier.any(|other| other == name) {
+        format!("two metrics are named `{name}`")
+    } else {
+        return Ok(());
+    };
+    Err(BuildError::setting(format!("{key}.name"), problem))
+}
+
+impl Case {
+    fn render(example: &Example, user: &Template, columns: &[Column]) -> Result<Self, BuildError> {
+        let references = columns
+            .iter()
+            .map(|column| {
+                let Some(template) = &column.reference else {
+                    return Ok(None);
+                };
+                let reference = template.render(example)?;
+                column.metric.check_reference(&reference).map_err(|problem| {
+                    BuildError::line(&example.file, example.line, format!("{}: {problem}", column.key))
+                })?;
+                Ok(Some(reference))
+            })
+            .collect::<Result<_, BuildError>>()?;
+        Ok(Self {
+            user: user.render(example)?,
+            references,
+        })
+    }
+}

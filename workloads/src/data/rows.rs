@@ -1,0 +1,243 @@
+//! From the bytes of a JSONL or CSV file to rows with line numbers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::settings::BuildError;
+
+/// The two notations of a data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// JSON Lines: one object a line, blank lines ignored.
+    Jsonl,
+    /// Comma-separated values (RFC 4180) under a header line; every value is text.
+    Csv,
+}
+
+impl Format {
+    /// The notation a file name stands for, if it says.
+    fn of_path(path: &str) -> Option<Self> {
+        let (_, extension) = path.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
+            "jsonl" | "ndjson" => Some(Self::Jsonl),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
+    }
+}
+
+/// One row: what its columns hold, and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    /// Line of the file, counted from 1; of a CSV record over several lines, the first.
+    pub(super) line: u64,
+    /// Values by column.
+    pub(super) fields: Map<String, Value>,
+}
+
+/// Reads all rows of a file.
+pub(super) fn parse(file: &str, bytes: &[u8], format: Option<Format>) -> Result<Vec<Row>, BuildError> {
+    let format = format.or_else(|| Format::of_path(file)).ok_or_else(|| {
+        BuildError::data(
+            file,
+            "neither .jsonl nor .csv; say which with format = \"jsonl\" or format = \"csv\"",
+        )
+    })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        BuildError::data(
+            file,
+            format!(
+                "not UTF-8: the byte at offset {} is not part of a character; save the file as UTF-8",
+                error.valid_up_to()
+            ),
+        )
+    })?;
+    // Spreadsheets write a byte order mark that is no part of the first column's name.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let rows = match format {
+        Format::Jsonl => parse_jsonl(file, text)?,
+        Format::Csv => parse_csv(file, text)?,
+    };
+    if rows.is_empty() {
+        return Err(BuildError::data(file, "the file holds no examples"));
+    }
+    Ok(rows)
+}
+
+fn parse_jsonl(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
+    let mut rows = Vec::new();
+    for (line, content) in (1..)
+        .zip(text.lines())
+        .filter(|(_, content)| !content.trim().is_empty())
+    {
+        match serde_json::from_str(content) {
+            Ok(Value::Object(fields)) => rows.push(Row { line, fields }),
+            Ok(other) => {
+                let kind = kind(&other);
+                return Err(BuildError::line(
+                    file,
+                    line,
+                    format!("each line must be a JSON object, this one is {kind}"),
+                ));
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                // serde_json counts lines within this one line: only the column helps.
+                let reason = reason.split(" at line ").next().unwrap_or_default();
+                return Err(BuildError::line(
+                    file,
+                    line,
+                    format!("not JSON: {reason} at column {}", error.column()),
+                ));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn parse_csv(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
+    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+    let names: Vec<String> = reader
+        .headers()
+        .map_err(|error| csv_error(file, &error))?
+        .iter()
+        .map(str::to_owned)
+        .collect();
+    for (index, name) in names.iter().enumerate() {
+        if name.trim().is_empty() {
+            return Err(BuildError::line(
+                file,
+                1,
+                format!("column {} has no name in the header", index + 1),
+            ));
+        }
+        if names[..index].contains(name) {
+            return Err(BuildError::line(
+                file,
+                1,
+                format!("two columns are named `{name}`"),
+            ));
+        }
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| csv_error(file, &error))?;
+        let fields = names
+            .iter()
+            .cloned()
+            .zip(record.iter().map(Value::from))
+            .collect();
+        rows.push(Row {
+            line: record.position().map_or(0, csv::Position::line),
+            fields,
+        });
+    }
+    Ok(rows)
+}
+
+fn csv_error(file: &str, error: &csv::Error) -> BuildError {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            pos,
+            expected_len,
+            len,
+        } => BuildError::Data {
+            file: file.to_owned(),
+            line: pos.as_ref().map(csv::Position::line),
+            problem: format!(
+                "{len} fields where the header has {expected_len}; quote fields that hold commas or line breaks"
+            ),
+        },
+        _ => BuildError::data(file, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(file: &str, content: &[u8]) -> String {
+        parse(file, content, None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn jsonl_rows_keep_their_types_and_line_numbers() {
+        let rows = parse("a.jsonl", b"{\"q\":\"x\",\"n\":1}\r\n\n{\"q\":[2]}", None).unwrap();
+        assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(Value::Object(rows[0].fields.clone()), json!({"q": "x", "n": 1}));
+        assert_eq!(rows[1].fields["q"], json!([2]));
+    }
+
+    #[test]
+    fn csv_rows_are_text_and_quotes_may_span_lines() {
+        let rows = parse(
+            "a.CSV",
+            "\u{feff}q,n\n\"a,\n\"\"b\"\"\",1\nc,2\n".as_bytes(),
+            None,
+        )
+        .unwrap();
+        assert_eq!(rows[0].fields["q"], json!("a,\n\"b\""));
+        assert_eq!(rows[0].fields["n"], json!("1"));
+        assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 4]);
+    }
+
+    #[test]
+    fn a_malformed_line_is_named() {
+        let error = problem("a.jsonl", b"{\"q\":1}\n{\"q\":}\n");
+        assert!(
+            error.starts_with("a.jsonl line 2: not JSON: expected value at column 6"),
+            "{error}"
+        );
+        assert!(
+            problem("a.jsonl", b"[1]")
+                .contains("line 1: each line must be a JSON object, this one is an array")
+        );
+    }
+
+    #[test]
+    fn a_byte_that_is_not_utf8_is_named_by_its_offset() {
+        let error = problem("a.csv", b"q\ncaf\xe9\n");
+        assert!(error.contains("not UTF-8: the byte at offset 5"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_file_is_refused() {
+        for (file, content) in [
+            ("a.jsonl", ""),
+            ("a.jsonl", "\n \n"),
+            ("a.csv", ""),
+            ("a.csv", "q,n\n"),
+        ] {
+            let error = problem(file, content.as_bytes());
+            assert!(error.contains("holds no examples"), "{file} {content:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn csv_shape_errors_name_the_line() {
+        assert!(problem("a.csv", b"q,n\nx,1\ny\n").contains("line 3: 1 fields where the header has 2"));
+        assert!(problem("a.csv", b"q,q\n1,2\n").contains("two columns are named `q`"));
+        assert!(problem("a.csv", b"q,\n1,2\n").contains("column 2 has no name"));
+    }
+
+    #[test]
+    fn an_unknown_extension_asks_for_the_format() {
+        assert!(problem("a.txt", b"x").contains("format = \"jsonl\""));
+        assert!(parse("a.txt", b"q\nx\n", Some(Format::Csv)).is_ok());
+    }
+}

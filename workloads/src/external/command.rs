@@ -1,0 +1,190 @@
+//! An agent that is a command: the request on its standard input, the response on its standard
+//! output. Each rollout starts it anew.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use capo_core::llm::FailureKind;
+use capo_core::workload::RolloutError;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+
+use super::transport::{MOST_BYTES, Secrets, failed, too_large, variable};
+
+/// Variables every command gets: where programs, home and temporary files are, and the language.
+/// Others, keys above all, must be named in the study.
+const ENVIRONMENT: [&str; 16] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SystemRoot",
+    "SystemDrive",
+    "ComSpec",
+    "PATHEXT",
+    "APPDATA",
+    "USERPROFILE",
+];
+
+/// A command to run.
+pub(super) struct Program {
+    program: String,
+    arguments: Vec<String>,
+    environment: Vec<String>,
+    directory: Option<PathBuf>,
+}
+
+impl Program {
+    pub(super) fn new(
+        program: &str,
+        arguments: &[String],
+        environment: &[String],
+        directory: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            program: program.to_owned(),
+            arguments: arguments.to_vec(),
+            environment: environment.to_vec(),
+            directory,
+        }
+    }
+
+    /// For errors: what runs. Arguments may be long or private.
+    pub(super) fn shown(&self) -> &str {
+        &self.program
+    }
+
+    /// Starts the command, writes the request, reads the answer. Dropping the future kills the
+    /// command and what it started.
+    pub(super) async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
+        let tool = |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.program, problem);
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(tool(false, "commands need a tokio runtime".to_owned()));
+        }
+        let (mut child, secrets) = self.start()?;
+        let _group = Group::of(&child);
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(tool(false, "its standard streams cannot be opened".to_owned()));
+        };
+        let write = async move {
+            // A command that ends or closes its input early need not have read it: its exit status
+            // and answer say whether that was a failure.
+            let _ = stdin.write_all(request.as_bytes()).await;
+            let _ = stdin.shutdown().await;
+        };
+        let ((), answer, complaints, status) =
+            futures::join!(write, read(stdout), read(stderr), child.wait());
+        let status = status.map_err(|error| tool(true, format!("it cannot be waited for: {error}")))?;
+        let complaints = complaints.unwrap_or_else(|partial| partial);
+        if !status.success() {
+            return Err(tool(
+                true,
+                format!(
+                    "{status}; its standard error ends with: {}",
+                    secrets.tail(&complaints)
+                ),
+            ));
+        }
+        answer.map_err(|_| too_large(&self.program))
+    }
+
+    fn start(&self) -> Result<(Child, Secrets), RolloutError> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.arguments).env_clear().kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // Its own group, so that a keyboard interrupt reaches Capo alone, which then finishes the
+        // rollouts under way, and so that all it started can be ended.
+        #[cfg(unix)]
+        command.process_group(0);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        for name in ENVIRONMENT {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        let mut secrets = Secrets::default();
+        for name in &self.environment {
+            let value = variable(name, "env")?;
+            secrets.add(&value);
+            command.env(name, value);
+        }
+        let child = command.spawn().map_err(|error| {
+            let place = self
+                .directory
+                .as_ref()
+                .map(|path| format!(" in {}", path.display()))
+                .unwrap_or_default();
+            failed(
+                FailureKind::Tool,
+                false,
+                &self.program,
+                format!("it cannot be started{place}: {error}; check workload.command"),
+            )
+        })?;
+        Ok((child, secrets))
+    }
+}
+
+/// All bytes of a stream; where there are more than Capo keeps, the last ones it read, as an error.
+async fn read(mut stream: impl AsyncRead + Unpin) -> Result<Vec<u8>, Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    let mut overflow = false;
+    loop {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(count) => {
+                if bytes.len() + count > MOST_BYTES {
+                    overflow = true;
+                    bytes.clear();
+                }
+                bytes.extend_from_slice(&buffer[..count]);
+            }
+        }
+    }
+    if overflow { Err(bytes) } else { Ok(bytes) }
+}
+
+/// Ends the command's whole process group when dropped: a wrapper such as a package runner does not
+/// pass its own end on to what it started.
+struct Group {
+    #[cfg(unix)]
+    leader: Option<rustix::process::Pid>,
+}
+
+impl Group {
+    #[cfg(unix)]
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self {
+            leader: id.and_then(rustix::process::Pid::from_raw),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn of(_child: &Child) -> Self {
+        Self {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader {
+            // The group is gone already when all went well.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! An agent behind an HTTP endpoint: the request is POSTed, the response is the body of a 2xx.
+
+use std::cell::OnceCell;
+
+use capo_core::llm::FailureKind;
+use capo_core::workload::RolloutError;
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use super::ExternalSettings;
+use super::transport::{MOST_BYTES, Secrets, failed, too_large, variable};
+use crate::settings::BuildError;
+
+/// An HTTP endpoint.
+pub(super) struct Endpoint {
+    url: Url,
+    /// Scheme, host and path: a query may hold a key.
+    shown: String,
+    /// Header → value, for those written in the study.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// Header → environment variable.
+    headers_env: Vec<(HeaderName, String)>,
+    bearer_env: Option<String>,
+    client: OnceCell<reqwest::Client>,
+}
+
+impl Endpoint {
+    pub(super) fn read(settings: &ExternalSettings, endpoint: &str) -> Result<Self, BuildError> {
+        let bad = |problem: String| BuildError::setting("workload.endpoint", problem);
+        let url = Url::parse(endpoint).map_err(|error| bad(format!("not a URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(bad("must begin with http:// or https://".to_owned()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(bad(
+                "must not hold a password; put it into an environment variable and name that in headers_env"
+                    .to_owned(),
+            ));
+        }
+        let name = |name: &str, setting: &str| {
+            HeaderName::try_from(name).map_err(|_| {
+                BuildError::setting(
+                    format!("workload.{setting}.{name}"),
+                    "not a name for an HTTP header",
+                )
+            })
+        };
+        let headers = settings
+            .headers
+            .iter()
+            .map(|(header, value)| {
+                let value = HeaderValue::try_from(value).map_err(|_| {
+                    BuildError::setting(
+                        format!("workload.headers.{header}"),
+                        "not a value for an HTTP header",
+                    )
+                })?;
+                Ok((name(header, "headers")?, value))
+            })
+            .collect::<Result<_, BuildError>>()?;
+        let headers_env = settings
+            .headers_env
+            .iter()
+            .map(|(header, variable)| Ok((name(header, "headers_env")?, variable.clone())))
+            .collect::<Result<_, BuildError>>()?;
+        let shown = format!("{}{}", url.origin().ascii_serialization(), url.path());
+        Ok(Self {
+            url,
+            shown,
+            headers,
+            headers_env,
+            bearer_env: settings.bearer_env.clone(),
+            client: OnceCell::new(),
+        })
+    }
+
+    /// For errors: where the agent is.
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Posts a request and reads the answer.
+    pub(super) async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
+        let (headers, secrets) = self.headers()?;
+        let sent = self
+            .client()?
+            .post(self.url.clone())
+            .headers(headers)
+            .body(request)
+            .send()
+            .await;
+        let response = sent.map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        let retry_after = response
+            .headers()
+            .get("retry-after")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let body = self.body(response).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        Err(self.refused(status, retry_after.as_deref(), &secrets.tail(&body)))
+    }
+
+    fn headers(&self) -> Result<(HeaderMap, Secrets), RolloutError> {
+        let mut secrets = Secrets::default();
+        let mut headers: HeaderMap = self.headers.iter().cloned().collect();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let from_environment = |name: &str, setting: &str, prefix: &str, secrets: &mut Secrets| {
+            let value = variable(name, setting)?;
+            secrets.add(&value);
+            let mut value = HeaderValue::try_from(format!("{prefix}{value}")).map_err(|_| {
+                failed(
+                    FailureKind::Authentication,
+                    false,
+                    &self.shown,
+                    format!(
+                        "the environment variable {name} holds characters no HTTP header can (a line break?)"
+                    ),
+                )
+            })?;
+            value.set_sensitive(true);
+            Ok::<_, RolloutError>(value)
+        };
+        for (header, name) in &self.headers_env {
+            headers.insert(
+                header.clone(),
+                from_environment(name, "headers_env", "", &mut secrets)?,
+            );
+        }
+        if let Some(name) = &self.bearer_env {
+            let value = from_environment(name, "bearer_env", "Bearer ", &mut secrets)?;
+            headers.insert(reqwest::header::AUTHORIZATION, value);
+        }
+        Ok((headers, secrets))
+    }
+
+    /// The client, made at the first request: reading the system's certificates takes a while, and
+    /// a study that is only looked at needs none.
+    fn client(&self) -> Result<&reqwest::Client, RolloutError> {
+        if self.client.get().is_none() {
+            let client = self.configured().build().map_err(|error| {
+                failed(
+                    FailureKind::Tool,
+                    false,
+                    &self.shown,
+                    format!("no HTTP client: {}", chain(&error)),
+                )
+            })?;
+            let _ = self.client.set(client);
+        }
+        self.client
+            .get()
+            .ok_or_else(|| failed(FailureKind::Tool, false, &self.shown, "no HTTP client"))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    #[expect(clippy::unused_self, reason = "the native one reads the URL")]
+    fn configured(&self) -> reqwest::ClientBuilder {
+        reqwest::Client::builder()
+    }
+
+    /// Without redirects, which would turn the POST into a GET and could carry secret headers to
+    /// another host, and without a proxy for this machine's own addresses.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn configured(&self) -> reqwest::ClientBuilder {
+        let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let own = match self.url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        if own { builder.no_proxy() } else { builder }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, RolloutError> {
+        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
+        if body.len() > MOST_BYTES {
+            Err(too_large(&self.shown))
+        } else {
+            Ok(body.to_vec())
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn body(&self, mut response: reqwest::Response) -> Result<Vec<u8>, RolloutError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MOST_BYTES {
+                return Err(too_large(&self.shown));
+            }
+        }
+        Ok(body)
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> RolloutError {
+        let reason = chain(&error.without_url());
+        failed(
+            FailureKind::Tool,
+            true,
+            &self.shown,
+            format!("no answer: {reason}; is it running and reachable?"),
+        )
+    }
+
+    fn refused(&self, status: StatusCode, retry_after: Option<&str>, tail: &str) -> RolloutError {
+        let says = format!("HTTP {status}; it says: {tail}");
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let names: Vec<&str> = self
+                    .headers_env
+                    .iter()
+                    .map(|(_, name)| name)
+                    .chain(&self.bearer_env)
+                    .map(String::as_str)
+                    .collect();
+                let hint = match names.as_slice() {
+                    [] => "name an environment variable with headers_env or bearer_env".to_owned(),
+                    names => format!("check the environment variable {}", names.join(", ")),
+                };
+                failed(
+                    FailureKind::Authentication,
+                    false,
+                    &self.shown,
+                    format!("{says}; {hint}"),
+                )
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                let wait = retry_after
+                    .map(|wait| format!("; it asks to wait {wait}"))
+                    .unwrap_or_default();
+                failed(
+                    FailureKind::RateLimit,
+                    true,
+                    &self.shown,
+                    format!("{says}{wait}; lower workload.concurrency if this goes on"),
+                )
+            }
+            status if status.is_redirection() => failed(
+                FailureKind::Tool,
+                false,
+                &self.shown,
+                format!(
+                    "HTTP {status}: redirects are not followed; name the final address in workload.endpoint"
+                ),
+            ),
+            status => failed(FailureKind::Tool, status.is_server_error(), &self.shown, says),
+        }
+    }
+}
+
+/// An error with its causes; the innermost says what happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,192 @@
+//! One rollout by the external agent: request, wait, response, checks.
+
+use capo_core::llm::{FailureKind, Role};
+use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
+use capo_core::usage::Usage;
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use futures::FutureExt;
+use futures::future::{Either, LocalBoxFuture, select};
+use futures_timer::Delay;
+use serde_json::Value;
+use web_time::Instant;
+
+use super::protocol::{PROTOCOL, Request, Response, without_nan};
+use super::transport::{Secrets, failed};
+use super::{Agent, External};
+
+/// Seeds on the wire fit what JavaScript's numbers hold exactly.
+const SEED_BITS: u64 = (1 << 53) - 1;
+
+impl Workload for External {
+    fn name(&self) -> &str {
+        super::NAME
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.specs
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.optimize,
+            Split::Evaluate => &self.evaluate,
+        }
+    }
+
+    fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        // The agent's own calls are not made through Capo.
+        Vec::new()
+    }
+
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        self.run(context).boxed_local()
+    }
+}
+
+impl External {
+    async fn run(&self, context: RolloutContext<'_>) -> Result<Rollout, RolloutError> {
+        let request = self.request(context)?;
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?;
+        // The clock starts with the work, not with the wait for other rollouts.
+        let start = Instant::now();
+        let exchange = std::pin::pin!(self.exchange(request));
+        let answer = match select(exchange, Delay::new(self.timeout)).await {
+            Either::Left((answer, _)) => answer?,
+            Either::Right(_) => {
+                let problem = format!(
+                    "no answer within {} s; raise workload.timeout if it needs longer",
+                    self.timeout.as_secs_f64()
+                );
+                return Err(self.failed(FailureKind::Timeout, true, problem));
+            }
+        };
+        self.rollout_of(&answer, start.elapsed().as_secs_f64(), context.prompt)
+    }
+
+    fn request(&self, context: RolloutContext<'_>) -> Result<String, RolloutError> {
+        let (split, example) = self
+            .examples
+            .get(context.example)
+            .ok_or_else(|| crate::unknown_example(super::NAME, context.example))?;
+        let request = Request {
+            protocol: PROTOCOL,
+            prompt: context.prompt.to_owned(),
+            example_id: example.id.clone(),
+            example: example.fields.clone(),
+            split: (*split).into(),
+            repeat: context.repeat,
+            seed: context.seed & SEED_BITS,
+        };
+        serde_json::to_string(&request).map_err(|error| self.failed(FailureKind::Malformed, false, error))
+    }
+
+    async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
+        match &self.agent {
+            Agent::Endpoint(endpoint) => endpoint.exchange(request).await,
+            #[cfg(not(target_arch = "wasm32"))]
+            Agent::Command(program) => program.exchange(request).await,
+        }
+    }
+
+    fn rollout_of(&self, answer: &[u8], elapsed: f64, prompt: &str) -> Result<Rollout, RolloutError> {
+        let malformed = |problem: String| self.failed(FailureKind::Malformed, true, problem);
+        let response = parse(answer).map_err(malformed)?;
+        if response.protocol != PROTOCOL {
+            let problem = format!("it speaks protocol {}, Capo speaks {PROTOCOL}", response.protocol);
+            return Err(self.failed(FailureKind::Malformed, false, problem));
+        }
+        let mut measurements = Measurements::new();
+        for spec in self.specs.iter().filter(|spec| spec.name != PROMPT_LENGTH) {
+            let value = measured(spec, &response).map_err(malformed)?;
+            measurements.insert(spec.name.clone(), value);
+        }
+        measurements.insert(PROMPT_LENGTH.to_owned(), prompt_length(prompt));
+
+        let mut external_usage = Usage::default();
+        if let Some(usage) = response.usage {
+            if let Some(problem) = usage.problem() {
+                return Err(malformed(problem));
+            }
+            external_usage.add(Role::Agent, usage.into_role_usage(elapsed));
+        }
+        let trace = Trace {
+            messages: response.messages.into_iter().map(Into::into).collect(),
+            outcome: response.outcome,
+            details: response.details,
+        };
+        Ok(Rollout {
+            measurements,
+            trace,
+            external_usage,
+        })
+    }
+
+    fn failed(&self, kind: FailureKind, retryable: bool, problem: impl std::fmt::Display) -> RolloutError {
+        let who = match &self.agent {
+            Agent::Endpoint(endpoint) => endpoint.shown(),
+            #[cfg(not(target_arch = "wasm32"))]
+            Agent::Command(program) => program.shown(),
+        };
+        failed(kind, retryable, who, problem)
+    }
+}
+
+/// Reads a response. Numbers that JSON does not have become `null`, to be named later.
+fn parse(answer: &[u8]) -> Result<Response, String> {
+    let text = std::str::from_utf8(answer)
+        .map_err(|error| format!("its answer is not UTF-8 at byte offset {}", error.valid_up_to()))?;
+    serde_json::from_str(text).or_else(|error| {
+        serde_json::from_str(&without_nan(text)).map_err(|_| {
+            let shown = Secrets::default().tail(answer);
+            format!(
+                "its answer is not a response of protocol {PROTOCOL}: {error}; the answer ends with: {shown}"
+            )
+        })
+    })
+}
+
+fn measured(spec: &MetricSpec, response: &Response) -> Result<f64, String> {
+    let name = &spec.name;
+    let value = match response.measurements.get(name) {
+        None => {
+            let given: Vec<&str> = response.measurements.keys().map(String::as_str).collect();
+            return Err(format!(
+                "its answer has no measurement `{name}`; it has: {}",
+                given.join(", ")
+            ));
+        }
+        Some(Value::Null) => {
+            return Err(format!(
+                "measurement `{name}` is not a number (NaN, infinite or null)"
+            ));
+        }
+        Some(Value::Bool(holds)) => f64::from(u8::from(*holds)),
+        Some(value) => value
+            .as_f64()
+            .ok_or_else(|| format!("measurement `{name}` is not a number but {value}"))?,
+    };
+    if spec.min.is_some_and(|min| value < min) || spec.max.is_some_and(|max| value > max) {
+        let bound = |bound: Option<f64>| bound.map_or("…".to_owned(), |bound| bound.to_string());
+        return Err(format!(
+            "measurement `{name}` is {value}, outside its range {} to {}",
+            bound(spec.min),
+            bound(spec.max)
+        ));
+    }
+    Ok(value)
+}

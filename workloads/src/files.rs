@@ -1,0 +1,155 @@
+//! Where data files come from.
+//!
+//! Workloads read files through [`Files`], so the same code runs natively, where the implementor
+//! reads a disk, and in the browser, where a page holds the files a person chose.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// Reads the files a study names.
+pub trait Files {
+    /// The bytes of a file. `path` is as written in the study file; relative paths start at the
+    /// study file's folder.
+    ///
+    /// # Errors
+    /// When there is no such file or it cannot be read.
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError>;
+
+    /// The folder relative paths start at, which is also where a study's commands run; `None`
+    /// where there is no disk.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// Why a file could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// There is no such file.
+    #[error("no file `{0}`; paths are relative to the study file's folder")]
+    NotFound(String),
+    /// The file is there but cannot be read.
+    #[error("cannot read `{path}`: {reason}")]
+    Unreadable {
+        /// The path as written in the study file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+/// Files held in memory, for tests and for the browser.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryFiles {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl MemoryFiles {
+    /// No files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same files and one more, replacing one of the same path.
+    #[must_use]
+    pub fn with(mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
+        self.insert(path, content);
+        self
+    }
+
+    /// Adds a file, replacing one of the same path.
+    pub fn insert(&mut self, path: impl Into<String>, content: impl Into<Vec<u8>>) {
+        self.files.insert(path.into(), content.into());
+    }
+}
+
+impl Files for MemoryFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        self.files
+            .get(path)
+            .cloned()
+            .ok_or_else(|| FileError::NotFound(path.to_owned()))
+    }
+}
+
+/// Reads files and remembers what it read, for [`capo_core::workload::Workload::fingerprint`].
+pub(crate) struct Sources<'a> {
+    files: &'a dyn Files,
+    hash: Sha256,
+    any: bool,
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn new(files: &'a dyn Files) -> Self {
+        Self {
+            files,
+            hash: Sha256::new(),
+            any: false,
+        }
+    }
+
+    /// The bytes of a file; they become part of the fingerprint.
+    pub(crate) fn read(&mut self, path: &str) -> Result<Vec<u8>, FileError> {
+        let content = self.files.read(path)?;
+        // The length keeps two files from being mistaken for one with the same bytes in a row.
+        self.hash.update((content.len() as u64).to_le_bytes());
+        self.hash.update(&content);
+        self.any = true;
+        Ok(content)
+    }
+
+    pub(crate) fn directory(&self) -> Option<&'a Path> {
+        self.files.directory()
+    }
+
+    /// Lower-case hex SHA-256 of everything read, in order; empty when nothing was.
+    pub(crate) fn fingerprint(self) -> String {
+        if self.any {
+            hex(&self.hash.finalize())
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_depends_on_every_byte_and_on_file_borders() {
+        let print = |contents: &[&str]| {
+            let files = contents
+                .iter()
+                .enumerate()
+                .fold(MemoryFiles::new(), |files, (index, text)| {
+                    files.with(index.to_string(), *text)
+                });
+            let mut sources = Sources::new(&files);
+            for index in 0..contents.len() {
+                sources.read(&index.to_string()).unwrap();
+            }
+            sources.fingerprint()
+        };
+        assert_eq!(print(&[]), "");
+        assert_eq!(print(&["ab", "c"]), print(&["ab", "c"]));
+        assert_ne!(print(&["ab", "c"]), print(&["a", "bc"]));
+        assert_eq!(print(&["ab"]).len(), 64);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = MemoryFiles::new().read("data.csv").unwrap_err();
+        assert!(error.to_string().contains("`data.csv`"), "{error}");
+    }
+}
