@@ -1,3 +1,46 @@
 //! Who answers: providers over HTTP, the simulated models, retries, rate limits and prices.
+//!
+//! [`build`] turns the `[models.ROLE]` tables of a study ([`ModelSpec`]) into [`Models`]: one
+//! [`Llm`](capo_core::llm::Llm) for each role. Providers are listed in [`providers`]; each is one
+//! small file and one line.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use capo_core::llm::{Llm, Role};
+//! use indexmap::IndexMap;
+//! use serde_json::json;
+//!
+//! let tables = IndexMap::from([(
+//!     Role::Agent,
+//!     json!({ "provider": "openai", "model": "gpt-5-mini", "concurrency": 4 }),
+//! )]);
+//! // Natively `Environment` reads the process's variables; a page passes its own.
+//! let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "sk-…".to_owned())]);
+//! # let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "sk-test".to_owned())]);
+//! let models = capo_models::build(&tables, &keys, 0)?;
+//! assert_eq!(models.get(Role::Critic)?.name(), "openai/gpt-5-mini");
+//! # Ok::<(), capo_models::BuildError>(())
+//! ```
 
+mod client;
+mod conversation;
+mod failure;
+mod limiter;
+mod models;
+pub mod prices;
+pub mod providers;
+mod rate_limit;
+mod retry;
+mod secret;
 pub mod simulated;
+mod spec;
+mod tariff;
+mod time;
+mod transport;
+
+pub use models::{BuildError, Builder, Models, build};
+#[cfg(not(target_arch = "wasm32"))]
+pub use secret::Environment;
+pub use secret::{Keys, Redactor, Secret};
+pub use spec::{HeaderText, HeaderVariable, ModelSpec, ProviderName, ReasoningEffort, schema};

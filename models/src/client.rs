@@ -1,0 +1,237 @@
+//! A model behind HTTP: one call, tried as often as it makes sense.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message};
+use futures::future::LocalBoxFuture;
+use http::HeaderMap;
+use rig_core::completion::{CompletionRequest, CompletionResponse, GenerationOptions, Reasoning};
+use rig_core::http_client::DynHttpClient;
+
+use crate::conversation::{self, Turns};
+use crate::failure::Failure;
+use crate::limiter::Limiter;
+use crate::providers::{Account, Connect};
+use crate::rate_limit;
+use crate::retry::{Backoff, Breaker, LONGEST_ASKED};
+use crate::secret::Redactor;
+use crate::tariff::{self, Tariff};
+use crate::time::{self, Instant};
+use crate::transport::{Recorder, Reply};
+
+/// What all clients of one model at one place share.
+pub(crate) struct Endpoint {
+    pub(crate) limiter: Limiter,
+    pub(crate) breaker: Breaker,
+}
+
+/// What every request of a client carries.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asking {
+    pub(crate) temperature: Option<f64>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) reasoning: Option<Reasoning>,
+    /// Whether the provider samples by seed.
+    pub(crate) seeds: bool,
+}
+
+/// A model behind HTTP.
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) model: String,
+    pub(crate) connect: Connect,
+    pub(crate) account: Account,
+    pub(crate) headers: HeaderMap,
+    pub(crate) http: DynHttpClient,
+    pub(crate) asking: Asking,
+    pub(crate) timeout: Duration,
+    pub(crate) backoff: Backoff,
+    pub(crate) abort_after: u32,
+    pub(crate) endpoint: Rc<Endpoint>,
+    pub(crate) tariff: Tariff,
+    pub(crate) redactor: Redactor,
+    pub(crate) turns: RefCell<Turns>,
+}
+
+impl Llm for Client {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        Box::pin(self.answer(request))
+    }
+}
+
+impl Client {
+    /// Answers `chat`, trying again where that makes sense. The usage of failed tries is part of
+    /// the answer's (its `seconds` excepted: they say how long this answer took) or the error's.
+    async fn answer(&self, chat: ChatRequest) -> Result<ChatResponse, LlmError> {
+        let request = self
+            .request(&chat)
+            .map_err(|message| self.error(FailureKind::Provider, false, &message, tariff::NOTHING))?;
+        let asked_characters = characters(&chat);
+        let mut spent = tariff::NOTHING;
+        for tries in 1.. {
+            self.check_breaker(spent)?;
+            let permit = self.endpoint.limiter.acquire().await;
+            // Others may have failed while this call waited for its turn.
+            self.check_breaker(spent)?;
+
+            let (failure, usage) = match self.attempt(request.clone(), asked_characters).await {
+                Ok((mut answer, hold)) => {
+                    if let Some(hold) = hold {
+                        self.endpoint.limiter.hold(hold.min(LONGEST_ASKED));
+                    }
+                    permit.succeeded();
+                    self.endpoint.breaker.succeeded();
+                    let seconds = answer.usage.seconds;
+                    answer.usage = CallUsage {
+                        seconds,
+                        ..tariff::sum(spent, answer.usage)
+                    };
+                    return Ok(answer);
+                }
+                Err(failed) => failed,
+            };
+            spent = tariff::sum(spent, usage);
+            let message = self.redactor.clean(&failure.message);
+            self.endpoint.breaker.failed(failure.kind, &message);
+            if failure.slow_down {
+                if let Some(wait) = failure.wait.filter(|wait| *wait <= LONGEST_ASKED) {
+                    self.endpoint.limiter.hold(wait);
+                }
+                permit.slowed();
+            } else {
+                drop(permit);
+            }
+            let wait = self.backoff.wait(tries, failure.wait, time::jitter());
+            let Some(wait) = wait.filter(|_| failure.retryable) else {
+                return Err(self.give_up(&failure, &message, tries, spent));
+            };
+            time::sleep(wait).await;
+        }
+        unreachable!("tries are counted until an answer or an error")
+    }
+
+    fn check_breaker(&self, spent: CallUsage) -> Result<(), LlmError> {
+        match self.endpoint.breaker.open(self.abort_after) {
+            Some((kind, message)) => Err(self.error(kind, false, &message, spent)),
+            None => Ok(()),
+        }
+    }
+
+    fn request(&self, chat: &ChatRequest) -> Result<CompletionRequest, String> {
+        let mut options = GenerationOptions::new();
+        options.reasoning = self.asking.reasoning;
+        // Gemini's seed is a 32-bit signed integer; 31 bits are enough for everybody.
+        options.seed = chat
+            .seed
+            .filter(|_| self.asking.seeds)
+            .map(|seed| seed & 0x7fff_ffff);
+        let request = conversation::request(chat, &self.turns.borrow())?
+            .temperature(self.asking.temperature)
+            .max_tokens(self.asking.max_tokens)
+            .options(options);
+        Ok(request)
+    }
+
+    /// One try: an answer and how long the provider wants the next call to wait, or a failure and
+    /// what it consumed.
+    async fn attempt(
+        &self,
+        request: CompletionRequest,
+        asked_characters: usize,
+    ) -> Result<(ChatResponse, Option<Duration>), (Failure, CallUsage)> {
+        let recorder = Recorder::new(self.http.clone(), self.headers.clone());
+        let model = (self.connect)(&self.account, &self.model, recorder.clone());
+        let started = Instant::now();
+        let outcome = time::timeout(self.timeout, model.call(request)).await;
+        let seconds = started.elapsed().as_secs_f64();
+        let reply = recorder.reply();
+        let nothing = CallUsage {
+            seconds,
+            ..tariff::NOTHING
+        };
+        match outcome {
+            Err(_) => Err((Failure::timeout(self.timeout.as_secs_f64()), nothing)),
+            Ok(Ok(response)) => self.judge(&response, &reply, seconds),
+            Ok(Err(error)) => {
+                let failure = Failure::read(
+                    &error,
+                    &reply,
+                    &self.account.base_url,
+                    self.account.variable.as_deref(),
+                    time::since_epoch(),
+                );
+                let usage = match failure.kind {
+                    FailureKind::Malformed => self.tariff.unreadable(asked_characters, &reply.body, seconds),
+                    _ => nothing,
+                };
+                Err((failure, usage))
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        response: &CompletionResponse,
+        reply: &Reply,
+        seconds: f64,
+    ) -> Result<(ChatResponse, Option<Duration>), (Failure, CallUsage)> {
+        let usage = self.tariff.answer(&response.usage, &response.raw, seconds);
+        let (message, finish) =
+            conversation::answer(response).map_err(|message| (Failure::malformed(message), usage))?;
+        self.turns.borrow_mut().remember(&message, response);
+        let hold = rate_limit::wait(&reply.headers, time::since_epoch());
+        Ok((
+            ChatResponse {
+                message,
+                finish,
+                usage,
+            },
+            hold,
+        ))
+    }
+
+    fn give_up(&self, failure: &Failure, message: &str, tries: u32, spent: CallUsage) -> LlmError {
+        let mut message = message.to_owned();
+        if tries > 1 {
+            message = format!("{message} (tried {tries} times)");
+        }
+        if let Some(wait) = failure.wait.filter(|wait| *wait > LONGEST_ASKED) {
+            let (asked, most) = (wait.as_secs(), LONGEST_ASKED.as_secs());
+            message =
+                format!("{message} (it asks to wait {asked} s, more than the {most} s that are waited)");
+        }
+        if failure.kind == FailureKind::RateLimit {
+            self.endpoint.breaker.gave_up(&message);
+        }
+        self.error(failure.kind, failure.retryable, &message, spent)
+    }
+
+    fn error(&self, kind: FailureKind, retryable: bool, message: &str, usage: CallUsage) -> LlmError {
+        let message = self.redactor.clean(&format!("{}: {message}", self.name));
+        LlmError::Failed {
+            kind,
+            message,
+            retryable,
+            usage,
+        }
+    }
+}
+
+/// The characters of a conversation, for an estimate of its tokens.
+fn characters(chat: &ChatRequest) -> usize {
+    chat.messages
+        .iter()
+        .map(|message| match message {
+            Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+                content.chars().count()
+            }
+            Message::Assistant(message) => message.text().chars().count(),
+        })
+        .sum()
+}

@@ -1,0 +1,330 @@
+//! What a failed try means: its kind, whether to try again, and what to tell the user.
+
+use std::time::Duration;
+
+use capo_core::llm::FailureKind;
+use http::StatusCode;
+use rig_core::ProviderError;
+use serde_json::Value;
+
+use crate::rate_limit;
+use crate::transport::Reply;
+
+/// A failed try, not yet redacted.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    pub(crate) retryable: bool,
+    /// Whether the provider asked to slow down, so that the limiter should.
+    pub(crate) slow_down: bool,
+    /// How long the provider asked to wait.
+    pub(crate) wait: Option<Duration>,
+    /// What happened, to follow the model's name: `HTTP 500: …`.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    fn new(kind: FailureKind, retryable: bool, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            retryable,
+            slow_down: false,
+            wait: None,
+            message: message.into(),
+        }
+    }
+
+    /// No answer within the time allowed.
+    pub(crate) fn timeout(seconds: f64) -> Self {
+        let message = format!("no answer within {seconds} s; raise `timeout_seconds` if that is too short");
+        Self::new(FailureKind::Timeout, true, message)
+    }
+
+    /// An answer came that cannot be used; another one may be.
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Malformed, true, message)
+    }
+
+    /// The request cannot be sent as it is.
+    pub(crate) fn refused_here(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Provider, false, message)
+    }
+
+    /// Reads what `error` and the recorded `reply` say. `base_url` is for messages, `variable`
+    /// names the key in use, `now` is time since 1970.
+    pub(crate) fn read(
+        error: &ProviderError,
+        reply: &Reply,
+        base_url: &str,
+        variable: Option<&str>,
+        now: Duration,
+    ) -> Self {
+        let body = Body::read(&reply.body);
+        let status = match reply.status {
+            // Gateways pass an upstream's failure on inside a reply of their own.
+            Some(status) if status.is_success() => body.status.unwrap_or(status),
+            Some(status) => status,
+            None => return Self::unsent(error, base_url),
+        };
+        let mut failure = Self::by_status(status, &body, error, variable);
+        failure.wait = rate_limit::wait(&reply.headers, now);
+        failure
+    }
+
+    /// There was no reply at all.
+    fn unsent(error: &ProviderError, base_url: &str) -> Self {
+        match error {
+            ProviderError::Http(_) | ProviderError::Truncated => {
+                let hint = if cfg!(target_arch = "wasm32") {
+                    " (in a browser also when the server does not allow pages to call it, see \
+                     docs/providers.md)"
+                } else {
+                    ""
+                };
+                let cause = chain(error);
+                let message = format!("cannot reach {base_url}{hint}: {cause}");
+                Self::new(FailureKind::Provider, true, message)
+            }
+            error => Self::refused_here(format!("the request cannot be made: {}", chain(error))),
+        }
+    }
+
+    fn by_status(status: StatusCode, body: &Body, error: &ProviderError, variable: Option<&str>) -> Self {
+        let said = body.message.as_deref().unwrap_or("no message");
+        let code = status.as_u16();
+        if status.is_success() {
+            let cause = chain(error);
+            return Self::malformed(format!("HTTP {code}, but the answer does not read: {cause}"));
+        }
+        let plain = format!("HTTP {code}: {said}");
+        if matches!(code, 400 | 413 | 422) && body.is_about_context() {
+            let message = format!("the request does not fit the model's context: {said}");
+            return Self::new(FailureKind::ContextLength, false, message);
+        }
+        if code == 401 {
+            // What the provider says here may quote a part of the key.
+            return Self::new(
+                FailureKind::Authentication,
+                false,
+                match variable {
+                    Some(variable) => format!("HTTP 401: the key in {variable} was refused; check it"),
+                    None => "HTTP 401: a key is needed; name its variable with `api_key_env`".to_owned(),
+                },
+            );
+        }
+        if code == 403 {
+            let key = variable.map_or_else(String::new, |name| format!(" for the key in {name}"));
+            let message = format!("HTTP 403: not allowed{key}: {said}");
+            return Self::new(FailureKind::Authentication, false, message);
+        }
+        match code {
+            429 if body.is_about_money() => Self::new(FailureKind::Provider, false, plain),
+            429 | 529 => Self {
+                slow_down: true,
+                ..Self::new(FailureKind::RateLimit, true, plain)
+            },
+            503 => Self {
+                slow_down: true,
+                ..Self::new(FailureKind::Provider, true, plain)
+            },
+            408 | 504 => Self::new(FailureKind::Timeout, true, plain),
+            // 409: two requests met; 425: too early. Both pass.
+            409 | 425 | 500..=599 => Self::new(FailureKind::Provider, true, plain),
+            _ => Self::new(FailureKind::Provider, false, plain),
+        }
+    }
+}
+
+/// An error with its causes, without those that repeat what was said.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What the body of a reply says about a failure, in any of the providers' spellings.
+#[derive(Debug, Default, PartialEq)]
+struct Body {
+    message: Option<String>,
+    code: String,
+    status: Option<StatusCode>,
+}
+
+impl Body {
+    fn read(bytes: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
+            let text = String::from_utf8_lossy(bytes);
+            let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+            return Self {
+                message: line.map(str::to_owned),
+                ..Self::default()
+            };
+        };
+        // Gemini wraps the object in an array on some routes.
+        let value = value.get(0).unwrap_or(&value);
+        let error = value
+            .get("error")
+            .or_else(|| value.pointer("/choices/0/error"))
+            .filter(|error| !error.is_null());
+        let source = error.unwrap_or(value);
+        let message = source
+            .as_str()
+            .or_else(|| {
+                ["message", "detail", "error_description"]
+                    .iter()
+                    .find_map(|key| source.get(*key).and_then(Value::as_str))
+            })
+            .map(str::to_owned)
+            .or_else(|| {
+                source
+                    .get("detail")
+                    .or_else(|| source.get("message"))
+                    .map(Value::to_string)
+            });
+        let code = ["code", "type", "status"]
+            .iter()
+            .filter_map(|key| source.get(*key).and_then(Value::as_str))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let status = error
+            .and_then(|error| error.get("code"))
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok())
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .filter(|status| status.is_client_error() || status.is_server_error());
+        Self {
+            message,
+            code,
+            status,
+        }
+    }
+
+    fn mentions(&self, words: &[&str]) -> bool {
+        let said = self.message.as_deref().unwrap_or_default().to_lowercase();
+        words.iter().any(|word| said.contains(word))
+    }
+
+    fn is_about_context(&self) -> bool {
+        self.code.contains("context_length")
+            || self.code.contains("exceed_context_size")
+            || self.mentions(&[
+                "context length",
+                "context window",
+                "context size",
+                "maximum context",
+                "prompt is too long",
+                "input is too long",
+                "input token count",
+                "too many tokens",
+            ])
+    }
+
+    fn is_about_money(&self) -> bool {
+        self.code.contains("insufficient_quota")
+            || self.code.contains("billing")
+            || self.mentions(&["billing", "credit balance", "insufficient credits"])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(status: u16, body: &str) -> Failure {
+        let reply = Reply {
+            status: Some(StatusCode::from_u16(status).unwrap()),
+            body: body.to_owned().into(),
+            ..Reply::default()
+        };
+        let error = ProviderError::Response("x".to_owned());
+        Failure::read(&error, &reply, "http://h", Some("A_KEY"), Duration::ZERO)
+    }
+
+    #[test]
+    fn which_statuses_are_tried_again() {
+        for status in [408, 409, 425, 429, 500, 502, 503, 504, 529] {
+            assert!(read(status, "").retryable, "{status}");
+        }
+        for status in [400, 401, 402, 403, 404, 405, 413, 422] {
+            assert!(!read(status, "").retryable, "{status}");
+        }
+        for status in [429, 503, 529] {
+            assert!(read(status, "").slow_down, "{status}");
+        }
+        assert!(!read(500, "").slow_down);
+    }
+
+    #[test]
+    fn kinds() {
+        assert_eq!(read(429, "").kind, FailureKind::RateLimit);
+        assert_eq!(read(529, "").kind, FailureKind::RateLimit);
+        assert_eq!(read(408, "").kind, FailureKind::Timeout);
+        assert_eq!(read(500, "").kind, FailureKind::Provider);
+        assert_eq!(read(200, "{").kind, FailureKind::Malformed);
+        assert_eq!(read(403, "").kind, FailureKind::Authentication);
+    }
+
+    #[test]
+    fn a_refused_key_is_named_by_its_variable_and_not_quoted() {
+        let failure = read(401, r#"{"error":{"message":"Incorrect key: sk-abc***f"}}"#);
+        assert_eq!(failure.kind, FailureKind::Authentication);
+        assert_eq!(
+            failure.message,
+            "HTTP 401: the key in A_KEY was refused; check it"
+        );
+    }
+
+    #[test]
+    fn a_spent_account_is_not_a_rate_limit() {
+        let body = r#"{"error":{"code":"insufficient_quota","message":"check your plan"}}"#;
+        let failure = read(429, body);
+        assert_eq!((failure.kind, failure.retryable), (FailureKind::Provider, false));
+    }
+
+    #[test]
+    fn long_requests_as_each_provider_says_it() {
+        for body in [
+            r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+            r#"{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}"#,
+            r#"{"error":{"code":400,"type":"exceed_context_size_error","message":"request exceeds the available context size"}}"#,
+        ] {
+            let failure = read(400, body);
+            assert_eq!(failure.kind, FailureKind::ContextLength, "{body}");
+            assert!(!failure.retryable);
+        }
+        assert_eq!(read(400, r#"{"error":"bad tool"}"#).kind, FailureKind::Provider);
+    }
+
+    #[test]
+    fn messages_are_found_wherever_they_are() {
+        for body in [
+            r#"{"error":{"message":"m1"}}"#,
+            r#"{"error":"m1"}"#,
+            r#"{"message":"m1"}"#,
+            r#"{"detail":"m1"}"#,
+            r#"[{"error":{"message":"m1"}}]"#,
+            "\n m1 \n more",
+        ] {
+            assert_eq!(read(500, body).message, "HTTP 500: m1", "{body}");
+        }
+        assert_eq!(read(500, "").message, "HTTP 500: no message");
+        let detail = r#"{"detail":[{"msg":"field required"}]}"#;
+        assert!(read(422, detail).message.contains("field required"));
+    }
+
+    #[test]
+    fn a_failure_inside_a_successful_reply_counts_as_what_it_is() {
+        let failure = read(200, r#"{"error":{"code":429,"message":"upstream is busy"}}"#);
+        assert_eq!((failure.kind, failure.retryable), (FailureKind::RateLimit, true));
+    }
+}

@@ -1,0 +1,26 @@
+//! Anthropic, by its messages API.
+
+use rig_core::providers::anthropic::wire::AnthropicConfig;
+
+use super::{Access, Key, Provider};
+
+/// The API wants an upper bound on the answer. This one serves models the library does not know,
+/// when the study states none.
+const MAX_TOKENS: u64 = 8192;
+
+pub(super) const PROVIDER: Provider = Provider {
+    name: "anthropic",
+    key: Key::Required("ANTHROPIC_API_KEY"),
+    base_url: Some("https://api.anthropic.com"),
+    model: None,
+    seeds: false,
+    access: Access::Http {
+        connect: |account, model, http| {
+            let config = AnthropicConfig::new(account.key()).with_base_url(&account.base_url);
+            let mut model = config.connect(http).completion(model);
+            model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
+            model.erase()
+        },
+        browser_headers: &[("anthropic-dangerous-direct-browser-access", "true")],
+    },
+};

@@ -1,0 +1,115 @@
+//! Who serves models: one file and one line below for each provider.
+
+use std::rc::Rc;
+
+use capo_core::llm::Llm;
+use rig_core::DynModel;
+use rig_core::operation::Completion;
+
+use crate::limiter::Limiter;
+use crate::prices::Price;
+use crate::secret::Secret;
+use crate::transport::Recorder;
+
+mod anthropic;
+mod gemini;
+mod mistral;
+mod ollama;
+mod openai;
+mod openai_compatible;
+mod openrouter;
+
+/// Every provider, in the order they are listed to people.
+pub static PROVIDERS: &[Provider] = &[
+    openai::PROVIDER,
+    anthropic::PROVIDER,
+    gemini::PROVIDER,
+    mistral::PROVIDER,
+    openrouter::PROVIDER,
+    ollama::PROVIDER,
+    openai_compatible::PROVIDER,
+];
+
+/// A provider: what it is called, what it needs, how it is reached.
+pub struct Provider {
+    /// The name in studies.
+    pub name: &'static str,
+    /// Which key it takes.
+    pub key: Key,
+    /// Where its API is, unless a study says otherwise. `None` where only the study can know, and
+    /// for models that run in this process.
+    pub base_url: Option<&'static str>,
+    /// The model asked when a study names none.
+    pub model: Option<&'static str>,
+    /// Whether it samples by a request's seed. Elsewhere the seed is not sent.
+    pub seeds: bool,
+    pub(crate) access: Access,
+}
+
+/// Which key a provider takes, by the usual name of its variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// It answers nobody without one.
+    Required(&'static str),
+    /// It may have been set up to want one.
+    Optional(&'static str),
+    /// It has no keys.
+    None,
+}
+
+/// How a provider is reached.
+pub(crate) enum Access {
+    /// Over HTTP.
+    Http {
+        connect: Connect,
+        /// Headers it wants from a page in a browser.
+        browser_headers: &'static [(&'static str, &'static str)],
+    },
+    /// In this process.
+    InProcess(fn(Plan<'_>) -> Result<Rc<dyn Llm>, String>),
+}
+
+/// Puts a model on a recording HTTP client.
+pub(crate) type Connect = fn(&Account, &str, Recorder) -> DynModel<Completion>;
+
+/// Where and as whom a provider is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    /// The key, if there is one.
+    pub(crate) key: Option<Secret>,
+    /// The variable it came from.
+    pub(crate) variable: Option<String>,
+    /// The API's root, without a slash at the end.
+    pub(crate) base_url: String,
+}
+
+impl Account {
+    /// The key for the provider library, empty for none.
+    fn key(&self) -> &str {
+        self.key.as_ref().map_or("", Secret::expose)
+    }
+
+    /// The root without `version` at its end, for a library that adds it itself.
+    fn root_without(&self, version: &str) -> &str {
+        self.base_url.strip_suffix(version).unwrap_or(&self.base_url)
+    }
+}
+
+/// What a model in this process is made from.
+pub(crate) struct Plan<'a> {
+    pub(crate) name: String,
+    pub(crate) model: &'a str,
+    pub(crate) seed: u64,
+    /// Real seconds for each simulated one.
+    pub(crate) latency: f64,
+    pub(crate) limiter: Limiter,
+    /// What the study says tokens cost.
+    pub(crate) price: Option<Price>,
+}
+
+impl Provider {
+    /// Whether its models run in this process, without a network.
+    pub fn in_process(&self) -> bool {
+        matches!(self.access, Access::InProcess(_))
+    }
+}

@@ -1,0 +1,22 @@
+//! Ollama on this or another machine, by its OpenAI-compatible API.
+
+use rig_core::providers::ollama::OllamaConfig;
+
+use super::{Access, Key, Provider};
+
+pub(super) const PROVIDER: Provider = Provider {
+    name: "ollama",
+    key: Key::Optional("OLLAMA_API_KEY"),
+    base_url: Some("http://localhost:11434"),
+    model: None,
+    seeds: true,
+    access: Access::Http {
+        connect: |account, model, http| {
+            let config = OllamaConfig::new()
+                .with_base_url(account.root_without("/v1"))
+                .with_api_key(account.key());
+            config.connect(http).completion(model).erase()
+        },
+        browser_headers: &[],
+    },
+};

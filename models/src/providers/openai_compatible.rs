@@ -1,0 +1,31 @@
+//! Any other server that speaks `OpenAI`'s chat completions: vLLM, llama.cpp, SGLang, TGI, LM
+//! Studio, gateways, `capo simulate`.
+
+use rig_core::providers::openai::OpenAIConfig;
+use rig_core::providers::openai::wire::{BodyRewrite, Dialect, LLAMACPP};
+
+use super::{Access, Key, Provider};
+
+/// llama.cpp's dialect is the plainest: a key only if there is one, a seed, a reasoning effort.
+/// The rewrite sends a system prompt as one string, not as a list of parts, which is what the
+/// simplest servers and chat templates understand.
+const PLAIN: Dialect = {
+    let mut quirks = LLAMACPP.quirks;
+    quirks.rewrite = BodyRewrite::Perplexity;
+    LLAMACPP.with_quirks(quirks)
+};
+
+pub(super) const PROVIDER: Provider = Provider {
+    name: "openai-compatible",
+    key: Key::None,
+    base_url: None,
+    model: None,
+    seeds: true,
+    access: Access::Http {
+        connect: |account, model, http| {
+            let config = OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url);
+            config.connect(http).chat(model).erase()
+        },
+        browser_headers: &[],
+    },
+};

@@ -1,0 +1,142 @@
+//! The simulated models, which run in this process and can take real time.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError};
+use futures::future::LocalBoxFuture;
+
+use super::{Access, Key, Plan, Provider};
+use crate::limiter::Limiter;
+use crate::prices::Price;
+use crate::simulated::Simulated;
+use crate::time;
+
+pub(super) const PROVIDER: Provider = Provider {
+    name: "simulated",
+    key: Key::None,
+    base_url: None,
+    model: Some("sim-medium"),
+    seeds: true,
+    access: Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?))),
+};
+
+/// A simulated model at a study's pace and price.
+struct Paced<M> {
+    name: String,
+    model: M,
+    latency: f64,
+    limiter: Limiter,
+    /// Simulated tokens cost nothing unless the study plays that they do.
+    price: Price,
+}
+
+impl Paced<Simulated> {
+    fn new(plan: Plan<'_>) -> Result<Self, String> {
+        let model = Simulated::new(plan.model, plan.seed).map_err(|error| error.to_string())?;
+        Ok(Self {
+            name: plan.name,
+            model,
+            latency: plan.latency,
+            limiter: plan.limiter,
+            price: plan.price.unwrap_or(Price::FREE),
+        })
+    }
+}
+
+impl<M: Llm> Paced<M> {
+    async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
+        let mut answer = self.model.chat(request).await?;
+        let usage = &mut answer.usage;
+        usage.usd = Some(self.price.of(usage.input_tokens, 0, usage.output_tokens));
+        if self.latency > 0.0 {
+            // A turn is only worth waiting for when answers take time.
+            let permit = self.limiter.acquire().await;
+            time::sleep(Duration::from_secs_f64(usage.seconds * self.latency)).await;
+            permit.succeeded();
+        }
+        Ok(answer)
+    }
+}
+
+impl<M: Llm> Llm for Paced<M> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        Box::pin(self.answer(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capo_core::llm::{AssistantMessage, CallUsage, Finish};
+    use futures::executor::block_on;
+
+    use super::*;
+
+    struct Fixed;
+
+    impl Llm for Fixed {
+        fn name(&self) -> &'static str {
+            "fixed"
+        }
+
+        fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+            let usage = CallUsage {
+                input_tokens: 1_000,
+                output_tokens: 100,
+                usd: None,
+                seconds: 2.0,
+            };
+            let message = AssistantMessage::default();
+            Box::pin(async move {
+                Ok(ChatResponse {
+                    message,
+                    finish: Finish::Stop,
+                    usage,
+                })
+            })
+        }
+    }
+
+    fn ask(latency: f64, price: Price) -> (ChatResponse, Duration) {
+        let paced = Paced {
+            name: "x".into(),
+            model: Fixed,
+            latency,
+            limiter: Limiter::new(1),
+            price,
+        };
+        let started = time::Instant::now();
+        let answer = block_on(paced.chat(ChatRequest::default())).unwrap();
+        (answer, started.elapsed())
+    }
+
+    #[test]
+    fn simulated_seconds_pass_only_when_wanted() {
+        let (answer, elapsed) = ask(0.0, Price::FREE);
+        assert!(elapsed < Duration::from_millis(500));
+        assert_eq!(answer.usage.usd, Some(0.0));
+        let (answer, elapsed) = ask(0.02, Price::FREE);
+        assert!(elapsed >= Duration::from_millis(40));
+        assert_eq!(
+            answer.usage.seconds, 2.0,
+            "the simulated seconds, not the real ones"
+        );
+    }
+
+    #[test]
+    fn a_study_may_play_that_tokens_cost() {
+        let (answer, _) = ask(
+            0.0,
+            Price {
+                input: 1.0,
+                output: 10.0,
+                cached_input: None,
+            },
+        );
+        assert_eq!(answer.usage.usd, Some(0.002));
+    }
+}

@@ -1,0 +1,186 @@
+//! When to try again, how long to wait before, and when to stop trying at all.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use capo_core::llm::FailureKind;
+
+/// The mean wait before the first retry is half of this.
+pub(crate) const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// No wait of our own choosing is longer.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// A provider that asks for more than this is not waited for.
+pub(crate) const LONGEST_ASKED: Duration = Duration::from_mins(5);
+
+/// How a failed try is repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Backoff {
+    /// How often a call is repeated; 0 for never.
+    pub(crate) retries: u32,
+    /// The upper bound of the first wait; it doubles with every retry.
+    pub(crate) first_wait: Duration,
+}
+
+impl Backoff {
+    /// How long to wait before retry number `retry` (from 1), or `None` to give up.
+    ///
+    /// Exponential with full jitter: uniform between 0 and the doubled bound, which spreads out
+    /// callers that failed together (Brooker, *Exponential backoff and jitter*, AWS 2015). What
+    /// the provider asked for is waited in full, and up to a tenth more for the same reason.
+    /// `jitter` is uniform in [0, 1).
+    pub(crate) fn wait(&self, retry: u32, asked: Option<Duration>, jitter: f64) -> Option<Duration> {
+        if retry > self.retries {
+            return None;
+        }
+        if let Some(asked) = asked {
+            return (asked <= LONGEST_ASKED).then(|| asked.mul_f64(1.0 + 0.1 * jitter));
+        }
+        let doublings = (retry.max(1) - 1).min(16);
+        let bound = self.first_wait.saturating_mul(1 << doublings).min(LONGEST_WAIT);
+        Some(bound.mul_f64(jitter))
+    }
+}
+
+/// Gives up a model after many failed tries in a row, so that a study does not spend hours on a
+/// provider that is down. A success resets the count. A refused key gives it up at once: it will
+/// be refused every time. Once given up, it stays so.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    state: RefCell<Tries>,
+}
+
+#[derive(Debug, Default)]
+struct Tries {
+    failed_in_a_row: u32,
+    /// The last failure, kept for the message.
+    last: Option<(FailureKind, String)>,
+    key_refused: bool,
+}
+
+impl Breaker {
+    /// A try was answered.
+    pub(crate) fn succeeded(&self) {
+        let mut state = self.state.borrow_mut();
+        state.failed_in_a_row = 0;
+        state.last = None;
+    }
+
+    /// A try failed. A request that does not fit the model's context says nothing about the
+    /// provider; one that came too fast is a matter for the limiter. Neither counts.
+    pub(crate) fn failed(&self, kind: FailureKind, message: &str) {
+        let mut state = self.state.borrow_mut();
+        match kind {
+            FailureKind::ContextLength | FailureKind::RateLimit => return,
+            FailureKind::Authentication => state.key_refused = true,
+            _ => {}
+        }
+        state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
+        state.last = Some((kind, message.to_owned()));
+    }
+
+    /// A call gave up on being slowed down. That counts like one failed try.
+    pub(crate) fn gave_up(&self, message: &str) {
+        let mut state = self.state.borrow_mut();
+        state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
+        state.last = Some((FailureKind::RateLimit, message.to_owned()));
+    }
+
+    /// Whether the model is given up, after `abort_after` failures in a row: the kind of the last
+    /// failure and a message that names it.
+    pub(crate) fn open(&self, abort_after: u32) -> Option<(FailureKind, String)> {
+        let state = self.state.borrow();
+        let (kind, message) = state.last.as_ref()?;
+        if state.key_refused {
+            return Some((FailureKind::Authentication, format!("given up: {message}")));
+        }
+        (state.failed_in_a_row >= abort_after).then(|| {
+            let count = state.failed_in_a_row;
+            (
+                *kind,
+                format!("given up after {count} failed tries in a row, the last: {message}"),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BACKOFF: Backoff = Backoff {
+        retries: 5,
+        first_wait: FIRST_WAIT,
+    };
+
+    #[test]
+    fn zero_retries_means_none() {
+        let never = Backoff {
+            retries: 0,
+            ..BACKOFF
+        };
+        assert_eq!(never.wait(1, None, 0.5), None);
+        assert_eq!(never.wait(1, Some(Duration::ZERO), 0.5), None);
+    }
+
+    #[test]
+    fn what_the_provider_asks_for_is_waited_in_full() {
+        let asked = Duration::from_secs(20);
+        assert_eq!(BACKOFF.wait(1, Some(asked), 0.0), Some(asked));
+        assert_eq!(BACKOFF.wait(1, Some(Duration::from_hours(1)), 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn waits_double_and_stay_below_their_bound(retry in 1_u32..40, jitter in 0.0..1.0) {
+            let backoff = Backoff { retries: 40, ..BACKOFF };
+            let wait = backoff.wait(retry, None, jitter).unwrap().as_secs_f64();
+            let bound = f64::from(2_u32.pow((retry - 1).min(6))).min(60.0);
+            prop_assert!((wait - bound * jitter).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn failures_in_a_row_open_the_breaker_and_a_success_resets_it() {
+        let breaker = Breaker::default();
+        breaker.failed(FailureKind::Provider, "HTTP 500");
+        breaker.failed(FailureKind::Timeout, "no answer");
+        assert_eq!(breaker.open(3), None);
+        breaker.succeeded();
+        for _ in 0..2 {
+            breaker.failed(FailureKind::Timeout, "no answer");
+        }
+        assert_eq!(breaker.open(3), None);
+        breaker.failed(FailureKind::Provider, "HTTP 500");
+        let (kind, message) = breaker.open(3).unwrap();
+        assert_eq!(kind, FailureKind::Provider);
+        assert_eq!(
+            message,
+            "given up after 3 failed tries in a row, the last: HTTP 500"
+        );
+    }
+
+    #[test]
+    fn slow_downs_and_long_requests_do_not_count_but_a_call_that_gives_up_does() {
+        let breaker = Breaker::default();
+        for _ in 0..10 {
+            breaker.failed(FailureKind::RateLimit, "429");
+            breaker.failed(FailureKind::ContextLength, "too long");
+        }
+        assert_eq!(breaker.open(1), None);
+        breaker.gave_up("429");
+        assert_eq!(breaker.open(1).unwrap().0, FailureKind::RateLimit);
+    }
+
+    #[test]
+    fn a_refused_key_opens_it_at_once() {
+        let breaker = Breaker::default();
+        breaker.failed(FailureKind::Authentication, "the key was refused");
+        let (kind, message) = breaker.open(50).unwrap();
+        assert_eq!(kind, FailureKind::Authentication);
+        assert_eq!(message, "given up: the key was refused");
+    }
+}

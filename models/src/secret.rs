@@ -1,0 +1,194 @@
+//! Keys, where they come from, and how they are kept out of every message.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A key. It has no `Display`, and `Debug` shows that there is one, not which.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a key.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The key itself. Every caller is a place where it could leak.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Where keys come from, by the name of a variable such as `OPENAI_API_KEY`.
+pub trait Keys {
+    /// The value of `variable`, if there is one.
+    fn get(&self, variable: &str) -> Option<String>;
+}
+
+/// The process environment: the only source of keys natively.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Environment;
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Keys for Environment {
+    fn get(&self, variable: &str) -> Option<String> {
+        std::env::var(variable).ok()
+    }
+}
+
+/// Keys held in memory, as a page holds what a person typed.
+impl Keys for BTreeMap<String, String> {
+    fn get(&self, variable: &str) -> Option<String> {
+        BTreeMap::get(self, variable).cloned()
+    }
+}
+
+/// What stands in a message where a key stood. Not ASCII, so that no key that can be sent in a
+/// header contains it.
+const MASK: &str = "•••";
+
+/// The longest message kept, in characters.
+const LONGEST: usize = 600;
+
+/// Removes keys from texts before anyone sees them.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// Longest first, so that a key which contains another goes as a whole.
+    secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor")
+            .field("secrets", &self.secrets.len())
+            .finish()
+    }
+}
+
+impl Redactor {
+    /// A redactor that knows `secrets`. Empty ones are ignored.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut secrets: Vec<String> = secrets
+            .into_iter()
+            .map(|secret| secret.expose().trim().to_owned())
+            .filter(|secret| !secret.is_empty())
+            .collect();
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        secrets.dedup();
+        Self { secrets }
+    }
+
+    /// `text` without any known key, without user names, passwords and query strings in
+    /// addresses, and no longer than 600 characters.
+    pub fn clean(&self, text: &str) -> String {
+        let mut text = Cow::Borrowed(text);
+        for secret in &self.secrets {
+            if text.contains(secret.as_str()) {
+                text = Cow::Owned(text.replace(secret.as_str(), MASK));
+            }
+        }
+        let text = without_queries(&text);
+        // Cutting comes last: a key cut in half would no longer be found.
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    }
+}
+
+/// `text` with the credentials and the query string of every address in it masked.
+fn without_queries(text: &str) -> String {
+    let ends_address =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')' | ']' | '}' | '`');
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://") {
+        let (before, address) = rest.split_at(start + 3);
+        kept.push_str(before);
+        let (address, after) = address.split_at(address.find(ends_address).unwrap_or(address.len()));
+        let authority = address.find(['/', '?', '#']).unwrap_or(address.len());
+        let host = address[..authority].rfind('@').map_or(0, |at| at + 1);
+        if host > 0 {
+            kept.push_str(MASK);
+            kept.push('@');
+        }
+        match address[host..].find('?') {
+            Some(query) => {
+                kept.push_str(&address[host..host + query]);
+                kept.push('?');
+                kept.push_str(MASK);
+            }
+            None => kept.push_str(&address[host..]),
+        }
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_key() {
+        assert_eq!(format!("{:?}", Secret::new("sk-very-secret")), "Secret(…)");
+        let redactor = Redactor::new([&Secret::new("sk-very-secret")]);
+        assert!(!format!("{redactor:?}").contains("very"));
+    }
+
+    #[test]
+    fn addresses_lose_credentials_and_queries() {
+        let redactor = Redactor::default();
+        assert_eq!(
+            redactor.clean("GET https://me:pass@host:1/a/b?key=abc&x=1 failed (see http://x/y)"),
+            "GET https://•••@host:1/a/b?••• failed (see http://x/y)"
+        );
+        assert_eq!(redactor.clean("what? no address"), "what? no address");
+    }
+
+    #[test]
+    fn a_key_inside_a_longer_key_leaves_no_remainder() {
+        let redactor = Redactor::new([&Secret::new("abcd"), &Secret::new("abcd-efgh")]);
+        assert_eq!(redactor.clean("(abcd-efgh) (abcd)"), "(•••) (•••)");
+    }
+
+    #[test]
+    fn long_texts_are_cut_after_keys_are_gone() {
+        let redactor = Redactor::new([&Secret::new("0123456789")]);
+        let cleaned = redactor.clean(&format!("{}0123456789{}", "x".repeat(595), "y".repeat(50)));
+        assert!(!cleaned.contains("0123"), "{cleaned}");
+        assert!(cleaned.ends_with('…'));
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_survives(
+            keys in prop::collection::vec("[!-~]{1,40}", 1..4),
+            pieces in prop::collection::vec("[ -~é]{0,30}", 0..6),
+        ) {
+            let secrets: Vec<Secret> = keys.iter().map(Secret::new).collect();
+            let redactor = Redactor::new(&secrets);
+            let mut text = String::new();
+            for (index, piece) in pieces.iter().enumerate() {
+                text.push_str(piece);
+                text.push_str(&keys[index % keys.len()]);
+                text.push_str("https://host/path?key=");
+                text.push_str(&keys[index % keys.len()]);
+            }
+            let cleaned = redactor.clean(&text);
+            for key in &keys {
+                prop_assert!(!cleaned.contains(key.as_str()), "{key:?} in {cleaned:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What one try consumed, and what that cost.
+
+use capo_core::llm::CallUsage;
+use rig_core::completion::Usage;
+use serde_json::Value;
+
+use crate::prices::Price;
+
+/// Where the price of a call comes from: what the study states, else what the provider reports,
+/// else the price table.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tariff {
+    pub(crate) stated: Option<Price>,
+    pub(crate) listed: Option<Price>,
+}
+
+/// Consumption that cost nothing.
+pub(crate) const NOTHING: CallUsage = CallUsage {
+    input_tokens: 0,
+    output_tokens: 0,
+    usd: Some(0.0),
+    seconds: 0.0,
+};
+
+impl Tariff {
+    /// What an answer consumed. `document` is the provider's reply, in which some say what they
+    /// charged.
+    pub(crate) fn answer(&self, usage: &Usage, document: &Value, seconds: f64) -> CallUsage {
+        let reported = document.pointer("/usage/cost").and_then(Value::as_f64);
+        let counted = usage.input_tokens.is_some() || usage.output_tokens.is_some();
+        let input_tokens = usage.input_tokens.unwrap_or(0);
+        let output_tokens = usage.output_tokens.unwrap_or(0);
+        let cached = usage.cached_input_tokens.unwrap_or(0);
+        let listed = self.listed.filter(|price| counted || price.is_free());
+        let usd = match (self.stated.filter(|price| counted || price.is_free()), reported) {
+            (Some(price), _) => Some(price.of(input_tokens, cached, output_tokens)),
+            (None, Some(reported)) => Some(reported),
+            (None, None) => listed.map(|price| price.of(input_tokens, cached, output_tokens)),
+        };
+        CallUsage {
+            input_tokens,
+            output_tokens,
+            usd,
+            seconds,
+        }
+    }
+
+    /// What an answer that does not read consumed: the counts that can still be found in it, else
+    /// an estimate of four characters to a token, since it was generated and is charged for.
+    pub(crate) fn unreadable(&self, asked_characters: usize, body: &[u8], seconds: f64) -> CallUsage {
+        let text = String::from_utf8_lossy(body);
+        let usage = Usage::new()
+            .input_tokens(
+                count(&text, &["prompt_tokens", "input_tokens", "promptTokenCount"])
+                    .unwrap_or(asked_characters as u64 / 4),
+            )
+            .output_tokens(
+                count(
+                    &text,
+                    &["completion_tokens", "output_tokens", "candidatesTokenCount"],
+                )
+                .unwrap_or(text.chars().count() as u64 / 4),
+            );
+        self.answer(&usage, &Value::Null, seconds)
+    }
+}
+
+/// The last number in `text` under one of `names`, without parsing the rest.
+fn count(text: &str, names: &[&str]) -> Option<u64> {
+    names.iter().find_map(|name| {
+        let (_, after) = text.rsplit_once(&format!("\"{name}\""))?;
+        let digits = after.trim_start().strip_prefix(':')?.trim_start();
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        digits[..end].parse().ok()
+    })
+}
+
+/// Two tries together; `seconds` are those of both.
+pub(crate) fn sum(a: CallUsage, b: CallUsage) -> CallUsage {
+    CallUsage {
+        input_tokens: a.input_tokens + b.input_tokens,
+        output_tokens: a.output_tokens + b.output_tokens,
+        usd: a.usd.zip(b.usd).map(|(a, b)| a + b),
+        seconds: a.seconds + b.seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PRICE: Price = Price {
+        input: 1.0,
+        output: 10.0,
+        cached_input: Some(0.1),
+    };
+
+    fn usage() -> Usage {
+        Usage::new()
+            .input_tokens(1_000)
+            .output_tokens(100)
+            .cached_input_tokens(500)
+    }
+
+    fn dollars(stated: Option<Price>, listed: Option<Price>, document: &Value) -> Option<f64> {
+        Tariff { stated, listed }.answer(&usage(), document, 1.0).usd
+    }
+
+    #[test]
+    fn stated_before_reported_before_listed() {
+        let reported = json!({ "usage": { "cost": 0.5 } });
+        let listed = 500e-6 + 50e-6 + 1000e-6;
+        assert!((dollars(Some(PRICE), None, &reported).unwrap() - listed).abs() < 1e-12);
+        assert_eq!(dollars(None, Some(PRICE), &reported), Some(0.5));
+        assert!((dollars(None, Some(PRICE), &Value::Null).unwrap() - listed).abs() < 1e-12);
+        assert_eq!(
+            dollars(None, None, &Value::Null),
+            None,
+            "unknown is unknown, not 0"
+        );
+    }
+
+    #[test]
+    fn uncounted_tokens_cost_something_unknown_unless_all_are_free() {
+        let silent = Usage::new();
+        let listed = |price| Tariff {
+            stated: None,
+            listed: Some(price),
+        };
+        assert_eq!(listed(PRICE).answer(&silent, &Value::Null, 1.0).usd, None);
+        assert_eq!(
+            listed(Price::FREE).answer(&silent, &Value::Null, 1.0).usd,
+            Some(0.0)
+        );
+    }
+
+    #[test]
+    fn an_unreadable_answer_is_counted() {
+        let tariff = Tariff {
+            stated: Some(PRICE),
+            listed: None,
+        };
+        let cut = br#"{"choices":[{"mess","usage":{"prompt_tokens": 40,"completion_tokens":7"#;
+        let usage = tariff.unreadable(4_000, cut, 2.0);
+        assert_eq!((usage.input_tokens, usage.output_tokens), (40, 7));
+        let usage = tariff.unreadable(4_000, b"{\"choices\": [[[[[", 2.0);
+        assert_eq!((usage.input_tokens, usage.output_tokens), (1_000, 4));
+        assert!(usage.usd.unwrap() > 0.0);
+    }
+}

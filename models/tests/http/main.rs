@@ -1,0 +1,8 @@
+//! Every provider over real HTTP on loopback: what is sent, what is read, what happens when it
+//! fails.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod failures;
+mod server;
+mod wires;
