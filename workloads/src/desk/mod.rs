@@ -145,3 +145,190 @@
 //! Where the trade-offs lie: verifying and looking up cost calls; not looking up makes writes go to
 //! the wrong order, variant or slot, or past a rule; confirming costs turns and its absence is a
 //! violation; a transfer ends a hard dialogue at once but is right only in the cases listed.
+
+pub mod episode;
+#[cfg(test)]
+mod generator;
+mod judge;
+pub mod language;
+mod persona;
+pub mod policy;
+mod settings;
+pub mod shop;
+mod split;
+mod state;
+pub mod task;
+#[cfg(test)]
+mod tests;
+pub mod tools;
+pub mod user;
+
+use std::rc::Rc;
+
+use capo_core::llm::{Role, ToolSpec};
+use capo_core::metric::MetricSpec;
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use capo_core::usage::Usage;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use episode::{Customer, converse};
+use judge::{Verdict, metrics};
+use persona::Persona;
+use shop::Shop;
+pub use settings::{DeskError, DeskSettings, UserKind};
+pub use state::{Changes, Records, State};
+use task::Task;
+use user::ScriptedUser;
+
+const SHOP: &str = include_str!("data/shop.json");
+const TASKS: &str = include_str!("data/tasks.json");
+const MOST_STEPS: u32 = 200;
+
+/// The help desk as a workload.
+pub struct Desk {
+    user: UserKind,
+    max_steps: u32,
+    records: Rc<Records>,
+    tasks: IndexMap<String, Task>,
+    tools: Rc<[ToolSpec]>,
+    metrics: Vec<MetricSpec>,
+    optimize: Vec<String>,
+    evaluate: Vec<String>,
+}
+
+impl Desk {
+    /// Sets the help desk up.
+    ///
+    /// # Errors
+    /// When a split is empty, both together need more tasks than there are, or `max_steps` is out
+    /// of range.
+    pub fn new(settings: DeskSettings) -> Result<Self, DeskError> {
+        let DeskSettings { optimize, evaluate, seed, user, max_steps } = settings;
+        for (split, size) in [("optimize", optimize), ("evaluate", evaluate)] {
+            if size == 0 {
+                return Err(DeskError::EmptySplit { split });
+            }
+        }
+        if !(1..=MOST_STEPS).contains(&max_steps) {
+            return Err(DeskError::Steps(max_steps));
+        }
+        let shop: Shop = embedded("shop.json", SHOP)?;
+        let tasks: Vec<Task> = embedded("tasks.json", TASKS)?;
+        if optimize.saturating_add(evaluate) > tasks.len() {
+            return Err(DeskError::TooMany { optimize, evaluate, available: tasks.len() });
+        }
+        let order = split::mixed_order(&tasks, seed);
+        let ids = |range: std::ops::Range<usize>| -> Vec<String> {
+            order[range].iter().map(|&index| tasks[index].id.clone()).collect()
+        };
+        Ok(Self {
+            user,
+            max_steps,
+            records: Rc::new(Records::new(shop)),
+            tools: tools::all().iter().map(tools::Tool::spec).collect(),
+            metrics: metrics(),
+            optimize: ids(0..optimize),
+            evaluate: ids(optimize..optimize + evaluate),
+            tasks: tasks.into_iter().map(|task| (task.id.clone(), task)).collect(),
+        })
+    }
+
+    /// All tasks of the help desk by id, whatever the splits.
+    pub fn tasks(&self) -> &IndexMap<String, Task> {
+        &self.tasks
+    }
+
+    /// The shop every dialogue starts from.
+    pub fn shop(&self) -> &Shop {
+        self.records.shop()
+    }
+
+    /// The tools as the agent is offered them.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.tools
+    }
+}
+
+impl Workload for Desk {
+    fn name(&self) -> &'static str {
+        "desk"
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.metrics
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.optimize,
+            Split::Evaluate => &self.evaluate,
+        }
+    }
+
+    fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [SHOP, TASKS, policy::TEXT, &episode::frame("")] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        for tool in self.tools.iter() {
+            hash.update(serde_json::to_string(tool).unwrap_or_default());
+        }
+        hash.finalize().iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    }
+
+    fn description(&self) -> String {
+        "The prompt instructs a help-desk agent of a bicycle shop that talks to one customer in a chat and acts \
+         through tools: it verifies identities, looks up accounts, orders, parcels, products and workshop slots, \
+         cancels, takes back and exchanges, changes delivery addresses, books appointments, and can hand over to \
+         a human, which ends the chat. The shop's policy (identity, confirmation before changes, eligibility, \
+         when a human is right) and the tools' descriptions are always put beside the prompt, so the prompt \
+         should say how to work, not repeat them. Customers may be vague, insist, or want what the policy forbids."
+            .to_owned()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        let steps = u64::from(self.max_steps);
+        match self.user {
+            UserKind::Scripted => vec![(Role::Agent, steps)],
+            UserKind::Llm => vec![(Role::Agent, steps), (Role::User, steps + 1)],
+        }
+    }
+
+    fn rollout<'a>(&'a self, context: RolloutContext<'a>) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        async move {
+            let task = self.tasks.get(context.example).ok_or_else(|| {
+                RolloutError::failed(
+                    capo_core::llm::FailureKind::Tool,
+                    false,
+                    format!("the help desk has no task `{}`; tasks are desk-001 to desk-{:03}", context.example, self.tasks.len()),
+                )
+            })?;
+            let customer = match self.user {
+                UserKind::Scripted => Customer::Scripted(ScriptedUser::new(&task.script)),
+                UserKind::Llm => Customer::Played(Persona::new(&task.script)),
+            };
+            let dialogue =
+                converse(context, Rc::clone(&self.records), Rc::clone(&self.tools), customer, self.max_steps).await?;
+            let verdict = Verdict::new(task, &dialogue);
+            Ok(Rollout {
+                measurements: verdict.measurements(context.prompt),
+                trace: Trace {
+                    outcome: verdict.outcome(),
+                    details: verdict.details(task),
+                    messages: dialogue.messages,
+                },
+                external_usage: Usage::default(),
+            })
+        }
+        .boxed_local()
+    }
+}
+
+fn embedded<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, DeskError> {
+    serde_json::from_str(text).map_err(|error| DeskError::Data { file, message: error.to_string() })
+}

@@ -1,0 +1,87 @@
+//! Settings and splits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capo_core::llm::Role;
+use capo_core::workload::{Split, Workload};
+use proptest::prelude::*;
+
+use super::{Desk, DeskSettings, UserKind};
+use crate::desk::DeskError;
+
+#[test]
+fn splits_that_cannot_be_are_refused() {
+    let with = |optimize, evaluate| Desk::new(DeskSettings { optimize, evaluate, ..DeskSettings::default() }).err();
+    assert_eq!(with(0, 40), Some(DeskError::EmptySplit { split: "optimize" }));
+    assert_eq!(with(74, 0), Some(DeskError::EmptySplit { split: "evaluate" }));
+    let error = with(80, 40).unwrap();
+    assert!(error.to_string().contains("need 120 tasks") && error.to_string().contains("114"), "{error}");
+    assert!(with(usize::MAX, usize::MAX).is_some());
+    for max_steps in [0, 201] {
+        let error = Desk::new(DeskSettings { max_steps, ..DeskSettings::default() }).err();
+        assert_eq!(error, Some(DeskError::Steps(max_steps)));
+    }
+}
+
+#[test]
+fn unknown_settings_are_refused_and_absent_ones_are_the_defaults() {
+    let settings: DeskSettings = serde_json::from_str(r#"{"user": "llm"}"#).unwrap();
+    assert_eq!(settings, DeskSettings { user: UserKind::Llm, ..DeskSettings::default() });
+    assert!(serde_json::from_str::<DeskSettings>(r#"{"optimise": 3}"#).is_err());
+}
+
+#[test]
+fn the_estimate_counts_the_customers_model() {
+    let calls = |user| Desk::new(DeskSettings { user, max_steps: 9, ..DeskSettings::default() }).unwrap().max_calls();
+    assert_eq!(calls(UserKind::Scripted), [(Role::Agent, 9)]);
+    assert_eq!(calls(UserKind::Llm), [(Role::Agent, 9), (Role::User, 10)]);
+}
+
+#[test]
+fn the_fingerprint_is_a_hash_and_the_same_for_all_settings() {
+    let a = Desk::new(DeskSettings::default()).unwrap().fingerprint();
+    let b = Desk::new(DeskSettings { seed: 3, ..DeskSettings::default() }).unwrap().fingerprint();
+    assert_eq!(a, b);
+    assert!(a.len() == 64 && a.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
+}
+
+fn mix(desk: &Desk, split: Split) -> BTreeMap<&str, usize> {
+    let mut mix = BTreeMap::new();
+    for id in desk.examples(split) {
+        *mix.entry(desk.tasks()[id].scenario.as_str()).or_default() += 1;
+    }
+    mix
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn splits_are_disjoint_and_hold_the_same_mix(seed in any::<u64>(), optimize in 1_usize..100, evaluate in 1_usize..100) {
+        prop_assume!(optimize + evaluate <= 114);
+        let desk = Desk::new(DeskSettings { optimize, evaluate, seed, ..DeskSettings::default() }).unwrap();
+        let (searched, held_out) = (desk.examples(Split::Optimize), desk.examples(Split::Evaluate));
+        prop_assert_eq!((searched.len(), held_out.len()), (optimize, evaluate));
+        let all: BTreeSet<_> = searched.iter().chain(held_out).collect();
+        prop_assert_eq!(all.len(), optimize + evaluate);
+        let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+        for task in desk.tasks().values() {
+            *sizes.entry(task.scenario.as_str()).or_default() += 1;
+        }
+        for (split, size) in [(Split::Optimize, optimize), (Split::Evaluate, evaluate)] {
+            let mix = mix(&desk, split);
+            for (scenario, total) in &sizes {
+                let share = size as f64 * *total as f64 / 114.0;
+                let found = mix.get(scenario).copied().unwrap_or_default() as f64;
+                prop_assert!((found - share).abs() <= 2.0, "{scenario}: {found} for {share}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_seed_draws_other_splits() {
+    let drawn = |seed| Desk::new(DeskSettings { seed, ..DeskSettings::default() }).unwrap().examples(Split::Evaluate).to_vec();
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+}
