@@ -22,14 +22,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// It does not compile.
 pub(crate) fn capo(workspace: &Workspace) -> Result<PathBuf> {
-    command::run(workspace.cargo().args([
-        "build",
-        "--release",
-        "--package",
-        SERVER,
-        "--bin",
-        "capo",
-    ]))?;
+    command::run(
+        workspace
+            .cargo()
+            .args(["build", "--release", "--package", SERVER, "--bin", "capo"]),
+    )?;
     built(workspace, &["capo"])
 }
 
@@ -42,14 +39,11 @@ pub(crate) fn example(workspace: &Workspace, package: &str, name: &str) -> Resul
         .package(package)
         .is_some_and(|package| package.has_example(name));
     ensure!(has, "package {package} has no example `{name}`");
-    command::run(workspace.cargo().args([
-        "build",
-        "--release",
-        "--package",
-        package,
-        "--example",
-        name,
-    ]))?;
+    command::run(
+        workspace
+            .cargo()
+            .args(["build", "--release", "--package", package, "--example", name]),
+    )?;
     built(workspace, &["examples", name])
 }
 

@@ -44,8 +44,7 @@ pub(crate) fn has_generator(workspace: &Workspace) -> bool {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let fresh = workspace.target.join("xtask-docs");
     if fresh.exists() {
-        std::fs::remove_dir_all(&fresh)
-            .with_context(|| format!("cannot empty {}", fresh.display()))?;
+        std::fs::remove_dir_all(&fresh).with_context(|| format!("cannot empty {}", fresh.display()))?;
     }
     generate(workspace, &fresh)?;
     let stale = stale(&fresh, &workspace.root.join("docs"))?;
@@ -83,8 +82,7 @@ fn stale(fresh: &Path, kept: &Path) -> Result<Vec<PathBuf>> {
     let mut stale = Vec::new();
     for page in pages {
         let relative = page.strip_prefix(fresh)?.to_owned();
-        let expected =
-            std::fs::read(&page).with_context(|| format!("cannot read {}", page.display()))?;
+        let expected = std::fs::read(&page).with_context(|| format!("cannot read {}", page.display()))?;
         if std::fs::read(kept.join(&relative)).ok() != Some(expected) {
             stale.push(relative);
         }
@@ -97,8 +95,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];
     while let Some(next) = waiting.pop() {
-        let entries =
-            std::fs::read_dir(&next).with_context(|| format!("cannot list {}", next.display()))?;
+        let entries = std::fs::read_dir(&next).with_context(|| format!("cannot list {}", next.display()))?;
         for entry in entries {
             let path = entry?.path();
             if path.is_dir() {
@@ -126,10 +123,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         std::fs::create_dir_all(&fresh).unwrap();
-        assert!(
-            stale(&fresh, &kept).is_err(),
-            "an empty output is no success"
-        );
+        assert!(stale(&fresh, &kept).is_err(), "an empty output is no success");
 
         for name in ["same.md", "changed.md", "deep/missing.md"] {
             write(&fresh, name, "new");

@@ -76,8 +76,7 @@ mod tests {
 
     #[test]
     fn a_port_of_the_user_wins() {
-        let named =
-            |words: &[&str]| names_port(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let named = |words: &[&str]| names_port(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert!(named(&["--latency-ms", "5", "--port", "9000"]));
         assert!(named(&["--port=9000"]));
         assert!(!named(&["--portable"]));

@@ -100,8 +100,8 @@ impl Workspace {
     /// `Cargo.lock` is missing or not a lock file.
     pub(crate) fn locked_version(&self, name: &str) -> Result<Option<String>> {
         let path = self.root.join("Cargo.lock");
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         locked_version(&text, name).with_context(|| format!("cannot read {}", path.display()))
     }
 }
@@ -109,9 +109,7 @@ impl Workspace {
 impl Package {
     /// Whether the manifest names that dependency in any table.
     pub(crate) fn depends_on(&self, name: &str) -> bool {
-        self.dependencies
-            .iter()
-            .any(|dependency| dependency.name == name)
+        self.dependencies.iter().any(|dependency| dependency.name == name)
     }
 
     /// Whether there is an example of that name.

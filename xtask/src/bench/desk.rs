@@ -65,10 +65,7 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
     })?;
 
     println!("{STUDY}, feasible on the optimisation split (and held out: AllSat):\n");
-    println!(
-        "{:>4}  {:<24} {:<24}",
-        "seed", variants[0].name, variants[1].name
-    );
+    println!("{:>4}  {:<24} {:<24}", "seed", variants[0].name, variants[1].name);
     for (seed, pair) in results.chunks(2).enumerate() {
         let cells: Vec<_> = pair.iter().map(cell).collect();
         println!("{seed:>4}  {:<24} {:<24}", cells[0], cells[1]);
@@ -96,11 +93,7 @@ fn cell(summary: &Summary) -> String {
             "infeasible"
         },
         summary.best.objective,
-        if summary.evaluation.all_sat {
-            "AllSat"
-        } else {
-            ""
-        },
+        if summary.evaluation.all_sat { "AllSat" } else { "" },
     )
 }
 
@@ -125,12 +118,10 @@ pub(super) fn optimize(
 /// Writes the study with multipliers that stay at 1 and returns its path.
 fn write_fixed(workspace: &Workspace, scratch: &Scratch) -> Result<PathBuf> {
     let path = workspace.root.join(STUDY);
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let fixed = fixed(&text).with_context(|| format!("cannot change {STUDY}"))?;
     let written = scratch.file("help-desk-fixed.toml");
-    std::fs::write(&written, fixed)
-        .with_context(|| format!("cannot write {}", written.display()))?;
+    std::fs::write(&written, fixed).with_context(|| format!("cannot write {}", written.display()))?;
     Ok(written)
 }
 
@@ -154,6 +145,7 @@ fn fixed(study: &str) -> Result<String> {
     }
     let mut method = table(&mut study, "method")?;
     method.insert("dual_step".to_owned(), "fixed".into());
+    method.insert("lambda_init".to_owned(), 1.0.into());
     study.insert("prompt".to_owned(), prompt.into());
     study.insert("method".to_owned(), method.into());
     Ok(toml::to_string(&study)?)
@@ -196,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_variant_differs_in_the_dual_step_alone() {
+    fn the_fixed_variant_differs_in_its_multipliers_alone() {
         let study = "
             [study]
             name = 'desk'
@@ -211,6 +203,7 @@ mod tests {
         let mut changed: toml::Table = toml::from_str(&fixed(study).unwrap()).unwrap();
         let method = changed["method"].as_table_mut().unwrap();
         assert_eq!(method.remove("dual_step"), Some("fixed".into()));
+        assert_eq!(method.remove("lambda_init"), Some(1.0.into()));
         assert_eq!(changed, toml::from_str(study).unwrap());
     }
 
@@ -223,10 +216,7 @@ mod tests {
     #[test]
     fn parallel_results_come_in_order_and_errors_stop_the_rest() {
         let squares = in_parallel(50, |number| Ok(number * number)).unwrap();
-        assert_eq!(
-            squares,
-            (0..50).map(|number| number * number).collect::<Vec<_>>()
-        );
+        assert_eq!(squares, (0..50).map(|number| number * number).collect::<Vec<_>>());
 
         let calls = AtomicU64::new(0);
         let outcome: Result<Vec<()>> = in_parallel(1_000_000, |_| {

@@ -26,17 +26,13 @@ pub(super) fn describe(workspace: &Workspace) -> String {
 
 fn processor() -> String {
     match std::fs::read_to_string("/proc/cpuinfo") {
-        Ok(text) => model_name(&text)
-            .unwrap_or(std::env::consts::ARCH)
-            .to_owned(),
+        Ok(text) => model_name(&text).unwrap_or(std::env::consts::ARCH).to_owned(),
         Err(_) => printed(Command::new("sysctl").args(["-n", "machdep.cpu.brand_string"])),
     }
 }
 
 fn model_name(cpuinfo: &str) -> Option<&str> {
-    let line = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("model name"))?;
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim())
 }
 

@@ -42,11 +42,7 @@ pub(super) fn run(command: &mut Command, accepted: &[i32]) -> Result<Measured> {
     let used = child
         .wait4()
         .with_context(|| format!("cannot wait for `{line}`"))?;
-    if !used
-        .status
-        .code()
-        .is_some_and(|code| accepted.contains(&code))
-    {
+    if !used.status.code().is_some_and(|code| accepted.contains(&code)) {
         bail!("`{line}` failed ({})", used.status);
     }
     Ok(Measured {

@@ -63,8 +63,7 @@ impl Scratch {
     fn create(workspace: &Workspace) -> Result<Self> {
         let name = format!("xtask-bench-{}", std::process::id());
         let path = workspace.target.join(name);
-        std::fs::create_dir_all(&path)
-            .with_context(|| format!("cannot create {}", path.display()))?;
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(Self(path))
     }
 

@@ -22,10 +22,7 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
     println!("{} with its critiques, rewrites and journal:", desk::STUDY);
     println!("{rollouts} rollouts, {:.1} s", measured.wall.as_secs_f64());
     println!("{:.0} µs CPU per rollout", each(measured.cpu.as_secs_f64()));
-    println!(
-        "{:.0} µs wall per rollout",
-        each(measured.wall.as_secs_f64())
-    );
+    println!("{:.0} µs wall per rollout", each(measured.wall.as_secs_f64()));
     println!("{:.1} MB peak memory", measured.peak_memory as f64 / 1e6);
     Ok(())
 }
@@ -36,12 +33,11 @@ fn rollouts(journal: &Path) -> Result<u64> {
     struct Line {
         event: String,
     }
-    let file = std::fs::File::open(journal)
-        .with_context(|| format!("cannot read {}", journal.display()))?;
+    let file = std::fs::File::open(journal).with_context(|| format!("cannot read {}", journal.display()))?;
     let mut count = 0;
     for line in BufReader::new(file).lines() {
-        let line: Line = serde_json::from_str(&line?)
-            .with_context(|| format!("{} is no journal", journal.display()))?;
+        let line: Line =
+            serde_json::from_str(&line?).with_context(|| format!("{} is no journal", journal.display()))?;
         count += u64::from(line.event == "rollout");
     }
     Ok(count)

@@ -20,9 +20,8 @@ pub(super) fn target(name: &str) -> Result<()> {
 }
 
 fn rustup(arguments: &[&str]) -> Result<()> {
-    command::run(Command::new("rustup").args(arguments)).context(
-        "it comes with rustup (https://rustup.rs), or from whoever packaged this Rust toolchain",
-    )
+    command::run(Command::new("rustup").args(arguments))
+        .context("it comes with rustup (https://rustup.rs), or from whoever packaged this Rust toolchain")
 }
 
 /// Whether the toolchain has the target's standard library, whoever installed it.

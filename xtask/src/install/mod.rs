@@ -61,9 +61,7 @@ impl Tool {
     fn directory(&self, cache: &Path) -> Option<PathBuf> {
         match self {
             Self::Nextest => Some(cargo::root(cache, "cargo-nextest", NEXTEST).join("bin")),
-            Self::WasmBindgen(version) => {
-                Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin"))
-            }
+            Self::WasmBindgen(version) => Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin")),
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
             Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium => None,
@@ -71,15 +69,10 @@ impl Tool {
     }
 
     fn is_ready(&self, toolbox: &Toolbox) -> bool {
-        let version_of = |program: &str| {
-            command::output(toolbox.command(program).arg("--version")).unwrap_or_default()
-        };
+        let version_of =
+            |program: &str| command::output(toolbox.command(program).arg("--version")).unwrap_or_default();
         let cargo_has = |subcommand: &str| {
-            command::succeeds(
-                toolbox
-                    .command(cargo_program())
-                    .args([subcommand, "--version"]),
-            )
+            command::succeeds(toolbox.command(cargo_program()).args([subcommand, "--version"]))
         };
         match self {
             Self::Rustfmt => cargo_has("fmt"),
@@ -87,9 +80,7 @@ impl Tool {
             Self::WasmTarget => cargo::has_target(toolbox, WASM_TARGET),
             Self::Nextest => cargo_has("nextest"),
             Self::Node => !version_of("node").is_empty(),
-            Self::WasmBindgen(version) => {
-                has_word(&version_of("wasm-bindgen-test-runner"), version)
-            }
+            Self::WasmBindgen(version) => has_word(&version_of("wasm-bindgen-test-runner"), version),
             Self::Trunk => has_word(&version_of("trunk"), TRUNK),
             Self::Binaryen => version_of("wasm-opt")
                 .split_whitespace()
@@ -252,8 +243,7 @@ mod tests {
 
     #[test]
     fn each_version_of_a_tool_has_its_own_directory() {
-        let directory =
-            |version: &str| Tool::WasmBindgen(version.to_owned()).directory("/c".as_ref());
+        let directory = |version: &str| Tool::WasmBindgen(version.to_owned()).directory("/c".as_ref());
         assert_ne!(directory("0.2.99"), directory("0.2.100"));
     }
 

@@ -27,10 +27,7 @@ pub(super) fn apt(packages: &[&str]) -> Result<()> {
     } else if command::succeeds(Command::new("sudo").args(["-n", "true"])) {
         &["sudo", "-n"]
     } else {
-        bail!(
-            "apt-get needs root or sudo without a password; {}",
-            by_hand()
-        );
+        bail!("apt-get needs root or sudo without a password; {}", by_hand());
     };
     let apt = |arguments: &[&str]| {
         let words = [
@@ -52,8 +49,7 @@ fn is_root() -> bool {
 
 /// Installs an npm package and what it needs below `directory`.
 pub(super) fn npm(mut npm: Command, directory: &Path, package: &str) -> Result<()> {
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot create {}", directory.display()))?;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     command::run(
         npm.args(["install", "--no-audit", "--no-fund", "--prefix"])
             .arg(directory)

@@ -106,11 +106,7 @@ fn seconds(duration: Duration) -> String {
     if seconds < 60.0 {
         format!("{seconds:.1} s")
     } else {
-        format!(
-            "{} min {:02} s",
-            duration.as_secs() / 60,
-            duration.as_secs() % 60
-        )
+        format!("{} min {:02} s", duration.as_secs() / 60, duration.as_secs() % 60)
     }
 }
 

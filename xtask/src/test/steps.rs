@@ -92,9 +92,7 @@ impl Step {
             }),
             Self::Docs => {
                 if !docs::has_generator(gate.workspace) {
-                    return Ok(Outcome::NothingToDo(
-                        "no page of this checkout is generated",
-                    ));
+                    return Ok(Outcome::NothingToDo("no page of this checkout is generated"));
                 }
                 docs::check(gate.workspace)?;
                 Ok(Outcome::Passed)
@@ -137,11 +135,7 @@ impl Gate<'_> {
             return self.nextest(profile, &selection, |_| {});
         }
         eprintln!("cargo-nextest is not installed (cargo xtask setup): using cargo test");
-        let arguments = [
-            &["test", "--lib", "--bins", "--tests"],
-            selection.as_slice(),
-        ]
-        .concat();
+        let arguments = [&["test", "--lib", "--bins", "--tests"], selection.as_slice()].concat();
         self.cargo(&arguments, |_| {})
     }
 
@@ -173,9 +167,7 @@ impl Gate<'_> {
 
     fn end_to_end_tests(&self) -> Result<Outcome> {
         if self.workspace.package(END_TO_END).is_none() {
-            return Ok(Outcome::NothingToDo(
-                "this checkout has no package capo-tests",
-            ));
+            return Ok(Outcome::NothingToDo("this checkout has no package capo-tests"));
         }
         let binary = build::capo(self.workspace)?;
         self.nextest("end-to-end", &["--package", END_TO_END], |cargo| {
@@ -209,11 +201,7 @@ fn wasm_tests(workspace: &Workspace) -> Result<Vec<(&str, Vec<&str>)>> {
 /// What runs a module compiled for the browser.
 fn wasm_tools(workspace: &Workspace) -> Result<Vec<Tool>> {
     let mut tools = vec![Tool::WasmTarget, Tool::Node];
-    tools.extend(
-        workspace
-            .locked_version("wasm-bindgen")?
-            .map(Tool::WasmBindgen),
-    );
+    tools.extend(workspace.locked_version("wasm-bindgen")?.map(Tool::WasmBindgen));
     Ok(tools)
 }
 
@@ -234,9 +222,8 @@ mod tests {
         let tests_only = workspace(
             r#"[{"name": "p", "dependencies": [], "targets": [{"name": "wasm", "kind": ["test"]}]}]"#,
         );
-        let dependency_only = workspace(
-            r#"[{"name": "p", "dependencies": [{"name": "wasm-bindgen-test"}], "targets": []}]"#,
-        );
+        let dependency_only =
+            workspace(r#"[{"name": "p", "dependencies": [{"name": "wasm-bindgen-test"}], "targets": []}]"#);
         for half in [tests_only, dependency_only] {
             let error = wasm_tests(&half).unwrap_err().to_string();
             assert!(error.contains("package p must have both"), "{error}");
