@@ -1,13 +1,18 @@
 //! The simulated endpoint over real HTTP, in front of a model that answers by rule.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
 use std::convert::Infallible;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError,
-    Message, ToolCall,
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
+    ToolCall,
 };
 use capo_server::simulate::{ServeOptions, SimulateError, Tally, serve};
 use futures::FutureExt;
@@ -31,10 +36,7 @@ impl Llm for Echo {
         &self.name
     }
 
-    fn chat<'a>(
-        &'a self,
-        request: ChatRequest,
-    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn chat<'a>(&'a self, request: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
         async move {
             let last = request.messages.last().cloned();
             let message = match last {
@@ -132,10 +134,7 @@ impl Served {
         let response = self.post(body).await;
         let status = response.status().as_u16();
         let body: Value = response.json().await.unwrap();
-        (
-            status,
-            body["error"]["message"].as_str().unwrap().to_owned(),
-        )
+        (status, body["error"]["message"].as_str().unwrap().to_owned())
     }
 
     async fn stop(self) -> Tally {
@@ -242,12 +241,7 @@ async fn a_limit_on_tokens_cuts_text_and_usage() {
         let cut: Value = served.post(&request).await.json().await.unwrap();
         assert_eq!(cut["choices"][0]["finish_reason"], "length");
         assert_eq!(cut["usage"]["completion_tokens"], 10);
-        let length = |body: &Value| {
-            body["choices"][0]["message"]["content"]
-                .as_str()
-                .unwrap()
-                .len()
-        };
+        let length = |body: &Value| body["choices"][0]["message"]["content"].as_str().unwrap().len();
         assert!(
             length(&cut).abs_diff(length(&whole) / 4) <= 5,
             "a quarter of the tokens, a quarter of the text"
@@ -332,21 +326,13 @@ async fn an_unseeded_request_draws_again_unless_the_temperature_is_zero() {
         .await;
         let mut request = ask("hello");
         request["temperature"] = json!(temperature);
-        let first = heard(served.post(&request).await).await["seed"]
-            .as_u64()
-            .unwrap();
-        let second = heard(served.post(&request).await).await["seed"]
-            .as_u64()
-            .unwrap();
+        let first = heard(served.post(&request).await).await["seed"].as_u64().unwrap();
+        let second = heard(served.post(&request).await).await["seed"].as_u64().unwrap();
         (first, second)
     };
     let (first, second) = seeds(1, 1.0).await;
     assert_ne!(first, second);
-    assert_eq!(
-        seeds(1, 1.0).await,
-        (first, second),
-        "a run can be repeated"
-    );
+    assert_eq!(seeds(1, 1.0).await, (first, second), "a run can be repeated");
     assert_ne!(
         seeds(2, 1.0).await,
         (first, second),
@@ -401,10 +387,7 @@ async fn the_key_is_demanded_where_one_is_set() {
         .send()
         .await
         .unwrap();
-    assert_eq!(
-        health.json::<Value>().await.unwrap(),
-        json!({"status": "ok"})
-    );
+    assert_eq!(health.json::<Value>().await.unwrap(), json!({"status": "ok"}));
 }
 
 #[tokio::test]
@@ -416,10 +399,7 @@ async fn a_page_of_any_origin_may_ask_with_a_key() {
         .request(reqwest::Method::OPTIONS, url)
         .header("origin", "https://playground.example")
         .header("access-control-request-method", "POST")
-        .header(
-            "access-control-request-headers",
-            "authorization,content-type",
-        )
+        .header("access-control-request-headers", "authorization,content-type")
         .send()
         .await
         .unwrap();
@@ -496,10 +476,7 @@ async fn injected_failures_look_like_real_ones() {
     );
 
     let started = Instant::now();
-    assert_eq!(
-        only("timeout").await.post(&ask("hello")).await.status(),
-        504
-    );
+    assert_eq!(only("timeout").await.post(&ask("hello")).await.status(), 504);
     assert!(started.elapsed() >= Duration::from_millis(50));
 }
 
@@ -514,25 +491,16 @@ async fn faults_repeat_under_their_seed_whatever_the_order() {
         let served = Served::start(options).await;
         let mut outcomes = Vec::new();
         for text in &texts {
-            outcomes.push((
-                text.clone(),
-                served.post(&ask(text)).await.status().as_u16(),
-            ));
+            outcomes.push((text.clone(), served.post(&ask(text)).await.status().as_u16()));
         }
         outcomes.sort();
         outcomes
     };
-    let texts: Vec<String> = (0..40)
-        .map(|index| format!("question {}", index % 20))
-        .collect();
+    let texts: Vec<String> = (0..40).map(|index| format!("question {}", index % 20)).collect();
     let forward = outcomes(texts.clone(), 1).await;
-    assert_eq!(
-        forward,
-        outcomes(texts.iter().rev().cloned().collect(), 1).await
-    );
+    assert_eq!(forward, outcomes(texts.iter().rev().cloned().collect(), 1).await);
     assert_ne!(forward, outcomes(texts, 2).await);
-    let kinds: std::collections::BTreeSet<u16> =
-        forward.iter().map(|&(_, status)| status).collect();
+    let kinds: std::collections::BTreeSet<u16> = forward.iter().map(|&(_, status)| status).collect();
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), [200, 429, 500]);
 }
 
@@ -570,10 +538,7 @@ async fn every_request_leaves_a_line_also_one_whose_client_left() {
     assert!(impatient.send().await.unwrap_err().is_timeout());
     let deadline = Instant::now() + Duration::from_secs(10);
     while lines(&path).is_empty() {
-        assert!(
-            Instant::now() < deadline,
-            "no line for the abandoned request"
-        );
+        assert!(Instant::now() < deadline, "no line for the abandoned request");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     served.refused(&json!({"model": "echo"})).await;
@@ -597,13 +562,7 @@ async fn every_request_leaves_a_line_also_one_whose_client_left() {
     let status: Vec<_> = lines.iter().map(|line| &line["status"]).collect();
     assert_eq!(
         status,
-        [
-            &Value::Null,
-            &json!(400),
-            &json!(200),
-            &json!(200),
-            &json!(200)
-        ]
+        [&Value::Null, &json!(400), &json!(200), &json!(200), &json!(200)]
     );
     assert_eq!(lines[2]["body"], lines[3]["body"]);
     assert_eq!(

@@ -43,15 +43,35 @@ impl Arithmetic {
                 let answer = row["answer"].as_str().expect("a text `answer`");
                 let (_, gold) = answer.rsplit_once("#### ").expect("an answer after ####");
                 (
-                    row["question"]
-                        .as_str()
-                        .expect("a text `question`")
-                        .to_owned(),
+                    row["question"].as_str().expect("a text `question`").to_owned(),
                     gold.trim().to_owned(),
                 )
             })
             .collect();
         Self { gold }
+    }
+
+    /// A script for a [`Stub`](crate::stub::Stub) that never fails.
+    pub fn script(self) -> impl Fn(&Question, u64) -> Answer + Send + Sync + 'static {
+        move |question, _| self.answer(question)
+    }
+
+    /// The same with failures: one request in five, by chance, fails in one of five ways.
+    pub fn faulty_script(self) -> impl Fn(&Question, u64) -> Answer + Send + Sync + 'static {
+        const FAULTS: [Answer; 5] = [
+            Answer::Error(429, Some(0)),
+            Answer::Error(500, None),
+            Answer::Error(503, None),
+            Answer::Malformed,
+            Answer::Empty,
+        ];
+        move |question, before| {
+            let fault = (luck(&(question, before)) * 5.0 * FAULTS.len() as f64) as usize;
+            FAULTS
+                .get(fault)
+                .cloned()
+                .unwrap_or_else(|| self.answer(question))
+        }
     }
 
     /// The answer to a question.

@@ -11,8 +11,7 @@ use serde_json::Value;
 /// # Panics
 /// When the file cannot be read, or a whole line is not JSON.
 pub fn events(journal: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(journal)
-        .unwrap_or_else(|error| panic!("{}: {error}", journal.display()));
+    let text = fs::read_to_string(journal).unwrap_or_else(|error| panic!("{}: {error}", journal.display()));
     text.split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'))
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -21,10 +20,7 @@ pub fn events(journal: &Path) -> Vec<Value> {
 
 /// The events of one kind.
 pub fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events
-        .iter()
-        .filter(|event| event["event"] == kind)
-        .collect()
+    events.iter().filter(|event| event["event"] == kind).collect()
 }
 
 /// What must be equal between two runs of one study, however often either was interrupted: every

@@ -18,11 +18,7 @@ use serde_json::Value;
 /// When there is none. Cargo does not build another package's binary for a test.
 pub fn capo() -> PathBuf {
     if let Some(path) = env::var_os("CAPO_BIN").map(PathBuf::from) {
-        assert!(
-            path.is_file(),
-            "CAPO_BIN is {}, which is no file",
-            path.display()
-        );
+        assert!(path.is_file(), "CAPO_BIN is {}, which is no file", path.display());
         return path;
     }
     // The test program lies in `target/PROFILE/deps`.
@@ -34,7 +30,8 @@ pub fn capo() -> PathBuf {
         .take(2)
         .map(|folder| folder.join(&name))
         .find(|path| path.is_file());
-    found.expect("there is no built capo; run `cargo xtask test`, or `cargo build -p capo-server` before this")
+    found
+        .expect("there is no built capo; run `cargo xtask test`, or `cargo build -p capo-server` before this")
 }
 
 /// A command line of `capo`, with no environment but what it needs to run.
@@ -70,8 +67,7 @@ impl Ended {
     /// When it is not.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error} in the output of {self:?}"))
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in the output of {self:?}"))
     }
 
     /// Checks the exit code and returns itself.
@@ -92,11 +88,7 @@ impl Ended {
     #[track_caller]
     pub fn expect_error(self, parts: &[&str]) -> Self {
         for part in parts {
-            assert!(
-                self.stderr.contains(part),
-                "no {part:?} in: {}",
-                self.stderr
-            );
+            assert!(self.stderr.contains(part), "no {part:?} in: {}", self.stderr);
         }
         let error = self
             .stderr
@@ -204,11 +196,7 @@ impl Running {
         let stdout = stdout.map_or_else(String::new, read_all);
         let stderr = reader.join().expect("reading does not panic");
         let code = self.child.wait().expect("the program is our child").code();
-        Ended {
-            code,
-            stdout,
-            stderr,
-        }
+        Ended { code, stdout, stderr }
     }
 }
 
@@ -249,13 +237,7 @@ impl Simulated {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut running = Running::spawn(&mut command);
-        let mut stdout = BufReader::new(
-            running
-                .child
-                .stdout
-                .take()
-                .expect("standard output is piped"),
-        );
+        let mut stdout = BufReader::new(running.child.stdout.take().expect("standard output is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("a pipe can be read");
         let base_url = line

@@ -31,14 +31,12 @@ pub struct Question {
 impl Question {
     /// Whether a rewriter is asked for a prompt. By the heading of the page it is given.
     pub fn is_rewrite(&self) -> bool {
-        self.user
-            .contains("You improve the system prompt of an AI agent")
+        self.user.contains("You improve the system prompt of an AI agent")
     }
 
     /// Whether a critic is asked.
     pub fn is_critique(&self) -> bool {
-        self.user
-            .contains("You review the system prompt of an AI agent")
+        self.user.contains("You review the system prompt of an AI agent")
     }
 
     /// Whether an agent is asked to do its work.
@@ -54,6 +52,8 @@ pub enum Answer {
     Text(String),
     /// An error with this status, and seconds of `Retry-After` if any.
     Error(u16, Option<u64>),
+    /// Status 400 as OpenAI words it when a conversation does not fit.
+    ContextLength,
     /// Status 200 and half a JSON object.
     Malformed,
     /// Status 200 and a completion without text.
@@ -102,9 +102,7 @@ impl Books {
     /// Answers beyond the first, summed over the questions of this kind.
     pub fn repeats(&self, kind: impl Fn(&Question) -> bool) -> u64 {
         let asked = self.counts.iter().filter(|(question, _)| kind(question));
-        asked
-            .map(|(_, count)| count.answered.saturating_sub(1))
-            .sum()
+        asked.map(|(_, count)| count.answered.saturating_sub(1)).sum()
     }
 }
 
@@ -152,10 +150,7 @@ impl Stub {
             books: Mutex::default(),
         });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-        let base_url = format!(
-            "http://{}/v1",
-            listener.local_addr().expect("a bound address")
-        );
+        let base_url = format!("http://{}/v1", listener.local_addr().expect("a bound address"));
         listener
             .set_nonblocking(true)
             .expect("a listener can be made asynchronous");
@@ -164,9 +159,7 @@ impl Stub {
             .route("/v1/chat/completions", post(complete))
             .with_state(Arc::clone(&shared));
         let thread = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime on this thread").block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener on this runtime");
                 tokio::select! {
@@ -241,10 +234,10 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     if let Some(key) = &shared.key
         && authorization != Some(format!("Bearer {key}"))
     {
-        return error(401, "Incorrect API key provided.");
+        return error(401, Some("invalid_api_key"), "Incorrect API key provided.");
     }
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return error(400, "not JSON");
+        return error(400, None, "not JSON");
     };
     let question = question(&body);
     let before = {
@@ -267,8 +260,12 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
             Body::from(r#"{"id": "1", "choi"#),
         )
             .into_response(),
+        Answer::ContextLength => {
+            let message = "This model's maximum context length is 8192 tokens.";
+            error(400, Some("context_length_exceeded"), message)
+        }
         Answer::Error(status, retry_after) => {
-            let mut response = error(status, "This failure is part of the script.");
+            let mut response = error(status, None, "This failure is part of the script.");
             if let Some(seconds) = retry_after {
                 response.headers_mut().insert("retry-after", seconds.into());
             }
@@ -301,10 +298,7 @@ fn question(body: &Value) -> Question {
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
     }
 }
@@ -325,11 +319,8 @@ fn completion(messages: usize, text: &str) -> Json<Value> {
     }))
 }
 
-fn error(status: u16, message: &str) -> Response {
+fn error(status: u16, code: Option<&str>, message: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (
-        status,
-        Json(json!({"error": {"message": message, "type": "stub", "param": null, "code": null}})),
-    )
-        .into_response()
+    let error = json!({"message": message, "type": "stub", "param": null, "code": code});
+    (status, Json(json!({"error": error}))).into_response()
 }

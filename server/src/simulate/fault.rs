@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use axum::http::StatusCode;
-use sha2::{Digest, Sha256};
+use capo_core::random::Streams;
 
 /// One way to fail a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,33 +106,15 @@ impl FaultRates {
     /// The fault, if any, of the `attempt`-th request with this body (counted from 0). It depends
     /// on nothing else, so neither arrival order nor concurrency changes a run.
     pub(super) fn draw(&self, seed: u64, body: &str, attempt: u64) -> Option<Fault> {
-        let mut rest = uniform(seed, "fault", body, attempt);
+        // A number of 63 bits, brought to [0, 1).
+        let number = Streams::new(seed).number(&format!("fault {body}"), 0, attempt);
+        let mut rest = number as f64 / (1u64 << 63) as f64;
         self.0.iter().find_map(|&(fault, rate)| {
             let hit = rest < rate;
             rest -= rate;
             hit.then_some(fault)
         })
     }
-}
-
-/// 64 random bits named by (seed, purpose, body, index).
-pub(super) fn bits(seed: u64, purpose: &str, body: &str, index: u64) -> u64 {
-    let digest: [u8; 32] = Sha256::new()
-        .chain_update(seed.to_le_bytes())
-        .chain_update(purpose)
-        .chain_update(body)
-        .chain_update(index.to_le_bytes())
-        .finalize()
-        .into();
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |bits, &byte| bits << 8 | u64::from(byte))
-}
-
-/// Uniform in [0, 1), with the 53 bits a double holds.
-fn uniform(seed: u64, purpose: &str, body: &str, index: u64) -> f64 {
-    (bits(seed, purpose, body, index) >> 11) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -11,14 +11,15 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use capo_core::ids::sha256_hex;
 use capo_core::llm::AssistantMessage;
+use capo_core::random::Streams;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use super::ServeOptions;
-use super::fault::{self, Fault};
+use super::fault::Fault;
 use super::log::{Log, Record};
 use super::model_thread::{ModelThread, Question};
 use super::refusal::Refusal;
@@ -121,7 +122,7 @@ impl Endpoint {
             let entry = seen.entry(body.to_owned()).or_default();
             let index = if completion.greedy { 0 } else { entry.answers };
             entry.answers += 1;
-            fault::bits(self.options.seed, "answer", body, index)
+            Streams::new(self.options.seed).number(&format!("answer {body}"), 0, index)
         })
     }
 
@@ -153,10 +154,7 @@ impl Endpoint {
 
         let attempt = self.attempt(hash);
         record.entry.attempt = attempt;
-        let fault = self
-            .options
-            .faults
-            .draw(self.options.fault_seed, hash, attempt);
+        let fault = self.options.faults.draw(self.options.fault_seed, hash, attempt);
         match fault {
             Some(Fault::Status(status)) => {
                 record.entry.outcome = Fault::Status(status).to_string();
@@ -192,10 +190,8 @@ impl Endpoint {
             answer.usage.output_tokens = 0;
         }
         let seconds = answer.usage.seconds;
-        self.wait(
-            Duration::try_from_secs_f64(seconds * self.options.latency).unwrap_or(Duration::MAX),
-        )
-        .await;
+        self.wait(Duration::try_from_secs_f64(seconds * self.options.latency).unwrap_or(Duration::MAX))
+            .await;
 
         record.entry.outcome = fault.map_or_else(|| "ok".into(), |fault| fault.to_string());
         record.entry.input_tokens = answer.usage.input_tokens;
@@ -209,10 +205,7 @@ impl Endpoint {
         }
         let mut response = Response::new(Body::from(json));
         let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(
             "openai-processing-ms",
             HeaderValue::from((seconds * 1000.0).round() as u64),
@@ -226,8 +219,7 @@ async fn complete(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let hash = Sha256::digest(body.as_deref().unwrap_or_default());
-    let hash = format!("{:x}", Bytes::copy_from_slice(&hash));
+    let hash = sha256_hex(body.as_deref().unwrap_or_default());
     let mut record = endpoint.log.begin(hash.clone());
     let response = match endpoint.answer(&headers, body, &mut record, &hash).await {
         Ok(response) => response,
@@ -242,10 +234,7 @@ async fn complete(
     response
 }
 
-async fn list_models(
-    State(endpoint): State<Arc<Endpoint>>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
+async fn list_models(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Result<Response, Refusal> {
     endpoint.check_key(&headers)?;
     let data: Vec<_> = endpoint
         .options

@@ -78,9 +78,7 @@ impl Default for ServeOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The address is taken or not ours.
-    #[error(
-        "cannot listen on {host}:{port}: {source}; choose another --port, or 0 for any free one"
-    )]
+    #[error("cannot listen on {host}:{port}: {source}; choose another --port, or 0 for any free one")]
     Listen {
         /// The address.
         host: IpAddr,

@@ -126,9 +126,7 @@ impl From<LlmError> for Refusal {
                 "invalid_request_error",
                 Some("context_length_exceeded"),
             ),
-            FailureKind::Provider | FailureKind::Malformed => {
-                (StatusCode::BAD_GATEWAY, "server_error", None)
-            }
+            FailureKind::Provider | FailureKind::Malformed => (StatusCode::BAD_GATEWAY, "server_error", None),
             FailureKind::Tool | FailureKind::Stopped => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "server_error", None)
             }
@@ -154,12 +152,9 @@ impl IntoResponse for Refusal {
         if let Some(wait) = self.retry_after {
             // The standard header counts whole seconds; the second one is OpenAI's finer form.
             let seconds = HeaderValue::from(wait.as_secs_f64().ceil() as u64);
-            let milliseconds =
-                HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            let milliseconds = HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
-            response
-                .headers_mut()
-                .insert("retry-after-ms", milliseconds);
+            response.headers_mut().insert("retry-after-ms", milliseconds);
         }
         response
     }

@@ -6,9 +6,7 @@
 //! are refused by name.
 
 use axum::http::StatusCode;
-use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatResponse, Finish, Message, ToolCall, ToolSpec,
-};
+use capo_core::llm::{AssistantMessage, CallUsage, ChatResponse, Finish, Message, ToolCall, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -121,10 +119,7 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Refusal> {
     }
     let max_tokens = body.max_completion_tokens.or(body.max_tokens);
     if max_tokens == Some(0) {
-        return Err(Refusal::field(
-            "max_tokens",
-            "`max_tokens` must be at least 1.",
-        ));
+        return Err(Refusal::field("max_tokens", "`max_tokens` must be at least 1."));
     }
     if body.messages.is_empty() {
         return Err(Refusal::field(
@@ -132,12 +127,7 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Refusal> {
             "`messages` is empty; send at least one.",
         ));
     }
-    let mut tools: Vec<ToolSpec> = body
-        .tools
-        .unwrap_or_default()
-        .into_iter()
-        .map(tool)
-        .collect();
+    let mut tools: Vec<ToolSpec> = body.tools.unwrap_or_default().into_iter().map(tool).collect();
     match body
         .tool_choice
         .as_ref()
@@ -172,12 +162,7 @@ fn seed(value: &Value) -> Result<u64, Refusal> {
     value
         .as_u64()
         .or_else(|| value.as_i64().map(i64::cast_unsigned))
-        .ok_or_else(|| {
-            Refusal::field(
-                "seed",
-                format!("`seed` is {value}; it must be a 64-bit integer."),
-            )
-        })
+        .ok_or_else(|| Refusal::field("seed", format!("`seed` is {value}; it must be a 64-bit integer.")))
 }
 
 fn tool(wire: WireTool) -> ToolSpec {
@@ -206,12 +191,8 @@ fn message(index: usize, wire: WireMessage) -> Result<Message, Refusal> {
         })
     };
     match wire.role.as_str() {
-        "system" | "developer" => Ok(Message::System {
-            content: required()?,
-        }),
-        "user" => Ok(Message::User {
-            content: required()?,
-        }),
+        "system" | "developer" => Ok(Message::System { content: required()? }),
+        "user" => Ok(Message::User { content: required()? }),
         "assistant" => Ok(Message::Assistant(AssistantMessage {
             content,
             tool_calls: wire
@@ -258,15 +239,13 @@ fn text(index: usize, content: &Value) -> Result<String, Refusal> {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => parts
             .iter()
-            .map(
-                |part| match (part["type"].as_str(), part["text"].as_str()) {
-                    (Some("text"), Some(text)) => Ok(text),
-                    (kind, _) => Err(wrong(format!(
-                        "A content part of type {:?} cannot be read; only text parts can.",
-                        kind.unwrap_or("(none)")
-                    ))),
-                },
-            )
+            .map(|part| match (part["type"].as_str(), part["text"].as_str()) {
+                (Some("text"), Some(text)) => Ok(text),
+                (kind, _) => Err(wrong(format!(
+                    "A content part of type {:?} cannot be read; only text parts can.",
+                    kind.unwrap_or("(none)")
+                ))),
+            })
             .collect(),
         _ => Err(wrong(
             "`content` must be a string or a list of text parts.".into(),
@@ -300,12 +279,7 @@ pub(super) fn cut(response: &mut ChatResponse, max_tokens: u64) {
 pub(super) fn write(id: &str, created: u64, model: &str, response: &ChatResponse) -> Value {
     let mut message = json!({"role": "assistant", "content": response.message.content});
     if !response.message.tool_calls.is_empty() {
-        message["tool_calls"] = response
-            .message
-            .tool_calls
-            .iter()
-            .map(write_tool_call)
-            .collect();
+        message["tool_calls"] = response.message.tool_calls.iter().map(write_tool_call).collect();
     }
     let CallUsage {
         input_tokens,

@@ -1,0 +1,208 @@
+//! Study files and command lines that make no sense: each is exit code 64, in a few lines that
+//! name what is wrong and what to do, before any model is asked.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+use std::fs;
+
+use capo_tests::program::{command, run};
+use capo_tests::stub::{Answer, Stub};
+use capo_tests::study::Study;
+
+/// A study on a stub that must not be asked anything.
+struct Untouched {
+    study: Study,
+    stub: Stub,
+}
+
+impl Untouched {
+    fn new() -> Self {
+        let stub = Stub::start(|_, _| Answer::Text("#### 1".into()));
+        Self {
+            study: Study::new(&stub.base_url),
+            stub,
+        }
+    }
+
+    /// Replaces a part of the study file, and expects the study to be refused with these words.
+    #[track_caller]
+    fn refuses(part: &str, replacement: &str, words: &[&str]) {
+        let mut untouched = Self::new();
+        untouched.study.replace(part, replacement);
+        untouched.expect_refused(words);
+    }
+
+    /// Replaces the data file, and expects the study to be refused with these words.
+    #[track_caller]
+    fn refuses_data(data: impl AsRef<[u8]>, words: &[&str]) {
+        let untouched = Self::new();
+        fs::write(untouched.study.file("problems.jsonl"), data).unwrap();
+        untouched.expect_refused(words);
+    }
+
+    #[track_caller]
+    fn expect_refused(self, words: &[&str]) {
+        run(&mut self.study.optimize())
+            .expect_code(64)
+            .expect_error(words);
+        assert_eq!(self.stub.requests(), 0);
+        assert!(
+            !self.study.journal().exists(),
+            "no journal of a study that cannot be"
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_known_one() {
+    Untouched::refuses("rounds = 4", "rouns = 4", &["rouns", "rounds"]);
+    Untouched::refuses("[method]\n", "[method]\nparentz = 2\n", &["parentz", "parents"]);
+    Untouched::refuses("optimize = 12", "optimise = 12", &["optimise", "optimize"]);
+    Untouched::refuses(
+        "concurrency = 4",
+        "concurency = 4",
+        &["concurency", "concurrency"],
+    );
+    Untouched::refuses("[budget]\n", "[budget]\nrollout = 3\n", &["rollout", "rollouts"]);
+}
+
+#[test]
+fn unknown_names_are_told() {
+    Untouched::refuses(
+        "metric = \"correct\"",
+        "metric = \"corect\"",
+        &["corect", "correct"],
+    );
+    Untouched::refuses(
+        "metric = \"too_long\"\n",
+        "metric = \"to_long\"\n",
+        &["to_long", "too_long"],
+    );
+    Untouched::refuses("rounds = 4", "rounds = 4\nmethod = \"cappo\"", &["cappo", "capo"]);
+    Untouched::refuses("kind = \"table\"", "kind = \"tabel\"", &["tabel", "table"]);
+    Untouched::refuses("\"openai-compatible\"", "\"open-ai\"", &["open-ai", "openai"]);
+}
+
+#[test]
+fn a_metric_serves_only_where_its_direction_fits() {
+    Untouched::refuses(
+        "metric = \"correct\"",
+        "metric = \"too_long\"",
+        &["too_long", "objective"],
+    );
+    Untouched::refuses(
+        "metric = \"too_long\"\n",
+        "metric = \"correct\"\n",
+        &["correct", "constraint"],
+    );
+}
+
+#[test]
+fn impossible_splits_are_told_with_what_there_is() {
+    Untouched::refuses("evaluate = 6", "evaluate = 60", &["evaluate", "60", "18"]);
+    Untouched::refuses("evaluate = 6", "evaluate = 7", &["12", "7", "18"]);
+}
+
+#[test]
+fn impossible_constraints_are_told() {
+    let twice = "threshold = 0.2\n\n[[constraint]]\nmetric = \"too_long\"\nthreshold = 0.1";
+    Untouched::refuses("threshold = 0.2", twice, &["too_long"]);
+    Untouched::refuses("threshold = 0.2", "threshold = -0.2", &["too_long", "-0.2"]);
+    Untouched::refuses("threshold = 0.2", "threshold = nan", &["threshold"]);
+    Untouched::refuses("threshold = 0.2", "", &["too_long", "threshold"]);
+    Untouched::refuses("threshold = 0.2", "threshold = 0.2\nscale = 0.0", &["scale"]);
+}
+
+#[test]
+fn prompts_that_are_none_are_told() {
+    let text = "text = \"Solve the problem. End with #### and the number.\"";
+    Untouched::refuses(text, "text = \"  \"", &["prompt"]);
+    Untouched::refuses(text, "file = \"nowhere.md\"", &["nowhere.md"]);
+    Untouched::refuses(text, &format!("{text}\nfile = \"nowhere.md\""), &["prompt"]);
+}
+
+#[test]
+fn data_that_cannot_be_read_names_file_and_line() {
+    Untouched::refuses_data("", &["problems.jsonl", "empty"]);
+    let good = r#####"{"question": "How many?", "answer": "#### 1"}"#####;
+    Untouched::refuses_data(
+        format!("{good}\n{{\"question\": \n{good}\n"),
+        &["problems.jsonl", "line 2"],
+    );
+    Untouched::refuses_data(
+        b"{\"question\": \"\xff\", \"answer\": \"#### 1\"}\n",
+        &["problems.jsonl", "UTF-8"],
+    );
+    Untouched::refuses(
+        "data = \"problems.jsonl\"",
+        "data = \"nowhere.jsonl\"",
+        &["nowhere.jsonl"],
+    );
+}
+
+#[test]
+fn a_template_that_names_no_column_is_told() {
+    Untouched::refuses("{{ question }}", "{{ qestion }}", &["qestion"]);
+    Untouched::refuses("{{ question }}", "{{ question", &["user"]);
+}
+
+#[test]
+fn a_study_file_that_is_none_is_told() {
+    Untouched::refuses("[study]", "[study", &["study.toml"]);
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("nowhere.toml");
+    run(command(["optimize"]).arg(&nowhere))
+        .expect_code(64)
+        .expect_error(&["nowhere.toml"]);
+    let latin = folder.path().join("latin.toml");
+    fs::write(&latin, b"[study]\nname = \"caf\xe9\"\n").unwrap();
+    run(command(["optimize"]).arg(&latin))
+        .expect_code(64)
+        .expect_error(&["latin.toml", "UTF-8"]);
+}
+
+#[test]
+fn command_lines_that_make_no_sense_are_told() {
+    for arguments in [
+        &["optimise"][..],
+        &["optimize"],
+        &["optimize", "a.toml", "--sede", "1"],
+        &["optimize", "a.toml", "--seed", "one"],
+        &["journal", "burn", "a.jsonl"],
+        &["compare"],
+        &["experiment", "gamma"],
+        &["simulate", "--fault", "418"],
+        &["simulate", "--port", "70000"],
+        &["train"],
+    ] {
+        let ended = run(&mut command(arguments));
+        assert_eq!(ended.code, Some(64), "{arguments:?}: {ended:?}");
+        assert!(ended.stderr.starts_with("error"), "{arguments:?}: {ended:?}");
+        assert!(ended.stdout.is_empty());
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["optimize", "--help"],
+        &["simulate", "--help"],
+    ] {
+        let ended = run(&mut command(arguments)).expect_code(0);
+        assert!(!ended.stdout.is_empty() && ended.stderr.is_empty(), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_missing_journal_is_told() {
+    for verb in ["show", "verify", "export"] {
+        let ended = run(&mut command(["journal", verb, "nowhere.jsonl"]));
+        assert!(matches!(ended.code, Some(1 | 64)), "{ended:?}");
+        ended.expect_error(&["nowhere.jsonl"]);
+    }
+}

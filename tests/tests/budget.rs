@@ -1,0 +1,132 @@
+//! A budget is kept to the last unit, at the server.
+
+use capo_tests::journal::{events, of_kind};
+use capo_tests::program::{command, run};
+use capo_tests::stub::{Question, Stub};
+use capo_tests::study::Study;
+
+#[test]
+fn rollouts_are_made_to_the_last_one_and_not_one_more() {
+    let unlimited = {
+        let study = Study::new("http://unused");
+        let stub = Stub::start(study.models().script());
+        let study = study.with("http://unused", &stub.base_url);
+        run(&mut study.optimize()).expect_code(0);
+        stub.books().asked(Question::is_rollout)
+    };
+    for limit in [1, 7, unlimited / 3, unlimited - 1] {
+        let study = Study::new("http://unused");
+        let stub = Stub::start(study.models().script());
+        let study = study
+            .with("http://unused", &stub.base_url)
+            .with_budget(&format!("rollouts = {limit}"));
+        let ended = run(&mut study.optimize()).expect_code(3);
+        let result = ended.json();
+        assert_eq!(result["status"], "budget", "{limit}");
+        assert_eq!(stub.books().asked(Question::is_rollout), limit);
+        assert_eq!(result["usage"]["rollouts"], limit);
+        assert_eq!(of_kind(&events(&study.journal()), "rollout").len() as u64, limit);
+    }
+}
+
+#[test]
+fn failures_of_the_provider_do_not_use_up_rollouts() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start(study.models().faulty_script());
+    let study = study
+        .with("http://unused", &stub.base_url)
+        .with_budget("rollouts = 50");
+    run(&mut study.optimize()).expect_code(3);
+    assert!(stub.requests() > 50);
+    assert_eq!(of_kind(&events(&study.journal()), "rollout").len(), 50);
+}
+
+#[test]
+fn calls_stop_at_their_limit() {
+    for limit in [1, 20, 90] {
+        let study = Study::new("http://unused");
+        let stub = Stub::start(study.models().script());
+        let study = study
+            .with("http://unused", &stub.base_url)
+            .with_budget(&format!("calls = {limit}"));
+        let result = run(&mut study.optimize()).expect_code(3).json();
+        assert_eq!(result["status"], "budget");
+        assert_eq!(result["usage"]["calls"], stub.requests());
+        assert!(stub.requests() <= limit, "{} calls of {limit}", stub.requests());
+    }
+}
+
+#[test]
+fn no_call_starts_once_the_tokens_are_spent() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start(study.models().script());
+    let study = study
+        .with("http://unused", &stub.base_url)
+        .with_budget("tokens = 1000");
+    let result = run(&mut study.optimize()).expect_code(3).json();
+    let spent = ["input_tokens", "output_tokens"].map(|field| result["usage"][field].as_u64().unwrap());
+    let spent: u64 = spent.iter().sum();
+    // A rollout of the stub costs at most 20 tokens read and 60 written; four are under way.
+    assert!((500..1000 + 4 * 80).contains(&spent), "{spent} tokens of 1000");
+}
+
+#[test]
+fn a_dollar_budget_needs_a_price_and_keeps_to_it() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start(study.models().script());
+    let study = study
+        .with("http://unused", &stub.base_url)
+        .with_budget("usd = 0.01");
+    run(&mut study.optimize()).expect_error(&["price"]);
+    assert!(stub.requests() <= 1, "a price that is unknown is not 0");
+
+    let study = study.with_agent("price = { input = 10.0, output = 10.0 }");
+    let result = run(&mut study.optimize_to(&study.file("priced.jsonl")))
+        .expect_code(3)
+        .json();
+    let usd = result["usage"]["usd"].as_f64().unwrap();
+    let tokens = ["input_tokens", "output_tokens"].map(|field| result["usage"][field].as_f64().unwrap());
+    assert!(
+        (usd - tokens.iter().sum::<f64>() * 1e-5).abs() < 1e-9,
+        "{usd} for {tokens:?}"
+    );
+    assert!((0.005..0.0132).contains(&usd), "{usd} of 0.01");
+}
+
+#[test]
+fn a_raised_budget_goes_on_where_the_run_stopped() {
+    let study = Study::new("http://unused");
+    let (reference, stub) = (
+        Stub::start(study.models().script()),
+        Stub::start(study.models().script()),
+    );
+    let study = study.with("http://unused", &reference.base_url);
+    let whole = run(&mut study.optimize_to(&study.file("whole.jsonl")))
+        .expect_code(0)
+        .json();
+
+    let mut study = study
+        .with(&reference.base_url, &stub.base_url)
+        .with_budget("rollouts = 40");
+    run(&mut study.optimize()).expect_code(3);
+    study.replace("rollouts = 40", "rollouts = 4000");
+    let raised = run(&mut study.optimize()).expect_code(0).json();
+    for field in ["status", "best", "multipliers", "rounds", "evaluation", "usage"] {
+        // The stub's own seconds differ from run to run.
+        let without_seconds = |result: &serde_json::Value| {
+            let mut value = result[field].clone();
+            if let Some(roles) = value
+                .pointer_mut("/by_role")
+                .and_then(|roles| roles.as_object_mut())
+            {
+                for role in roles.values_mut().filter_map(|role| role.as_object_mut()) {
+                    role.remove("seconds");
+                }
+            }
+            value
+        };
+        assert_eq!(without_seconds(&raised), without_seconds(&whole), "{field}");
+    }
+    assert_eq!(stub.requests(), reference.requests());
+    run(command(["journal", "verify"]).arg(study.journal())).expect_code(0);
+}
