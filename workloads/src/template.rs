@@ -138,8 +138,8 @@ mod tests {
     fn a_missing_column_is_named_with_line_template_and_nearest() {
         assert_eq!(
             render("{{ qestion }}", json!({"question": "x"})).unwrap_err(),
-            "data.jsonl line 7: the template workload.user uses `qestion`, but there is no column `qestion`; \
-             did you mean `question`?"
+            "data.jsonl line 7: the template workload.user uses `qestion`, but there is no column `qestion` \
+             (did you mean `question`?); there are question"
         );
         assert!(
             render("{{ a }}", json!({"a": null}))

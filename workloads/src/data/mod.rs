@@ -227,14 +227,9 @@ fn name(file: &str, row: &rows::Row, column: &str) -> Result<String, BuildError>
 
 /// Says that a column is missing, which is nearest, and which there are.
 pub(crate) fn missing_column(column: &str, fields: &Map<String, Value>) -> String {
-    let known = || fields.keys().map(String::as_str);
-    match nearest(column, known()) {
-        Some(near) => format!("there is no column `{column}`; did you mean `{near}`?"),
-        None => format!(
-            "there is no column `{column}`; there are {}",
-            known().collect::<Vec<_>>().join(", ")
-        ),
-    }
+    let known: Vec<&str> = fields.keys().map(String::as_str).collect();
+    let hint = nearest(column, known.iter().copied()).map(|near| format!(" (did you mean `{near}`?)"));
+    format!("there is no column `{column}`{}; there are {}", hint.unwrap_or_default(), known.join(", "))
 }
 
 fn refuse_duplicates<'a>(examples: impl Iterator<Item = &'a Example>) -> Result<(), BuildError> {
@@ -505,7 +500,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "three.csv line 2: there is no column `idd`; did you mean `id`?"
+            "three.csv line 2: there is no column `idd` (did you mean `id`?); there are id, q"
         );
         let error = load(json!({"data": "four.csv", "evaluate": 0}))
             .unwrap_err()

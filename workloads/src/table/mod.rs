@@ -4,6 +4,8 @@
 //! columns. `docs/own-table.md` is the guide.
 
 mod rollout;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::rc::Rc;
