@@ -90,13 +90,19 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
     let objective = best.map_or("unknown".into(), |score| format!("{:.3}", score.objective));
     Ok(format!(
         "{} rollouts, {} candidates, {} rounds, best objective {objective}, {:.3} s",
-        result["rollouts"], result["candidates"], result["rounds"], started.elapsed().as_secs_f64(),
+        result["rollouts"],
+        result["candidates"],
+        result["rounds"],
+        started.elapsed().as_secs_f64(),
     ))
 }
 
 fn study_file(arguments: &Arguments) -> String {
     let constraint = arguments.characters.map_or(String::new(), |characters| {
-        format!("[[constraint]]\nmetric = \"{PROMPT_LENGTH}\"\nthreshold = {}\n", f64::from(characters) / 1000.0)
+        format!(
+            "[[constraint]]\nmetric = \"{PROMPT_LENGTH}\"\nthreshold = {}\n",
+            f64::from(characters) / 1000.0
+        )
     });
     format!(
         "[study]\nname = \"rule ladder\"\nseed = {}\nrounds = \"until-budget\"\n\
@@ -115,9 +121,16 @@ struct Ladder {
 
 impl Ladder {
     fn new() -> Self {
-        let inputs = |split: &str| (0..ITEMS).map(|item| format!("{split} item {item}: apply rule R{item:02}")).collect();
+        let inputs = |split: &str| {
+            (0..ITEMS)
+                .map(|item| format!("{split} item {item}: apply rule R{item:02}"))
+                .collect()
+        };
         Self {
-            metrics: [MetricSpec::objective("success", "The right rule was applied."), MetricSpec::prompt_length()],
+            metrics: [
+                MetricSpec::objective("success", "The right rule was applied."),
+                MetricSpec::prompt_length(),
+            ],
             optimize: inputs("train"),
             evaluate: inputs("held-out"),
         }
@@ -153,13 +166,20 @@ impl Workload for Ladder {
     }
 
     /// The example's id is its input.
-    fn rollout<'a>(&'a self, context: RolloutContext<'a>) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
         async move {
             let messages = vec![Message::system(context.prompt), Message::user(context.example)];
             let response = context.chat(Role::Agent, ChatRequest::new(messages)).await?;
             let gold = rule(context.example).map(|rule| format!("OK-{rule}"));
             let success = gold.as_deref() == Some(response.message.text());
-            let outcome = if success { String::new() } else { format!("expected {}", gold.unwrap_or_default()) };
+            let outcome = if success {
+                String::new()
+            } else {
+                format!("expected {}", gold.unwrap_or_default())
+            };
             Ok(Rollout {
                 measurements: [
                     ("success".to_owned(), f64::from(u8::from(success))),
@@ -167,7 +187,10 @@ impl Workload for Ladder {
                 ]
                 .into(),
                 trace: Trace {
-                    messages: vec![Message::user(context.example), Message::Assistant(response.message)],
+                    messages: vec![
+                        Message::user(context.example),
+                        Message::Assistant(response.message),
+                    ],
                     outcome,
                     details: serde_json::Value::Null,
                 },
@@ -205,9 +228,23 @@ impl Llm for Agent {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        let text = |wanted: fn(&Message) -> Option<&String>| request.messages.iter().find_map(wanted).map_or("", |text| text);
-        let system = text(|message| if let Message::System { content } = message { Some(content) } else { None });
-        let user = text(|message| if let Message::User { content } = message { Some(content) } else { None });
+        let text = |wanted: fn(&Message) -> Option<&String>| {
+            request.messages.iter().find_map(wanted).map_or("", |text| text)
+        };
+        let system = text(|message| {
+            if let Message::System { content } = message {
+                Some(content)
+            } else {
+                None
+            }
+        });
+        let user = text(|message| {
+            if let Message::User { content } = message {
+                Some(content)
+            } else {
+                None
+            }
+        });
         let answer = match rule(user) {
             Some(rule) if system.contains(&format!("[R{rule}]")) => format!("OK-{rule}"),
             _ => "NO".to_owned(),
@@ -225,12 +262,16 @@ impl Llm for Rewriter {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        let Some(Message::User { content }) = request.messages.first() else { return answered(String::new()) };
+        let Some(Message::User { content }) = request.messages.first() else {
+            return answered(String::new());
+        };
         let parent = content
             .split_once("<prompt>")
             .and_then(|(_, rest)| rest.split_once("</prompt>"))
             .map_or("", |(parent, _)| parent.trim());
-        let feedback = content.split_once("## Feedback").map_or("", |(_, feedback)| feedback);
+        let feedback = content
+            .split_once("## Feedback")
+            .map_or("", |(_, feedback)| feedback);
         let missing = feedback
             .match_indices("apply rule R")
             .filter_map(|(at, found)| rule(&feedback[at + found.len() - 1..]))
@@ -244,9 +285,15 @@ impl Llm for Rewriter {
 
 fn answered(content: String) -> LocalBoxFuture<'static, Result<ChatResponse, LlmError>> {
     ready(Ok(ChatResponse {
-        message: AssistantMessage { content: Some(content), tool_calls: Vec::new() },
+        message: AssistantMessage {
+            content: Some(content),
+            tool_calls: Vec::new(),
+        },
         finish: Finish::Stop,
-        usage: CallUsage { usd: Some(0.0), ..CallUsage::default() },
+        usage: CallUsage {
+            usd: Some(0.0),
+            ..CallUsage::default()
+        },
     }))
     .boxed_local()
 }

@@ -10,12 +10,15 @@
 //! | [`arena`], [`journal`], [`run_state`] | effects paid once, the lines they leave, the fold over them |
 //! | [`methods`], [`optimize`] | the searches, one file each, and a whole run from start to held-out result |
 //! | [`templates`], [`evidence`] | what critic and rewriter are sent |
+//! | [`evaluate`], [`statistics`] | one prompt measured; what can be said about a difference |
+//! | [`verify()`] | a journal checked against itself |
 //! | [`budget`], [`usage`], [`control`] | what a run may spend, what it spent, how a person steers it |
 
 pub mod arena;
 pub mod budget;
 pub mod control;
 pub mod estimate;
+pub mod evaluate;
 pub mod evidence;
 pub mod ids;
 pub mod journal;
@@ -29,9 +32,12 @@ pub mod random;
 pub mod run_state;
 pub mod sampling;
 pub mod score;
+pub mod statistics;
 pub mod study;
 pub mod templates;
 pub mod usage;
+mod verify;
 pub mod workload;
 
 pub use optimize::{Outcome, RunError, optimize};
+pub use verify::{Difference, Verified, verify};

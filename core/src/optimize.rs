@@ -75,7 +75,7 @@ pub async fn optimize(
 }
 
 /// Measures the seed prompt and freezes the thresholds that are relative to it.
-async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
+pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
     let open = arena
         .problem()
         .borrow()
@@ -122,41 +122,50 @@ async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Chooses the prompt to return, evaluates it and the seed on held-out examples, and journals the
-/// end.
+/// Journals the end, unless the journal says it already.
 async fn finish(arena: &Arena, method: &dyn Method, halt: Option<Halt>) -> Result<FinishedEvent, RunError> {
-    let mut reason = halt.as_ref().map(ToString::to_string);
+    let finished = conclude(arena, method, halt.as_ref()).await?;
+    let known = arena
+        .journal()
+        .borrow()
+        .state()
+        .finished()
+        .is_some_and(|known| **known == finished);
+    if !known {
+        arena
+            .journal()
+            .borrow_mut()
+            .record(&Event::Finished(Box::new(finished.clone())))?;
+    }
+    let synced = arena.journal().borrow_mut().sync();
+    synced.await?;
+    Ok(finished)
+}
+
+/// Chooses the prompt to return and evaluates it and the seed on held-out examples.
+pub(crate) async fn conclude(
+    arena: &Arena,
+    method: &dyn Method,
+    halt: Option<&Halt>,
+) -> Result<FinishedEvent, RunError> {
+    let mut reasons: Vec<String> = halt.iter().map(ToString::to_string).collect();
     arena.enter(Phase::Evaluation);
     if halt.is_none() {
         settle(arena)
             .await
-            .or_else(|stopped| noted(stopped, &mut reason))?;
+            .or_else(|stopped| noted(stopped, "the last pool", &mut reasons))?;
     }
     let multipliers = last_multipliers(arena, method);
     let final_scores = final_scores(arena, &multipliers)?;
     let best = choose(arena, method, &final_scores);
 
     let held_out = arena.whole(Split::Evaluate);
-    let any_held_out = !held_out.is_empty();
-    let may_spend = any_held_out && !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
+    let may_spend = !held_out.is_empty() && !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
     if let (true, Some(best)) = (may_spend, best) {
-        let wanted = if best == arena.seed() {
-            vec![best]
-        } else {
-            vec![best, arena.seed()]
-        };
-        evaluate(arena, best, &wanted).await.or_else(|stopped| {
-            let what = format!("the held-out evaluation is incomplete: {stopped}");
-            let text = reason
-                .take()
-                .map_or(what.clone(), |reason| format!("{reason}; {what}"));
-            noted(stopped, &mut None).inspect(|()| reason = Some(text))
-        })?;
+        evaluate(arena, best)
+            .await
+            .or_else(|stopped| noted(stopped, "the held-out evaluation", &mut reasons))?;
     }
-    let evaluation = best
-        .map(|best| arena.estimates(best, &held_out))
-        .unwrap_or_default();
-    let seed_evaluation = arena.estimates(arena.seed(), &held_out);
     let feasible = best.is_some_and(|best| final_scores[&best].feasible);
     let stopped = arena
         .journal()
@@ -173,32 +182,18 @@ async fn finish(arena: &Arena, method: &dyn Method, halt: Option<Halt>) -> Resul
         None if feasible => Status::Feasible,
         None => Status::Infeasible,
     };
-    let usage = arena.journal().borrow().state().ledger().usage();
-    let finished = FinishedEvent {
+    Ok(FinishedEvent {
         status,
         best,
         final_scores,
         multipliers,
-        evaluation,
-        seed_evaluation,
-        usage,
-        reason,
-    };
-    let known = arena
-        .journal()
-        .borrow()
-        .state()
-        .finished()
-        .is_some_and(|known| **known == finished);
-    if !known {
-        arena
-            .journal()
-            .borrow_mut()
-            .record(&Event::Finished(Box::new(finished.clone())))?;
-    }
-    let synced = arena.journal().borrow_mut().sync();
-    synced.await?;
-    Ok(finished)
+        evaluation: best
+            .map(|best| arena.estimates(best, &held_out))
+            .unwrap_or_default(),
+        seed_evaluation: arena.estimates(arena.seed(), &held_out),
+        usage: arena.journal().borrow().state().ledger().usage(),
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+    })
 }
 
 /// With minibatches, measures the last pool on the whole split before the choice is made.
@@ -218,9 +213,10 @@ async fn settle(arena: &Arena) -> Result<(), Halt> {
 
 /// Measures the returned prompt and the seed on the held-out examples. A search that runs until
 /// its budget is spent uses what is left for further repeats, so that nothing is left over.
-async fn evaluate(arena: &Arena, best: CandidateId, wanted: &[CandidateId]) -> Result<(), Halt> {
+async fn evaluate(arena: &Arena, best: CandidateId) -> Result<(), Halt> {
     let held_out = arena.whole(Split::Evaluate);
-    arena.measure(wanted, &held_out).await?;
+    arena.measure(&[best], &held_out).await?;
+    arena.measure(&[arena.seed()], &held_out).await?;
     if matches!(arena.search().rounds, Rounds::Open(_)) && arena.rollouts_are_bounded() {
         loop {
             match arena.measure_again(&[best], &held_out).await {
@@ -234,12 +230,12 @@ async fn evaluate(arena: &Arena, best: CandidateId, wanted: &[CandidateId]) -> R
 }
 
 /// Lets a halt of the final measurements pass as a reason, unless the journal itself failed.
-fn noted(halt: Halt, reason: &mut Option<String>) -> Result<(), RunError> {
+fn noted(halt: Halt, what: &str, reasons: &mut Vec<String>) -> Result<(), RunError> {
     match halt {
         Halt::Store(error) => Err(error.into()),
         Halt::Replay(difference) => Err(RunError::Replay(difference)),
         halt => {
-            reason.get_or_insert_with(|| halt.to_string());
+            reasons.push(format!("{what} could not be measured whole: {halt}"));
             Ok(())
         }
     }

@@ -48,12 +48,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Joins a checked study with its workloads, the main one first.
+    /// Joins a checked study with its workloads, the main one first, and writes the scales of the
+    /// residuals out.
     ///
     /// # Errors
     /// Unknown metrics (with the nearest known one), metrics of the wrong direction, thresholds
     /// that no value can meet, empty splits, a batch larger than a split.
-    pub fn new(study: Study, workloads: Vec<Rc<dyn Workload>>) -> Result<Self, StudyError> {
+    pub fn new(mut study: Study, workloads: Vec<Rc<dyn Workload>>) -> Result<Self, StudyError> {
         let seed_prompt = study.seed_prompt()?.into();
         for workload in &workloads {
             if workload.examples(Split::Optimize).is_empty() {
@@ -83,7 +84,7 @@ impl Problem {
                 ),
             ));
         }
-        let constraints = study
+        let constraints: Vec<Constrained> = study
             .constraints
             .iter()
             .enumerate()
@@ -113,6 +114,9 @@ impl Problem {
                 })
             })
             .collect::<Result<_, StudyError>>()?;
+        for (written, constraint) in study.constraints.iter_mut().zip(&constraints) {
+            written.scale = Some(constraint.scale);
+        }
         Ok(Self {
             study,
             seed_prompt,

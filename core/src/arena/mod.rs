@@ -139,6 +139,8 @@ pub struct Arena {
     order: RefCell<HashMap<CandidateId, usize>>,
     halted: RefCell<Option<Halt>>,
     phase: Cell<Phase>,
+    /// Rounds closed by this process, replayed ones included.
+    closed: Cell<u32>,
     seed: CandidateId,
 }
 
@@ -205,6 +207,7 @@ impl Arena {
             order: RefCell::new(HashMap::from([(seed, 0)])),
             halted: RefCell::new(None),
             phase: Cell::new(Phase::Search),
+            closed: Cell::new(0),
             seed,
         })
     }
@@ -271,6 +274,11 @@ impl Arena {
         let shift = replacing.await?;
         self.journal.borrow_mut().adopt(study, shift);
         Ok(())
+    }
+
+    /// Rounds closed by this process, replayed ones included.
+    pub(crate) fn rounds_closed(&self) -> u32 {
+        self.closed.get()
     }
 
     /// Whether the budget bounds the number of rollouts.

@@ -92,6 +92,8 @@ pub enum Origin {
     Paraphrase,
     /// The thresholds written into the seed prompt.
     Injected,
+    /// A person's own text, measured on request.
+    Given,
 }
 
 /// A prompt enters the run.

@@ -4,6 +4,7 @@
 //! shows. [`JournalStore`] is where the lines lie; [`Journal`] writes events to a store and keeps
 //! the one fold over them, [`crate::run_state::RunState`], up to date.
 
+mod branch;
 mod event;
 #[cfg(not(target_arch = "wasm32"))]
 mod file;
@@ -12,6 +13,7 @@ mod reader;
 mod store;
 mod writer;
 
+pub use branch::branch;
 pub use event::*;
 #[cfg(not(target_arch = "wasm32"))]
 pub use file::{FileJournal, Fsync};

@@ -1,0 +1,108 @@
+//! One prompt, measured on one split.
+
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+
+use crate::RunError;
+use crate::arena::{Arena, Halt, Models, Phase, RunOptions};
+use crate::estimate::Estimate;
+use crate::ids::CandidateId;
+use crate::journal::{Journal, Origin, StoreError};
+use crate::optimize::freeze_thresholds;
+use crate::problem::Problem;
+use crate::score::{Limit, Limits};
+use crate::usage::Usage;
+use crate::workload::Split;
+
+/// What a prompt measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The prompt's candidate.
+    pub candidate: CandidateId,
+    /// Estimates by metric, the study's objective and constraints first; empty unless the whole
+    /// split was measured.
+    pub estimates: IndexMap<String, Estimate>,
+    /// The constraints, relative thresholds measured.
+    pub limits: Limits,
+    /// What was consumed, by earlier sessions over the same journal too.
+    pub usage: Usage,
+    /// Rollouts made, by earlier sessions over the same journal too.
+    pub rollouts: u64,
+    /// What stopped it before the split was measured.
+    pub halt: Option<Halt>,
+}
+
+impl Evaluation {
+    /// Whether every constraint is satisfied on the mean; `None` unless the split was measured.
+    pub fn is_feasible(&self) -> Option<bool> {
+        if self.estimates.is_empty() {
+            return None;
+        }
+        let admits = |(metric, limit): (&String, &Limit)| {
+            self.estimates
+                .get(metric)
+                .map(|estimate| limit.admits(estimate.mean))
+        };
+        self.limits
+            .iter()
+            .map(admits)
+            .try_fold(true, |all, admitted| Some(all & admitted?))
+    }
+}
+
+/// Measures one prompt on a split. Thresholds relative to the seed prompt are measured first, on
+/// the optimisation split, unless the journal holds them.
+///
+/// # Errors
+/// When it cannot begin, or the journal fails. A spent budget, an interruption and an effect that
+/// failed for good are told by [`Evaluation::halt`].
+pub async fn evaluate(
+    problem: Problem,
+    journal: Journal,
+    models: Rc<dyn Models>,
+    options: RunOptions,
+    prompt: &str,
+    split: Split,
+) -> Result<Evaluation, RunError> {
+    if !journal.state().rounds().is_empty() {
+        return Err(StoreError(
+            "this is the journal of a search; measure a prompt into a journal of its own".into(),
+        )
+        .into());
+    }
+    let arena = Arena::open(problem, journal, models, options)?;
+    arena.enter(Phase::Evaluation);
+    let candidate = CandidateId::of(prompt);
+    let halt = match measure(&arena, prompt, split).await {
+        Ok(()) => None,
+        Err(Halt::Store(error)) => return Err(error.into()),
+        Err(Halt::Replay(difference)) => return Err(RunError::Replay(difference)),
+        Err(halt) => Some(halt),
+    };
+    let (estimates, limits) = match halt {
+        None => (
+            arena.estimates(candidate, &arena.whole(split)),
+            arena.limits(None),
+        ),
+        Some(_) => (IndexMap::new(), arena.limits(None)),
+    };
+    let mut journal = arena.into_journal();
+    let synced = journal.sync();
+    synced.await?;
+    let ledger = journal.state().ledger();
+    Ok(Evaluation {
+        candidate,
+        estimates,
+        limits,
+        usage: ledger.usage(),
+        rollouts: ledger.rollouts(),
+        halt,
+    })
+}
+
+async fn measure(arena: &Arena, prompt: &str, split: Split) -> Result<(), Halt> {
+    freeze_thresholds(arena).await?;
+    let candidate = arena.introduce(prompt, 0, Origin::Given, Vec::new())?;
+    arena.measure(&[candidate], &arena.whole(split)).await
+}

@@ -1,0 +1,184 @@
+//! Checking a journal against itself.
+//!
+//! Two independent checks: every `round` line's means, J, feasibility and (for the plain dual step)
+//! multipliers are recomputed from the raw `rollout` lines above it; then the method itself is run
+//! again over the journal with every door to the world shut, and must come to the same parents,
+//! pools, multipliers and result.
+
+mod arithmetic;
+mod recorded;
+
+use std::rc::Rc;
+
+use crate::arena::{Arena, Halt, RunOptions};
+use crate::control::Control;
+use crate::journal::{FinishedEvent, Journal, JournalError, MemoryJournal, parse_line};
+use crate::methods;
+use crate::optimize::{RunError, conclude, freeze_thresholds};
+
+/// What was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// Lines read.
+    pub lines: usize,
+    /// Candidates, each the hash of its prompt.
+    pub candidates: usize,
+    /// Rollouts.
+    pub rollouts: u64,
+    /// Rounds recomputed and replayed.
+    pub rounds: u32,
+    /// Whether the journal ends with a result, and that was recomputed too.
+    pub finished: bool,
+}
+
+/// The first difference found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Difference {
+    /// A line that cannot be right.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A number that does not follow from the lines above it.
+    #[error("journal line {line}: {what}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is written and what follows.
+        what: String,
+    },
+    /// The method comes to something else.
+    #[error("{0}")]
+    Replay(String),
+}
+
+/// Verifies a journal given as its lines.
+///
+/// # Errors
+/// The first difference.
+pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Verified, Difference> {
+    let mut arithmetic = arithmetic::Arithmetic::default();
+    let mut kept = Vec::new();
+    let mut count = 0;
+    for line in lines {
+        count += 1;
+        let event = parse_line(line.as_ref(), count)?;
+        arithmetic
+            .check(&event)
+            .map_err(|what| Difference::Line { line: count, what })?;
+        kept.push(Ok((count as u64 - 1, line)));
+    }
+    if count == 0 {
+        return Err(Difference::Replay("the journal is empty".into()));
+    }
+    let journal = Journal::open(Box::new(MemoryJournal::new()), kept)?;
+    replay(journal, count).await
+}
+
+async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> {
+    let failed = |what: String| Difference::Replay(what);
+    let state = journal.state();
+    let study = state
+        .study()
+        .cloned()
+        .ok_or_else(|| failed("the journal has no study".into()))?;
+    let recorded: Option<Rc<FinishedEvent>> = state.finished().cloned();
+    let rounds = state.rounds().len() as u32;
+    let (candidates, rollouts) = (state.candidates().len(), state.rollouts().count());
+
+    let problem = recorded::problem(&study).map_err(|error| failed(error.to_string()))?;
+    if problem.id() != study.id {
+        return Err(failed("the study's id is not the hash of its content".into()));
+    }
+    let method =
+        methods::build(&study.study.study.method, &study.study.method).map_err(|e| failed(e.to_string()))?;
+    // Every effect that is not in the journal halts an interrupted arena, so nothing is ever asked.
+    let control = Control::new();
+    control.interrupt();
+    let options = RunOptions {
+        control,
+        ..RunOptions::default()
+    };
+    let arena = Arena::open(problem, journal, Rc::new(recorded::Nobody), options)?;
+    let ended = match freeze_thresholds(&arena).await {
+        Ok(()) => method.search(&arena).await,
+        Err(halt) => Err(halt),
+    };
+    let halt = match ended {
+        Ok(()) => None,
+        Err(Halt::Replay(what)) => return Err(failed(what)),
+        Err(halt) => Some(halt),
+    };
+    if arena.rounds_closed() < rounds {
+        return Err(failed(format!(
+            "round {} cannot be replayed: a rollout, critique or rewrite that it needs is not in the journal",
+            arena.rounds_closed()
+        )));
+    }
+    if let Some(recorded) = &recorded {
+        // A search that ended by itself must replay to its end; one that was halted halts again.
+        let halt = halt.map(|_| Halt::Budget(String::new()));
+        let computed = conclude(&arena, &*method, halt.as_ref())
+            .await
+            .map_err(|error| match error {
+                RunError::Replay(what) => failed(what),
+                other => failed(other.to_string()),
+            })?;
+        compare_end(recorded, &computed).map_err(failed)?;
+    }
+    Ok(Verified {
+        lines,
+        candidates,
+        rollouts,
+        rounds,
+        finished: recorded.is_some(),
+    })
+}
+
+fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(), String> {
+    let differs =
+        |what: &str, then: String, now: String| Err(format!("finished: {what} is {then}, computed {now}"));
+    if recorded.best != computed.best {
+        return differs(
+            "best",
+            format!("{:?}", recorded.best),
+            format!("{:?}", computed.best),
+        );
+    }
+    if recorded.multipliers != computed.multipliers {
+        return differs(
+            "multipliers",
+            format!("{:?}", recorded.multipliers),
+            format!("{:?}", computed.multipliers),
+        );
+    }
+    for (id, score) in &recorded.final_scores {
+        if computed.final_scores.get(id) != Some(score) {
+            let now = computed.final_scores.get(id);
+            return differs(
+                &format!("the score of {}", id.short()),
+                format!("{score:?}"),
+                format!("{now:?}"),
+            );
+        }
+    }
+    for (what, then, now) in [
+        ("evaluation", &recorded.evaluation, &computed.evaluation),
+        (
+            "seed_evaluation",
+            &recorded.seed_evaluation,
+            &computed.seed_evaluation,
+        ),
+    ] {
+        // An interrupted run states no evaluation even where an earlier session had measured one.
+        if !then.is_empty() && then != now {
+            return differs(what, format!("{then:?}"), format!("{now:?}"));
+        }
+    }
+    if recorded.usage != computed.usage {
+        return differs(
+            "usage",
+            format!("{:?}", recorded.usage),
+            format!("{:?}", computed.usage),
+        );
+    }
+    Ok(())
+}

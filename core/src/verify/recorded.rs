@@ -1,0 +1,101 @@
+//! A problem made of nothing but a journal's first line.
+
+use std::rc::Rc;
+
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, ready};
+
+use crate::arena::Models;
+use crate::journal::{StudyEvent, WorkloadRecord};
+use crate::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use crate::metric::{Direction, MetricSpec};
+use crate::problem::Problem;
+use crate::study::StudyError;
+use crate::workload::{Rollout, RolloutContext, RolloutError, Split, Workload};
+
+/// The problem of a recorded study.
+pub(super) fn problem(event: &StudyEvent) -> Result<Problem, StudyError> {
+    let workloads = event.workloads.iter().map(|(name, record)| -> Rc<dyn Workload> {
+        Rc::new(Recorded {
+            name: name.clone(),
+            record: record.clone(),
+            metrics: record
+                .metrics
+                .iter()
+                .map(|metric| spec(metric, &event.study.objective.metric))
+                .collect(),
+        })
+    });
+    Problem::new(event.study.clone(), workloads.collect())
+}
+
+/// What the arithmetic needs of a metric; the scale is written out in the study.
+fn spec(metric: &str, objective: &str) -> MetricSpec {
+    let direction = if metric == objective {
+        Direction::Objective
+    } else {
+        Direction::Cost
+    };
+    MetricSpec {
+        direction,
+        min: None,
+        ..MetricSpec::cost(metric, "", "")
+    }
+}
+
+struct Recorded {
+    name: String,
+    record: WorkloadRecord,
+    metrics: Vec<MetricSpec>,
+}
+
+const SHUT: &str = "nothing is measured or asked while a journal is verified";
+
+impl Workload for Recorded {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.metrics
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        self.record.split(split)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.record.fingerprint.clone()
+    }
+
+    fn description(&self) -> String {
+        String::new()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        Vec::new()
+    }
+
+    fn rollout<'a>(&'a self, _: RolloutContext<'a>) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        ready(Err(RolloutError::failed(FailureKind::Stopped, false, SHUT))).boxed_local()
+    }
+}
+
+/// Serves every role with a refusal.
+pub(super) struct Nobody;
+
+impl Models for Nobody {
+    fn model(&self, _: Role) -> Rc<dyn Llm> {
+        Rc::new(Self)
+    }
+}
+
+impl Llm for Nobody {
+    fn name(&self) -> &'static str {
+        "nobody"
+    }
+
+    fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        ready(Err(LlmError::failed(FailureKind::Stopped, false, SHUT))).boxed_local()
+    }
+}
