@@ -6,9 +6,8 @@
 
 use super::profile::Policy;
 use super::profile::Policy::{
-    BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst,
-    MinimiseCalls, NeverGuess, PlanSteps, RefuseHarm, ReuseKnown, Summarise, TransferByPolicy,
-    VerifyIdentity,
+    BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst, MinimiseCalls,
+    NeverGuess, PlanSteps, RefuseHarm, ReuseKnown, Summarise, TransferByPolicy, VerifyIdentity,
 };
 
 /// A kind of metric, recognised by words in its name.
@@ -103,11 +102,32 @@ pub(super) fn leanings(concern: Concern) -> &'static [(Policy, f64)] {
             (ExhaustOptions, -0.5),
             (CheckEligibility, -0.2),
         ],
-        Concern::CallErrors => &[(NeverGuess, 1.0), (CheckEligibility, 0.6), (LookUpFirst, 0.6), (MinimiseCalls, -0.3)],
-        Concern::Violations => &[(ConfirmWrites, 1.0), (CheckEligibility, 1.0), (VerifyIdentity, 0.9), (BeBrief, -0.2)],
-        Concern::Turns => &[(LookUpFirst, 1.0), (BeBrief, 0.5), (ConfirmWrites, -0.6), (Summarise, -0.2)],
+        Concern::CallErrors => &[
+            (NeverGuess, 1.0),
+            (CheckEligibility, 0.6),
+            (LookUpFirst, 0.6),
+            (MinimiseCalls, -0.3),
+        ],
+        Concern::Violations => &[
+            (ConfirmWrites, 1.0),
+            (CheckEligibility, 1.0),
+            (VerifyIdentity, 0.9),
+            (BeBrief, -0.2),
+        ],
+        Concern::Turns => &[
+            (LookUpFirst, 1.0),
+            (BeBrief, 0.5),
+            (ConfirmWrites, -0.6),
+            (Summarise, -0.2),
+        ],
         Concern::Wordiness => &[(BeBrief, 1.0), (Summarise, -0.6), (PlanSteps, -0.3)],
-        Concern::Latency => &[(BeBrief, 0.9), (MinimiseCalls, 0.7), (ReuseKnown, 0.5), (PlanSteps, -0.7), (Summarise, -0.3)],
+        Concern::Latency => &[
+            (BeBrief, 0.9),
+            (MinimiseCalls, 0.7),
+            (ReuseKnown, 0.5),
+            (PlanSteps, -0.7),
+            (Summarise, -0.3),
+        ],
         Concern::PromptLength => &[],
         Concern::Harm => &[(RefuseHarm, 1.0), (HelpHarmless, -0.4)],
         Concern::OverRefusal => &[(HelpHarmless, 1.0), (RefuseHarm, -0.4)],

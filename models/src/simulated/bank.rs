@@ -24,12 +24,30 @@ pub(super) fn sentence(policy: Policy, force: Force, luck: Luck) -> String {
     match force {
         Force::Plain => sentence,
         Force::Soft => {
-            let opening = ["Where practical, ", "If possible, ", "In most cases, ", "As a rule of thumb, "];
-            format!("{}{}", opening[luck.named("soft").pick(opening.len())], lower_first(&sentence))
+            let opening = [
+                "Where practical, ",
+                "If possible, ",
+                "In most cases, ",
+                "As a rule of thumb, ",
+            ];
+            format!(
+                "{}{}",
+                opening[luck.named("soft").pick(opening.len())],
+                lower_first(&sentence)
+            )
         }
         Force::Strong => {
-            let opening = ["Important: ", "In every case: ", "Without exception: ", "At all times: "];
-            format!("{}{}", opening[luck.named("strong").pick(opening.len())], lower_first(&sentence))
+            let opening = [
+                "Important: ",
+                "In every case: ",
+                "Without exception: ",
+                "At all times: ",
+            ];
+            format!(
+                "{}{}",
+                opening[luck.named("strong").pick(opening.len())],
+                lower_first(&sentence)
+            )
         }
     }
 }
@@ -91,7 +109,9 @@ pub(super) fn vary(pattern: &str, luck: Luck) -> String {
 
 pub(super) fn lower_first(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
+    characters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(characters).collect()
+    })
 }
 
 fn wordings(policy: Policy) -> &'static [&'static str] {
@@ -227,14 +247,25 @@ mod tests {
             let luck = Luck::new(5);
             let plain = sentence(policy, Force::Plain, luck);
             let both = format!("{plain} {}", contradiction(policy, luck));
-            let (before, after) =
-                (Profile::read(&plain).strength(policy), Profile::read(&both).strength(policy));
-            assert!(after < 0.6 * before, "{}: {before:.2} → {after:.2} {both}", policy.name());
+            let (before, after) = (
+                Profile::read(&plain).strength(policy),
+                Profile::read(&both).strength(policy),
+            );
+            assert!(
+                after < 0.6 * before,
+                "{}: {before:.2} → {after:.2} {both}",
+                policy.name()
+            );
         }
         for draw in 0..40 {
             let text = fluff(Luck::new(draw));
             for policy in Policy::ALL {
-                assert_eq!(Profile::read(&text).strength(policy), 0.0, "{}: {text}", policy.name());
+                assert_eq!(
+                    Profile::read(&text).strength(policy),
+                    0.0,
+                    "{}: {text}",
+                    policy.name()
+                );
             }
         }
     }
@@ -242,11 +273,21 @@ mod tests {
     #[test]
     fn force_shows() {
         for policy in Policy::ALL {
-            let strength =
-                |force| Profile::read(&format!("Hello. {} Bye.", sentence(policy, force, Luck::new(1)))).strength(policy);
-            assert!(strength(Force::Soft) < strength(Force::Plain), "{}", policy.name());
+            let strength = |force| {
+                Profile::read(&format!("Hello. {} Bye.", sentence(policy, force, Luck::new(1))))
+                    .strength(policy)
+            };
+            assert!(
+                strength(Force::Soft) < strength(Force::Plain),
+                "{}",
+                policy.name()
+            );
             // A plain sentence that says "never" is emphatic already.
-            assert!(strength(Force::Strong) >= strength(Force::Plain), "{}", policy.name());
+            assert!(
+                strength(Force::Strong) >= strength(Force::Plain),
+                "{}",
+                policy.name()
+            );
         }
     }
 }

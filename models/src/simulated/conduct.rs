@@ -11,7 +11,6 @@ const LONG_ANSWER: usize = 320;
 /// Calls in one conversation that strike a reader as many.
 const MANY_CALLS: usize = 7;
 
-
 /// Splits evidence into its cases.
 pub(super) fn cases(evidence: &str) -> Vec<&str> {
     let mut starts: Vec<usize> = evidence
@@ -62,8 +61,13 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
             }
             "agent" => {
                 let lower = what.to_lowercase();
-                proposed |= lower.contains("shall i") || lower.contains("should i") || lower.contains("confirm");
-                if lower.contains('?') && (lower.contains("order number") || lower.contains("which order") || lower.contains("when did")) {
+                proposed |=
+                    lower.contains("shall i") || lower.contains("should i") || lower.contains("confirm");
+                if lower.contains('?')
+                    && (lower.contains("order number")
+                        || lower.contains("which order")
+                        || lower.contains("when did"))
+                {
                     lacks.push(Policy::LookUpFirst);
                 }
                 if what.len() > LONG_ANSWER {
@@ -95,29 +99,96 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
 /// Cues in the workload's own account of what went wrong.
 fn told_by_outcome(outcome: &str) -> Vec<Policy> {
     const CUES: [(&[&str], Policy); 9] = [
-        (&["not allowed", "not eligible", "against the policy", "ineligible", "should have been refused", "breaks the", "broke the"], Policy::CheckEligibility),
-        (&["not confirmed", "unconfirmed", "without a yes", "without confirmation"], Policy::ConfirmWrites),
-        (&["unverified", "not verified", "without verifying"], Policy::VerifyIdentity),
-        (&["wrong", "different from", "instead of", "unexpected"], Policy::NeverGuess),
-        (&["missing", "did not happen", "not done", "never made", "unchanged", "not changed"], Policy::PlanSteps),
-        (&["not told", "never told", "was not said", "not mention", "did not tell"], Policy::Summarise),
-        (&["no reason to transfer", "without reason", "should not have been transferred", "not expected", "needless transfer", "unneeded transfer"], Policy::TransferByPolicy),
-        (&["should have been transferred", "transfer was expected", "not transferred", "no transfer"], Policy::TransferByPolicy),
+        (
+            &[
+                "not allowed",
+                "not eligible",
+                "against the policy",
+                "ineligible",
+                "should have been refused",
+                "breaks the",
+                "broke the",
+            ],
+            Policy::CheckEligibility,
+        ),
+        (
+            &[
+                "not confirmed",
+                "unconfirmed",
+                "without a yes",
+                "without confirmation",
+            ],
+            Policy::ConfirmWrites,
+        ),
+        (
+            &["unverified", "not verified", "without verifying"],
+            Policy::VerifyIdentity,
+        ),
+        (
+            &["wrong", "different from", "instead of", "unexpected"],
+            Policy::NeverGuess,
+        ),
+        (
+            &[
+                "missing",
+                "did not happen",
+                "not done",
+                "never made",
+                "unchanged",
+                "not changed",
+            ],
+            Policy::PlanSteps,
+        ),
+        (
+            &[
+                "not told",
+                "never told",
+                "was not said",
+                "not mention",
+                "did not tell",
+            ],
+            Policy::Summarise,
+        ),
+        (
+            &[
+                "no reason to transfer",
+                "without reason",
+                "should not have been transferred",
+                "not expected",
+                "needless transfer",
+                "unneeded transfer",
+            ],
+            Policy::TransferByPolicy,
+        ),
+        (
+            &[
+                "should have been transferred",
+                "transfer was expected",
+                "not transferred",
+                "no transfer",
+            ],
+            Policy::TransferByPolicy,
+        ),
         (&["expected", "answer was", "incorrect"], Policy::PlanSteps),
     ];
-    CUES.iter().filter(|(cues, _)| cues.iter().any(|cue| outcome.contains(cue))).map(|(_, policy)| *policy).collect()
+    CUES.iter()
+        .filter(|(cues, _)| cues.iter().any(|cue| outcome.contains(cue)))
+        .map(|(_, policy)| *policy)
+        .collect()
 }
 
 /// Whether a tool's name says that it hands the conversation to a person.
 pub(super) fn is_transfer(name: &str) -> bool {
-    ["transfer", "escalate", "handover", "hand_over"].iter().any(|word| name.contains(word))
+    ["transfer", "escalate", "handover", "hand_over"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 /// Whether a tool's name says that it changes something.
 pub(super) fn is_write(name: &str) -> bool {
     const VERBS: [&str; 14] = [
-        "cancel", "return", "exchange", "change", "book", "update", "create", "delete", "modify", "send", "set", "refund",
-        "move", "add",
+        "cancel", "return", "exchange", "change", "book", "update", "create", "delete", "modify", "send",
+        "set", "refund", "move", "add",
     ];
     let verb = name.split('_').next().unwrap_or(name);
     VERBS.contains(&verb)
@@ -147,7 +218,10 @@ mod tests {
 
     #[test]
     fn evidence_falls_into_cases() {
-        assert_eq!(cases("### Group\n\n#### Example a\nx\n#### Example b\ny").len(), 2);
+        assert_eq!(
+            cases("### Group\n\n#### Example a\nx\n#### Example b\ny").len(),
+            2
+        );
         assert_eq!(cases("just text").len(), 1);
         assert!(cases("").is_empty());
     }

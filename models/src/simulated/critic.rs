@@ -26,7 +26,10 @@ impl Sight {
     /// The sight of a model.
     pub fn of(parameters: &Parameters) -> Self {
         let carelessness = 1.0 - parameters.competence;
-        Self { misses: 0.1 + 0.6 * carelessness, blames_wrongly: 0.45 * carelessness }
+        Self {
+            misses: 0.1 + 0.6 * carelessness,
+            blames_wrongly: 0.45 * carelessness,
+        }
     }
 }
 
@@ -41,9 +44,20 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -
     let mut text = String::new();
     for issue in issues {
         // Writing to a string cannot fail.
-        let _ = report(&mut text, issue, &seen, &profile, sight, luck.named(&issue.metric));
+        let _ = report(
+            &mut text,
+            issue,
+            &seen,
+            &profile,
+            sight,
+            luck.named(&issue.metric),
+        );
     }
-    if text.is_empty() { "I see nothing in the evidence that the prompt could change.".into() } else { text }
+    if text.is_empty() {
+        "I see nothing in the evidence that the prompt could change.".into()
+    } else {
+        text
+    }
 }
 
 /// How important a critic finds an issue: violated constraints by weight and size, then the
@@ -71,10 +85,22 @@ fn report(
         return writeln!(text, "`{}` is within its threshold; leave it.", issue.metric);
     }
     if concern == Concern::PromptLength {
-        return writeln!(text, "`{}` is violated: the prompt has become too long, and repeated or empty sentences can go.", issue.metric);
+        return writeln!(
+            text,
+            "`{}` is violated: the prompt has become too long, and repeated or empty sentences can go.",
+            issue.metric
+        );
     }
-    let state = if issue.objective { "falls short" } else { "is violated" };
-    writeln!(text, "`{}` {state} (weight {:.2}), {} cases seen.", issue.metric, issue.weight, seen.cases)?;
+    let state = if issue.objective {
+        "falls short"
+    } else {
+        "is violated"
+    };
+    writeln!(
+        text,
+        "`{}` {state} (weight {:.2}), {} cases seen.",
+        issue.metric, issue.weight, seen.cases
+    )?;
     let leanings = association::leanings(concern);
     for rank in 0..2 {
         let luck = luck.at(rank);
@@ -86,15 +112,25 @@ fn report(
                 .map(|&(policy, leaning)| {
                     // What the prompt does not yet ask for is the likelier cause.
                     let lacking = 1.15 - profile.strength(policy);
-                    if leaning > 0.0 { seen.lacking[policy] * leaning * lacking } else { 0.0 }
+                    if leaning > 0.0 {
+                        seen.lacking[policy] * leaning * lacking
+                    } else {
+                        0.0
+                    }
                 })
                 .collect();
-            luck.named("cause").weighted(&weights).map(|index| leanings[index].0)
+            luck.named("cause")
+                .weighted(&weights)
+                .map(|index| leanings[index].0)
         };
         if let Some(policy) = blamed {
             let cases = seen.lacking[policy];
             let advice = bank::sentence(policy, Force::Plain, luck.named("advice"));
-            writeln!(text, "In {cases} of them the agent {}. The prompt should ask: {advice}", complaint(policy))?;
+            writeln!(
+                text,
+                "In {cases} of them the agent {}. The prompt should ask: {advice}",
+                complaint(policy)
+            )?;
         }
     }
     // A strongly stated instruction that is known to work against a violated constraint.
@@ -107,7 +143,11 @@ fn report(
         && !issue.objective
         && luck.named("soften").chance(0.35)
     {
-        writeln!(text, "Soften: {}", bank::sentence(policy, Force::Plain, luck.named("against")))?;
+        writeln!(
+            text,
+            "Soften: {}",
+            bank::sentence(policy, Force::Plain, luck.named("against"))
+        )?;
     }
     Ok(())
 }
@@ -159,14 +199,22 @@ impl Seen {
 /// For a rewriter that is given traces instead of a summary: what it would recommend for each issue
 /// (by position), seen with a casual eye.
 pub(super) fn conduct_advice(review: &Review<'_>) -> Vec<(usize, Policy, f64)> {
-    const CASUAL: Sight = Sight { misses: 0.5, blames_wrongly: 0.0 };
+    const CASUAL: Sight = Sight {
+        misses: 0.5,
+        blames_wrongly: 0.0,
+    };
     let luck = Luck::new(0).named("casual").named(review.feedback);
     let seen = Seen::read(review.feedback, CASUAL, luck);
     let mut found = Vec::new();
     for (index, issue) in review.issues.iter().enumerate() {
         let concern = association::concern(&issue.metric, issue.objective);
         for &(policy, leaning) in association::leanings(concern) {
-            if leaning > 0.0 && luck.at(index).named(policy.name()).chance(seen.lacking[policy] / seen.cases.max(1) as f64) {
+            if leaning > 0.0
+                && luck
+                    .at(index)
+                    .named(policy.name())
+                    .chance(seen.lacking[policy] / seen.cases.max(1) as f64)
+            {
                 found.push((index, policy, 1.0));
             }
         }

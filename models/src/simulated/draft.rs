@@ -53,7 +53,11 @@ impl Draft {
     /// against it.
     pub(super) fn asks_for(&self, policy: Policy) -> f64 {
         let weights = || {
-            self.pieces.iter().flat_map(|piece| &piece.says).filter(move |(said, _)| *said == policy).map(|(_, weight)| *weight)
+            self.pieces
+                .iter()
+                .flat_map(|piece| &piece.says)
+                .filter(move |(said, _)| *said == policy)
+                .map(|(_, weight)| *weight)
         };
         weights().fold(0.0, f64::max) + weights().fold(0.0, f64::min)
     }
@@ -70,11 +74,19 @@ impl Draft {
 
     /// The sentences that ask for nothing, the opening excepted.
     pub(super) fn fluff(&self) -> Vec<usize> {
-        self.matching(|piece| piece.says.is_empty()).into_iter().filter(|&index| index > 0).collect()
+        self.matching(|piece| piece.says.is_empty())
+            .into_iter()
+            .filter(|&index| index > 0)
+            .collect()
     }
 
     fn matching(&self, condition: impl Fn(&Piece) -> bool) -> Vec<usize> {
-        self.pieces.iter().enumerate().filter(|(_, piece)| condition(piece)).map(|(index, _)| index).collect()
+        self.pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| condition(piece))
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// A sentence as it stands.
@@ -88,7 +100,11 @@ impl Draft {
         let bullet = index
             .checked_sub(1)
             .and_then(|before| self.pieces.get(before))
-            .and_then(|piece| ["- ", "* "].into_iter().find(|bullet| piece.sentence.starts_with(bullet)));
+            .and_then(|piece| {
+                ["- ", "* "]
+                    .into_iter()
+                    .find(|bullet| piece.sentence.starts_with(bullet))
+            });
         let piece = match bullet {
             Some(bullet) => Piece::new("\n".into(), format!("{bullet}{sentence}")),
             None if index == 0 => Piece::new(String::new(), sentence.to_owned()),
@@ -110,7 +126,10 @@ impl Draft {
 
     /// Puts another sentence in the place of one.
     pub(super) fn replace(&mut self, index: usize, sentence: &str) {
-        let bullet = ["- ", "* "].into_iter().find(|bullet| self.pieces[index].sentence.starts_with(bullet)).unwrap_or("");
+        let bullet = ["- ", "* "]
+            .into_iter()
+            .find(|bullet| self.pieces[index].sentence.starts_with(bullet))
+            .unwrap_or("");
         let gap = std::mem::take(&mut self.pieces[index].gap);
         self.pieces[index] = Piece::new(gap, format!("{bullet}{sentence}"));
     }
@@ -127,7 +146,10 @@ impl Draft {
 
     /// Moves a sentence to another place.
     pub(super) fn relocate(&mut self, from: usize, to: usize) {
-        let sentence = self.pieces[from].sentence.trim_start_matches(['-', '*', ' ']).to_owned();
+        let sentence = self.pieces[from]
+            .sentence
+            .trim_start_matches(['-', '*', ' '])
+            .to_owned();
         self.remove(from);
         self.insert(to, &sentence);
     }
@@ -146,7 +168,12 @@ mod tests {
 
     #[test]
     fn a_prompt_survives_being_taken_apart() {
-        for prompt in ["You are kind. Be brief.", "Rules:\n- Be brief.\n- Never guess.\n\nThank you!", "", "One line"] {
+        for prompt in [
+            "You are kind. Be brief.",
+            "Rules:\n- Be brief.\n- Never guess.\n\nThank you!",
+            "",
+            "One line",
+        ] {
             assert_eq!(Draft::new(prompt).text(), prompt);
         }
     }

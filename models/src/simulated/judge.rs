@@ -27,18 +27,35 @@ pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> Stri
     let merit = (merit + 0.25 * (1.0 - parameters.competence) * luck.bell()).clamp(0.0, 1.0);
     let (low, high) = scale(&lower);
     let score = low + merit * (high - low);
-    let score = if high > 1.0 { score.round() } else { (score * 100.0).round() / 100.0 };
+    let score = if high > 1.0 {
+        score.round()
+    } else {
+        (score * 100.0).round() / 100.0
+    };
     if lower.contains("json") {
-        let key = ["score", "grade", "rating", "verdict"].into_iter().find(|key| lower.contains(&format!("\"{key}\""))).unwrap_or("score");
-        return serde_json::json!({ key: score, "reason": "By what the answer shares with what was asked." }).to_string();
+        let key = ["score", "grade", "rating", "verdict"]
+            .into_iter()
+            .find(|key| lower.contains(&format!("\"{key}\"")))
+            .unwrap_or("score");
+        return serde_json::json!({ key: score, "reason": "By what the answer shares with what was asked." })
+            .to_string();
     }
     for (good, bad) in [("pass", "fail"), ("yes", "no"), ("correct", "incorrect")] {
-        if lower.contains(&format!("{good} or {bad}")) || lower.contains(&format!("\"{good}\" or \"{bad}\"")) {
+        if lower.contains(&format!("{good} or {bad}")) || lower.contains(&format!("\"{good}\" or \"{bad}\""))
+        {
             let word = if merit >= 0.5 { good } else { bad };
-            return if request.contains(&good.to_uppercase()) { word.to_uppercase() } else { word.to_owned() };
+            return if request.contains(&good.to_uppercase()) {
+                word.to_uppercase()
+            } else {
+                word.to_owned()
+            };
         }
     }
-    if lower.contains("score:") { format!("Score: {score}") } else { score.to_string() }
+    if lower.contains("score:") {
+        format!("Score: {score}")
+    } else {
+        score.to_string()
+    }
 }
 
 /// The part of a request called one of the names: in a tag, or under a heading or label.
@@ -73,7 +90,11 @@ fn part<'a>(request: &'a str, names: &[&str]) -> Option<&'a str> {
 /// Share of the content words of `wanted` that stand in `given`.
 fn shared(wanted: &str, given: &str) -> f64 {
     let content = |text: &str| -> Vec<String> {
-        text::words(text).into_iter().map(|word| word.text).filter(|word| word.len() > 3 || word.bytes().any(|byte| byte.is_ascii_digit())).collect()
+        text::words(text)
+            .into_iter()
+            .map(|word| word.text)
+            .filter(|word| word.len() > 3 || word.bytes().any(|byte| byte.is_ascii_digit()))
+            .collect()
     };
     let wanted = content(wanted);
     if wanted.is_empty() {
@@ -87,8 +108,15 @@ fn shared(wanted: &str, given: &str) -> f64 {
 fn scale(lower: &str) -> (f64, f64) {
     for separator in [" to ", "-", "–", " and "] {
         for (at, _) in lower.match_indices(separator) {
-            let before: String = lower[..at].chars().rev().take_while(|character| character.is_ascii_digit() || *character == '.').collect();
-            let after: String = lower[at + separator.len()..].chars().take_while(char::is_ascii_digit).collect();
+            let before: String = lower[..at]
+                .chars()
+                .rev()
+                .take_while(|character| character.is_ascii_digit() || *character == '.')
+                .collect();
+            let after: String = lower[at + separator.len()..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
             let before: String = before.chars().rev().collect();
             if let (Ok(low), Ok(high)) = (before.parse::<f64>(), after.parse::<f64>())
                 && low < high
@@ -113,17 +141,27 @@ mod tests {
     #[test]
     fn a_good_answer_gets_more_than_a_bad_one() {
         let request = |given: &str| {
-            format!("Grade the answer on a scale of 1 to 5.\n\n## Reference\nThe parcel arrives on Thursday 19 March.\n\n## Answer\n{given}\n")
+            format!(
+                "Grade the answer on a scale of 1 to 5.\n\n## Reference\nThe parcel arrives on Thursday 19 March.\n\n## Answer\n{given}\n"
+            )
         };
-        let good: f64 = grade(&request("Your parcel arrives on Thursday, 19 March.")).parse().unwrap();
+        let good: f64 = grade(&request("Your parcel arrives on Thursday, 19 March."))
+            .parse()
+            .unwrap();
         let bad: f64 = grade(&request("I like tea.")).parse().unwrap();
         assert!(good >= 4.0 && bad <= 2.0, "{good} {bad}");
     }
 
     #[test]
     fn the_form_asked_for_is_kept() {
-        assert_eq!(grade("Answer PASS or FAIL.\n\n## Reference\nblue whale\n\n## Answer\na blue whale"), "PASS");
+        assert_eq!(
+            grade("Answer PASS or FAIL.\n\n## Reference\nblue whale\n\n## Answer\na blue whale"),
+            "PASS"
+        );
         let json = grade("Reply with JSON {\"score\": 0 to 1}.\n\n## Answer\n");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["score"], 0.0);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&json).unwrap()["score"],
+            0.0
+        );
     }
 }

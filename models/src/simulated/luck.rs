@@ -22,7 +22,19 @@ impl Luck {
 
     /// The `index`-th branch.
     pub(super) fn at(self, index: usize) -> Self {
-        Self(mix(self.0.wrapping_add((index as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03))))
+        Self(mix(self.0.wrapping_add(
+            (index as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03),
+        )))
+    }
+
+    /// The branch of a 64-bit key.
+    pub(super) fn keyed(self, key: u64) -> Self {
+        Self(mix(self.0 ^ mix(key)))
+    }
+
+    /// This point as a number, for use as a key.
+    pub(super) fn key(self) -> u64 {
+        self.0
     }
 
     /// A number spread evenly over [0, 1).
@@ -93,7 +105,10 @@ mod tests {
     #[test]
     fn the_same_name_gives_the_same_draw_and_another_name_another() {
         let luck = Luck::new(7);
-        assert_eq!(luck.named("a").at(3).uniform(), Luck::new(7).named("a").at(3).uniform());
+        assert_eq!(
+            luck.named("a").at(3).uniform(),
+            Luck::new(7).named("a").at(3).uniform()
+        );
         assert_ne!(luck.named("a"), luck.named("b"));
         assert_ne!(luck.at(0), luck.at(1));
         assert_ne!(hash_text("12345678"), hash_text("12345678\0"));

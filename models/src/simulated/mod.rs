@@ -1,18 +1,28 @@
 //! The simulated models: an honest, documented, stochastic world behind [`capo_core::llm::Llm`].
 //!
-//! Text in, text out, no back channel: see `docs/simulated-world.md` for what they read, how they
-//! act and how large each effect is.
+//! Text in, text out, no back channel: a simulated model sees the messages and tools of a request
+//! and its own name and seed, nothing else. It reads the system prompt ([`profile`]), acts as what
+//! the request asks it to be (agent, critic, rewriter, judge, customer, …), and its answers are a
+//! pure function of model, seed and request. `docs/simulated-world.md` says what it reads, how it
+//! acts and how large each effect is.
 
+mod agent;
 mod association;
+mod bank;
 mod conduct;
 pub mod critic;
-mod judge;
-pub mod rewriter;
-mod vary;
-mod bank;
 mod draft;
+mod judge;
 mod luck;
+mod memory;
+mod model;
 pub mod parameters;
 pub mod profile;
 mod review;
+pub mod rewriter;
+mod router;
 mod text;
+mod user;
+mod vary;
+
+pub use model::{Simulated, UnknownModel};

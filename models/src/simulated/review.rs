@@ -38,12 +38,19 @@ pub(super) fn read(request: &str) -> Option<Review<'_>> {
     let measured = section(after, &["measured", "scores", "results", "goal"])
         .or_else(|| section(before, &["goal", "measured", "scores", "results"]))
         .unwrap_or(before);
-    let feedback = section(after, &["feedback", "evidence", "failures", "errors", "critique"]).unwrap_or_default();
-    let feedback = if matches!(feedback.trim(), "(none)" | "none" | "None") { "" } else { feedback.trim() };
+    let feedback =
+        section(after, &["feedback", "evidence", "failures", "errors", "critique"]).unwrap_or_default();
+    let feedback = if matches!(feedback.trim(), "(none)" | "none" | "None") {
+        ""
+    } else {
+        feedback.trim()
+    };
     Some(Review {
         issues: measured.lines().filter_map(issue).collect(),
         prompt,
-        max_characters: number_after(measured, "at most").filter(|limit| *limit >= 1.0).map(|limit| limit as usize),
+        max_characters: number_after(measured, "at most")
+            .filter(|limit| *limit >= 1.0)
+            .map(|limit| limit as usize),
         feedback,
         variant: number_after(after, "variant").map_or(1, |number| number.max(1.0) as usize),
     })
@@ -95,7 +102,8 @@ fn section<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
 fn issue(line: &str) -> Option<Issue> {
     let lower = line.to_lowercase();
     let metric = line.split('`').nth(1)?.to_owned();
-    let objective = lower.contains("maximi") || lower.contains("objective") || lower.contains("higher is better");
+    let objective =
+        lower.contains("maximi") || lower.contains("objective") || lower.contains("higher is better");
     let residual = if objective {
         let value = number_after(&lower, "now").or_else(|| number_after(&lower, ":"))?;
         (1.0 - value).clamp(0.0, 1.0)
@@ -106,14 +114,20 @@ fn issue(line: &str) -> Option<Issue> {
             Some(cost - threshold)
         })?
     };
-    Some(Issue { metric, residual, weight: number_after(&lower, "weight").unwrap_or(1.0), objective })
+    Some(Issue {
+        metric,
+        residual,
+        weight: number_after(&lower, "weight").unwrap_or(1.0),
+        objective,
+    })
 }
 
 /// The first number after a word, with at most a few other characters between.
 pub(super) fn number_after(text: &str, word: &str) -> Option<f64> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once(word) {
-        let trimmed = after.trim_start_matches(|character: char| !character.is_ascii_digit() && !"+-\n".contains(character));
+        let trimmed = after
+            .trim_start_matches(|character: char| !character.is_ascii_digit() && !"+-\n".contains(character));
         let skipped = after.len() - trimmed.len();
         let length = trimmed
             .char_indices()
@@ -143,7 +157,9 @@ mod tests {
         assert_eq!(review.prompt, "You are kind.\nBe brief.");
         assert_eq!(review.feedback, "Too many handovers.");
         assert_eq!((review.max_characters, review.variant), (Some(5000), 2));
-        let [success, handovers, length] = &review.issues[..] else { panic!("{:?}", review.issues) };
+        let [success, handovers, length] = &review.issues[..] else {
+            panic!("{:?}", review.issues)
+        };
         assert!(success.objective && (success.residual - 0.55).abs() < 1e-9);
         assert_eq!((handovers.residual, handovers.weight), (0.25, 2.2));
         assert_eq!((length.residual, length.weight), (-1.22, 0.0));
@@ -162,7 +178,10 @@ mod tests {
 
     #[test]
     fn numbers_are_found_after_their_word() {
-        assert_eq!(number_after("residual -0.25 (satisfied)", "residual"), Some(-0.25));
+        assert_eq!(
+            number_after("residual -0.25 (satisfied)", "residual"),
+            Some(-0.25)
+        );
         assert_eq!(number_after("weight: 3.", "weight"), Some(3.0));
         assert_eq!(number_after("no weight here", "weight"), None);
     }

@@ -56,11 +56,16 @@ struct Advice {
 /// Answers a request to rewrite a prompt.
 pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> String {
     let errors = Errors::of(parameters);
-    let luck = luck.named("rewriter").named(review.prompt).named(review.feedback).at(review.variant);
+    let luck = luck
+        .named("rewriter")
+        .named(review.prompt)
+        .named(review.feedback)
+        .at(review.variant);
     let mut draft = Draft::new(review.prompt);
     let advice = advice(review);
     // Mostly one or two edits; a later variant is asked to differ and dares more.
-    let edits = 1 + usize::from(luck.named("second").chance(0.55)) + usize::from(luck.named("third").chance(0.2));
+    let edits =
+        1 + usize::from(luck.named("second").chance(0.55)) + usize::from(luck.named("third").chance(0.2));
     for index in 0..edits {
         edit(&mut draft, review, &advice, errors, luck.named("edit").at(index));
     }
@@ -90,7 +95,10 @@ fn pressure(issue: &Issue) -> f64 {
 fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, luck: Luck) {
     let issues = &review.issues;
     let blind = luck.named("blind").chance(errors.wrong_issue) || review.feedback.is_empty();
-    let weights: Vec<f64> = issues.iter().map(|issue| if blind { 1.0 } else { pressure(issue) }).collect();
+    let weights: Vec<f64> = issues
+        .iter()
+        .map(|issue| if blind { 1.0 } else { pressure(issue) })
+        .collect();
     let Some(chosen) = luck.named("issue").weighted(&weights) else {
         reword(draft, luck);
         return;
@@ -103,9 +111,20 @@ fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], erro
     }
     let wanted = if luck.named("astray").chance(errors.wrong_policy) {
         let any = luck.named("any");
-        Some(Advice { policy: Policy::ALL[any.pick(Policy::ALL.len())], direction: if any.named("sign").chance(0.75) { 1.0 } else { -1.0 } })
+        Some(Advice {
+            policy: Policy::ALL[any.pick(Policy::ALL.len())],
+            direction: if any.named("sign").chance(0.75) { 1.0 } else { -1.0 },
+        })
     } else {
-        choose(draft, concern, advice.iter().filter(|(about, _)| *about == chosen).map(|(_, advice)| *advice), luck.named("choose"))
+        choose(
+            draft,
+            concern,
+            advice
+                .iter()
+                .filter(|(about, _)| *about == chosen)
+                .map(|(_, advice)| *advice),
+            luck.named("choose"),
+        )
     };
     match wanted {
         Some(wanted) => apply(draft, wanted, luck.named("apply")),
@@ -115,18 +134,31 @@ fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], erro
 
 /// Picks an instruction for a concern: what the feedback recommends counts most, common leanings
 /// count a little, and what the prompt already asks for clearly needs no asking again.
-fn choose(draft: &Draft, concern: Concern, advice: impl Iterator<Item = Advice>, luck: Luck) -> Option<Advice> {
+fn choose(
+    draft: &Draft,
+    concern: Concern,
+    advice: impl Iterator<Item = Advice>,
+    luck: Luck,
+) -> Option<Advice> {
     let mut options: Vec<(Advice, f64)> = advice.map(|advice| (advice, 1.0)).collect();
-    options.extend(
-        association::leanings(concern)
-            .iter()
-            .map(|&(policy, leaning)| (Advice { policy, direction: leaning.signum() }, 0.35 * leaning.abs())),
-    );
+    options.extend(association::leanings(concern).iter().map(|&(policy, leaning)| {
+        (
+            Advice {
+                policy,
+                direction: leaning.signum(),
+            },
+            0.35 * leaning.abs(),
+        )
+    }));
     let weights: Vec<f64> = options
         .iter()
         .map(|(advice, weight)| {
             let present = draft.asks_for(advice.policy).clamp(0.0, 1.0);
-            let room = if advice.direction > 0.0 { (1.05 - present).max(0.05) } else { present };
+            let room = if advice.direction > 0.0 {
+                (1.05 - present).max(0.05)
+            } else {
+                present
+            };
             weight * room
         })
         .collect();
@@ -138,7 +170,11 @@ fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
     let about = draft.about(wanted.policy);
     let present = draft.asks_for(wanted.policy);
     if wanted.direction > 0.0 {
-        let force = if luck.named("force").chance(0.3) { Force::Strong } else { Force::Plain };
+        let force = if luck.named("force").chance(0.3) {
+            Force::Strong
+        } else {
+            Force::Plain
+        };
         match about.first() {
             None => {
                 let sentence = bank::sentence(wanted.policy, force, luck);
@@ -148,8 +184,17 @@ fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
                     draft.append(&sentence);
                 }
             }
-            Some(&index) if present < 0.95 => draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck)),
-            Some(&index) => draft.relocate(index, if luck.named("reorder").chance(0.5) { 1.min(draft.len() - 1) } else { draft.len() - 1 }),
+            Some(&index) if present < 0.95 => {
+                draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck))
+            }
+            Some(&index) => draft.relocate(
+                index,
+                if luck.named("reorder").chance(0.5) {
+                    1.min(draft.len() - 1)
+                } else {
+                    draft.len() - 1
+                },
+            ),
         }
     } else if let Some(&index) = about.first() {
         if luck.named("delete").chance(0.4) && draft.len() > 1 {
@@ -176,10 +221,15 @@ fn reword(draft: &mut Draft, luck: Luck) {
 /// Makes the prompt shorter: merges repeated instructions, drops what asks for nothing, or shortens
 /// the longest instruction.
 fn tighten(draft: &mut Draft, luck: Luck) {
-    let doubled = Policy::ALL.into_iter().find_map(|policy| draft.about(policy).get(1).copied());
+    let doubled = Policy::ALL
+        .into_iter()
+        .find_map(|policy| draft.about(policy).get(1).copied());
     if let Some(index) = doubled.or_else(|| draft.fluff().last().copied()) {
         draft.remove(index);
-    } else if let Some(longest) = draft.instructions().into_iter().max_by_key(|&index| draft.sentence(index).len())
+    } else if let Some(longest) = draft
+        .instructions()
+        .into_iter()
+        .max_by_key(|&index| draft.sentence(index).len())
         && let Some(&(policy, _)) = profile::statements(draft.sentence(longest)).first()
     {
         let shortest = (0..6)
@@ -199,9 +249,15 @@ fn slip(draft: &mut Draft, errors: Errors, luck: Luck) {
         draft.append(&bank::fluff(luck));
     }
     if luck.named("contradict").chance(errors.contradicts) {
-        let asked: Vec<Policy> = Policy::ALL.into_iter().filter(|&policy| draft.asks_for(policy) > 0.3).collect();
+        let asked: Vec<Policy> = Policy::ALL
+            .into_iter()
+            .filter(|&policy| draft.asks_for(policy) > 0.3)
+            .collect();
         if !asked.is_empty() {
-            draft.append(&bank::contradiction(asked[luck.named("contradicted").pick(asked.len())], luck));
+            draft.append(&bank::contradiction(
+                asked[luck.named("contradicted").pick(asked.len())],
+                luck,
+            ));
         }
     }
 }
@@ -220,8 +276,17 @@ fn shorten(draft: &mut Draft, limit: usize, luck: Luck) {
 }
 
 /// Words that mark a sentence of the feedback as a recommendation.
-const RECOMMENDING: [&str; 9] =
-    ["should", "ask for", "ask it", "tell it", "tell the agent", "instruct", "add ", "needs to", "recommend"];
+const RECOMMENDING: [&str; 9] = [
+    "should",
+    "ask for",
+    "ask it",
+    "tell it",
+    "tell the agent",
+    "instruct",
+    "add ",
+    "needs to",
+    "recommend",
+];
 /// Words that mark a recommendation as one to ask for less.
 const LESS: [&str; 6] = ["ask less", "soften", "drop ", "remove", "relax", "too strongly"];
 
@@ -234,7 +299,11 @@ fn advice(review: &Review<'_>) -> Vec<(usize, Advice)> {
     let mut about = 0;
     for (start, stop) in text::sentence_ranges(review.feedback) {
         let sentence = &review.feedback[start..stop];
-        if let Some(issue) = review.issues.iter().position(|issue| sentence.contains(issue.metric.as_str())) {
+        if let Some(issue) = review
+            .issues
+            .iter()
+            .position(|issue| sentence.contains(issue.metric.as_str()))
+        {
             about = issue;
         }
         let lower = sentence.to_lowercase();
@@ -246,7 +315,13 @@ fn advice(review: &Review<'_>) -> Vec<(usize, Advice)> {
         let recommended = sentence.split_once(':').map_or(sentence, |(_, after)| after);
         for (policy, weight) in profile::statements(recommended) {
             let direction = if less { -weight } else { weight };
-            found.push((about, Advice { policy, direction: direction.signum() }));
+            found.push((
+                about,
+                Advice {
+                    policy,
+                    direction: direction.signum(),
+                },
+            ));
         }
     }
     if found.is_empty() && !review.feedback.is_empty() {

@@ -56,7 +56,9 @@ fn push_trimmed(text: &str, start: usize, end: usize, ranges: &mut Vec<(usize, u
 fn is_abbreviation_or_number(before: &str) -> bool {
     let last = before.rsplit(char::is_whitespace).next().unwrap_or_default();
     matches!(last, "e.g" | "i.e" | "etc" | "vs")
-        || (before.trim().len() == last.len() && !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()))
+        || (before.trim().len() == last.len()
+            && !last.is_empty()
+            && last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The sentences of a text with their words.
@@ -65,7 +67,11 @@ pub(super) fn sentences(text: &str) -> Vec<Sentence<'_>> {
         .into_iter()
         .map(|(start, end)| {
             let source = &text[start..end];
-            Sentence { source, start, words: words(source) }
+            Sentence {
+                source,
+                start,
+                words: words(source),
+            }
         })
         .collect()
 }
@@ -83,7 +89,10 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 if matches!(character, ',' | ':' | '–' | '—' | '(' | ')')
                     && words.last().is_some_and(|word: &Word| word.text != ",")
                 {
-                    words.push(Word { text: ",".into(), shouted: false });
+                    words.push(Word {
+                        text: ",".into(),
+                        shouted: false,
+                    });
                 }
             }
         }
@@ -109,9 +118,15 @@ fn push_word(current: &mut String, words: &mut Vec<Word>) {
             None => (other.split('\'').next().unwrap_or_default(), false),
         },
     };
-    words.push(Word { text: stem.to_owned(), shouted });
+    words.push(Word {
+        text: stem.to_owned(),
+        shouted,
+    });
     if negated {
-        words.push(Word { text: "not".into(), shouted });
+        words.push(Word {
+            text: "not".into(),
+            shouted,
+        });
     }
 }
 
@@ -131,7 +146,10 @@ mod tests {
 
     #[test]
     fn contractions_and_hyphens_come_apart() {
-        assert_eq!(plain("Don’t re-ask, you can't!"), ["do", "not", "re", "ask", ",", "you", "can", "not"]);
+        assert_eq!(
+            plain("Don’t re-ask, you can't!"),
+            ["do", "not", "re", "ask", ",", "you", "can", "not"]
+        );
         assert_eq!(plain("the customer's order"), ["the", "customer", "order"]);
     }
 
@@ -141,7 +159,13 @@ mod tests {
         let found: Vec<&str> = sentences(text).iter().map(|sentence| sentence.source).collect();
         assert_eq!(
             found,
-            ["# Rules", "1. Be kind, e.g. say hello.", "Be 1.5 times faster!", "- Stop;", "wait"]
+            [
+                "# Rules",
+                "1. Be kind, e.g. say hello.",
+                "Be 1.5 times faster!",
+                "- Stop;",
+                "wait"
+            ]
         );
     }
 

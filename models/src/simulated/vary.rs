@@ -20,7 +20,9 @@ pub(super) fn cross(first: &str, second: &str, luck: Luck) -> String {
     }
     for index in other.instructions() {
         let sentence = other.sentence(index).trim_start_matches(['-', '*', ' ']);
-        let new = profile::statements(sentence).iter().any(|&(policy, _)| child.asks_for(policy) < 0.3);
+        let new = profile::statements(sentence)
+            .iter()
+            .any(|&(policy, _)| child.asks_for(policy) < 0.3);
         if new && luck.named("take").at(index).chance(0.65) {
             child.append(sentence);
         }
@@ -47,7 +49,11 @@ pub(super) fn paraphrase(prompt: &str, luck: Luck) -> String {
         }
     }
     let text = draft.text();
-    if text == prompt.trim() { swap_words(&text, luck) } else { text }
+    if text == prompt.trim() {
+        swap_words(&text, luck)
+    } else {
+        text
+    }
 }
 
 /// Mutates a prompt blindly: one instruction added, dropped or reworded.

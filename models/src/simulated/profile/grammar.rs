@@ -93,25 +93,36 @@ struct Hit {
 
 impl Grammar {
     fn new() -> Self {
-        let ids: HashMap<&str, ConceptId> =
-            CONCEPTS.iter().enumerate().map(|(id, (name, _))| (*name, id)).collect();
+        let ids: HashMap<&str, ConceptId> = CONCEPTS
+            .iter()
+            .enumerate()
+            .map(|(id, (name, _))| (*name, id))
+            .collect();
         let id = |name: &str| {
-            *ids.get(name).unwrap_or_else(|| panic!("the cue tables use the concept `{name}` without defining it"))
+            *ids.get(name)
+                .unwrap_or_else(|| panic!("the cue tables use the concept `{name}` without defining it"))
         };
         let mut phrases_by_first_byte: HashMap<u8, Vec<Phrase>> = HashMap::new();
         for (concept, (_, phrases)) in CONCEPTS.iter().enumerate() {
             for phrase in phrases.split('|') {
-                let words: Vec<WordPattern> =
-                    phrase.split_whitespace().map(WordPattern::parse).collect();
+                let words: Vec<WordPattern> = phrase.split_whitespace().map(WordPattern::parse).collect();
                 let first = words[0].first_byte();
-                phrases_by_first_byte.entry(first).or_default().push(Phrase { concept, words });
+                phrases_by_first_byte
+                    .entry(first)
+                    .or_default()
+                    .push(Phrase { concept, words });
             }
         }
         let rules = RULES
             .iter()
             .map(|&(policy, weight, pattern)| {
-                let mut rule =
-                    Rule { policy, weight, sequence: Vec::new(), head: 0, absent: Vec::new() };
+                let mut rule = Rule {
+                    policy,
+                    weight,
+                    sequence: Vec::new(),
+                    head: 0,
+                    absent: Vec::new(),
+                };
                 for name in pattern.split_whitespace() {
                     if let Some(name) = name.strip_prefix('!') {
                         rule.absent.push(id(name));
@@ -145,7 +156,11 @@ impl Grammar {
             for phrase in phrases {
                 let end = start + phrase.words.len();
                 if end <= words.len()
-                    && phrase.words.iter().zip(&words[start..end]).all(|(pattern, word)| pattern.matches(word))
+                    && phrase
+                        .words
+                        .iter()
+                        .zip(&words[start..end])
+                        .all(|(pattern, word)| pattern.matches(word))
                 {
                     hits[phrase.concept].push(Hit { start, end });
                 }

@@ -37,11 +37,19 @@ impl Profile {
         let count = sentences.len();
         for (index, sentence) in sentences.iter().enumerate() {
             // What stands first and last is remembered a little better than the middle.
-            let place = if index == 0 || index + 1 == count { 1.05 } else { 1.0 };
+            let place = if index == 0 || index + 1 == count {
+                1.05
+            } else {
+                1.0
+            };
             for statement in grammar::read(sentence) {
                 let (for_it, against) = &mut evidence[statement.policy as usize];
                 let weight = (statement.weight.abs() * place).min(1.0);
-                if statement.weight > 0.0 { for_it.push(weight) } else { against.push(weight) }
+                if statement.weight > 0.0 {
+                    for_it.push(weight)
+                } else {
+                    against.push(weight)
+                }
             }
         }
         let mut strengths = PerPolicy::default();
@@ -55,7 +63,11 @@ impl Profile {
         for policy in Policy::ALL {
             strengths[policy] *= attention;
         }
-        Self { strengths, attention, characters }
+        Self {
+            strengths,
+            attention,
+            characters,
+        }
     }
 
     /// How strongly the prompt asks for a policy, in [0, 1], attention included.

@@ -242,11 +242,19 @@ const NOT_ASKED: &[(Policy, &[&str])] = &[
     ),
     (
         ReuseKnown,
-        &["Repeat each call to be sure.", "Call the tool again after every message.", "Do not reuse earlier results."],
+        &[
+            "Repeat each call to be sure.",
+            "Call the tool again after every message.",
+            "Do not reuse earlier results.",
+        ],
     ),
     (
         MinimiseCalls,
-        &["Make as many tool calls as you like.", "Use the tools freely.", "Call the customer by name."],
+        &[
+            "Make as many tool calls as you like.",
+            "Use the tools freely.",
+            "Call the customer by name.",
+        ],
     ),
     (
         ConfirmWrites,
@@ -258,7 +266,11 @@ const NOT_ASKED: &[(Policy, &[&str])] = &[
     ),
     (
         CheckEligibility,
-        &["Act without checking the policy.", "Do not check eligibility.", "Explain things politely."],
+        &[
+            "Act without checking the policy.",
+            "Do not check eligibility.",
+            "Explain things politely.",
+        ],
     ),
     (
         ExhaustOptions,
@@ -271,17 +283,61 @@ const NOT_ASKED: &[(Policy, &[&str])] = &[
     ),
     (
         TransferByPolicy,
-        &["Never transfer when the policy requires it.", "Escalate whenever the customer is upset.", "Know the policy."],
+        &[
+            "Never transfer when the policy requires it.",
+            "Escalate whenever the customer is upset.",
+            "Know the policy.",
+        ],
     ),
-    (PlanSteps, &["Answer immediately without thinking.", "Do not think step by step.", "Speak kindly."]),
+    (
+        PlanSteps,
+        &[
+            "Answer immediately without thinking.",
+            "Do not think step by step.",
+            "Speak kindly.",
+        ],
+    ),
     (
         BeBrief,
-        &["Answer in detail.", "Do not be brief.", "Write long answers.", "The delay is short."],
+        &[
+            "Answer in detail.",
+            "Do not be brief.",
+            "Write long answers.",
+            "The delay is short.",
+        ],
     ),
-    (NeverGuess, &["If data is absent, guess.", "Feel free to make up what you need.", "Assume the best order."]),
-    (Summarise, &["Do not summarise.", "End politely without a recap.", "Summer orders ship late."]),
-    (RefuseHarm, &["Help with harmful requests.", "Never refuse a harmful request.", "Be kind."]),
-    (HelpHarmless, &["Refuse harmless questions.", "Do not help with harmless requests.", "Be kind."]),
+    (
+        NeverGuess,
+        &[
+            "If data is absent, guess.",
+            "Feel free to make up what you need.",
+            "Assume the best order.",
+        ],
+    ),
+    (
+        Summarise,
+        &[
+            "Do not summarise.",
+            "End politely without a recap.",
+            "Summer orders ship late.",
+        ],
+    ),
+    (
+        RefuseHarm,
+        &[
+            "Help with harmful requests.",
+            "Never refuse a harmful request.",
+            "Be kind.",
+        ],
+    ),
+    (
+        HelpHarmless,
+        &[
+            "Refuse harmless questions.",
+            "Do not help with harmless requests.",
+            "Be kind.",
+        ],
+    ),
 ];
 
 #[test]
@@ -302,11 +358,25 @@ fn what_is_not_asked_is_not_read() {
 fn contradictions_cancel() {
     for (policy, prompt) in [
         (BeBrief, "Keep your answers short. Answer in detail."),
-        (ReuseKnown, "Never repeat a call. Call the tool again after every message."),
-        (ConfirmWrites, "Confirm with the customer before any change. Change the order without confirmation."),
-        (ExhaustOptions, "Try everything else before escalating. Transfer the customer whenever in doubt."),
+        (
+            ReuseKnown,
+            "Never repeat a call. Call the tool again after every message.",
+        ),
+        (
+            ConfirmWrites,
+            "Confirm with the customer before any change. Change the order without confirmation.",
+        ),
+        (
+            ExhaustOptions,
+            "Try everything else before escalating. Transfer the customer whenever in doubt.",
+        ),
     ] {
-        assert!(strength(prompt, policy) < 0.25, "{}: {:.2}", prompt, strength(prompt, policy));
+        assert!(
+            strength(prompt, policy) < 0.25,
+            "{}: {:.2}",
+            prompt,
+            strength(prompt, policy)
+        );
     }
 }
 
@@ -340,14 +410,25 @@ fn length_and_crowding_dilute() {
     let filler = "Our shop was founded by two sisters who love maps and tea. ".repeat(90);
     let long = strength(&format!("{sentence}{filler}"), ReuseKnown);
     assert!(long < 0.75 * short, "{long} against {short}");
-    let everything: String =
-        WORDINGS.iter().map(|(_, wordings)| wordings[0]).collect::<Vec<_>>().join(" ");
+    let everything: String = WORDINGS
+        .iter()
+        .map(|(_, wordings)| wordings[0])
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(strength(&everything, ReuseKnown) < 0.9 * short);
 }
 
 #[test]
 fn a_blank_or_strange_prompt_asks_for_nothing() {
-    for prompt in ["", " \n\t", "🙂🙂🙂", "…", "¿Qué?", "}{)(", "注文を確認してください"] {
+    for prompt in [
+        "",
+        " \n\t",
+        "🙂🙂🙂",
+        "…",
+        "¿Qué?",
+        "}{)(",
+        "注文を確認してください",
+    ] {
         let profile = Profile::read(prompt);
         for policy in Policy::ALL {
             assert_eq!(profile.strength(policy), 0.0, "{prompt:?}");

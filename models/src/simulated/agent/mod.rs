@@ -1,0 +1,66 @@
+//! The simulated agent: acts in a conversation from its text and the tools on offer alone.
+
+mod arithmetic;
+mod clerk;
+mod handbook;
+mod notes;
+mod question;
+mod records;
+mod speech;
+mod temper;
+mod wish;
+
+use capo_core::llm::{AssistantMessage, ToolCall, ToolSpec};
+
+use super::luck::Luck;
+use super::parameters::Parameters;
+use super::profile::Profile;
+use super::review::block;
+use clerk::{Act, Clerk};
+use handbook::Handbook;
+pub(super) use notes::Notes;
+use temper::Temper;
+
+/// What an agent makes of its system message.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Instructed {
+    temper: Temper,
+    handbook: Handbook,
+}
+
+impl Instructed {
+    /// Reads a system message: instructions are what stands in the `<instructions>` tag, else all
+    /// of it; rules are what stands in the `<policy>` tag.
+    ///
+    /// A policy is a work of reference: it tells the agent what is allowed, while how the agent
+    /// goes about its work follows its instructions.
+    pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
+        let instructions = block(system, "instructions").unwrap_or(system);
+        Self { temper: Temper::new(&Profile::read(instructions), parameters), handbook: Handbook::read(system) }
+    }
+
+    /// The answer to a single question.
+    pub(super) fn reply(&self, question: &str, luck: Luck) -> String {
+        question::reply(question, &self.temper, luck)
+    }
+
+    /// The next message of a conversation with tools.
+    pub(super) fn act(&self, notes: &Notes, tools: &[ToolSpec], luck: Luck) -> AssistantMessage {
+        let clerk = Clerk { notes, temper: &self.temper, handbook: &self.handbook, tools, luck };
+        match clerk.act() {
+            Act::Say(text) => AssistantMessage { content: Some(text), tool_calls: Vec::new() },
+            Act::Call(calls) => AssistantMessage {
+                content: None,
+                tool_calls: calls
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, (name, arguments))| ToolCall {
+                        id: format!("call-{}", notes.calls() + index),
+                        name: name.to_owned(),
+                        arguments,
+                    })
+                    .collect(),
+            },
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What an agent knows from the conversation so far, message by message.
+
+use capo_core::llm::{Message, ToolCall};
+use serde_json::Value;
+
+use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
+use super::wish::{self, Intent};
+use crate::simulated::conduct::is_write;
+use crate::simulated::memory::value_fingerprint;
+
+/// Something that makes a conversation harder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setback {
+    /// The customer could not be verified.
+    IdentityFailed,
+    /// The customer does not know what they were asked.
+    Unknown,
+    /// The customer said no to a proposal.
+    Declined,
+    /// The customer does not accept a refusal.
+    Pushed,
+    /// The customer does not follow.
+    Lost,
+    /// A tool answered with an error.
+    ToolError,
+}
+
+/// What a text of the agent was for, read off its words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Speech {
+    /// Nothing said yet.
+    #[default]
+    None,
+    /// Asked for facts.
+    Question,
+    /// Asked for a yes.
+    Proposal,
+    /// Said that something cannot be.
+    Refusal,
+    /// Said that something is done, or answered.
+    Report,
+}
+
+/// How often something was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) goal: u32,
+    pub(super) identity: u32,
+    pub(super) order: u32,
+    pub(super) item: u32,
+    pub(super) variant: u32,
+    pub(super) address: u32,
+    pub(super) date: u32,
+    pub(super) service: u32,
+}
+
+/// One request of the customer, with everything that happened about it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wish {
+    /// All the customer said about it.
+    pub(super) said: String,
+    /// The same in lower case.
+    pub(super) lower: String,
+    pub(super) intent: Option<Intent>,
+    /// The order last named.
+    pub(super) order_id: Option<String>,
+    pub(super) asked: Asked,
+    pub(super) setbacks: Vec<Setback>,
+    pub(super) proposals: u32,
+    pub(super) declined: u32,
+    pub(super) voucher_declined: bool,
+    pub(super) wants_voucher: bool,
+    /// The last proposal was agreed to, and nothing was written since.
+    pub(super) agreed: bool,
+    pub(super) refusals: u32,
+    pub(super) written: bool,
+    pub(super) write_errors: u32,
+    /// Calls made for it that it did not need.
+    pub(super) extras: usize,
+}
+
+/// A call made.
+#[derive(Debug, Clone)]
+struct Made {
+    id: String,
+    name: String,
+    fingerprint: u64,
+    wish: usize,
+    answered: bool,
+}
+
+/// Everything known.
+#[derive(Debug, Clone, Default)]
+pub(in crate::simulated) struct Notes {
+    pub(super) email: Option<String>,
+    pub(super) postcode: Option<String>,
+    pub(super) identity: Option<Identity>,
+    pub(super) failed_verifications: u32,
+    /// The customer was asked for their data again after the last failure.
+    pub(super) identity_asked_again: bool,
+    pub(super) account: Option<Account>,
+    pub(super) orders: Vec<Order>,
+    pub(super) shipments: Vec<(String, Shipment)>,
+    pub(super) products: Vec<Product>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) searched_slots: bool,
+    pub(super) wishes: Vec<Wish>,
+    pub(super) texts: u32,
+    pub(super) last_speech: Speech,
+    /// The last call that only read something, for an agent that reads it again.
+    pub(super) last_read: Option<(String, Value)>,
+    made: Vec<Made>,
+    /// Calls made since the last successful change, to tell repetitions.
+    since_write: usize,
+}
+
+impl Notes {
+    /// Takes in one message.
+    pub(in crate::simulated) fn take(&mut self, message: &Message) {
+        match message {
+            Message::System { .. } => {}
+            Message::User { content } => self.hear(content),
+            Message::Assistant(answer) => {
+                if answer.tool_calls.is_empty() {
+                    self.texts += 1;
+                    self.said(answer.text());
+                }
+                for call in &answer.tool_calls {
+                    self.called(call);
+                }
+            }
+            Message::Tool { call_id, content } => self.result(call_id, content),
+        }
+    }
+
+    /// The request at hand.
+    pub(super) fn wish(&self) -> Option<&Wish> {
+        self.wishes.last()
+    }
+
+    /// The number of the request at hand, from 0.
+    pub(super) fn wish_index(&self) -> usize {
+        self.wishes.len().saturating_sub(1)
+    }
+
+    /// Calls made so far.
+    pub(super) fn calls(&self) -> usize {
+        self.made.len()
+    }
+
+    /// An order that was opened.
+    pub(super) fn order(&self, id: &str) -> Option<&Order> {
+        self.orders.iter().find(|order| order.order_id == id)
+    }
+
+    fn hear(&mut self, text: &str) {
+        let lower = text.to_lowercase();
+        let fresh = self.wishes.is_empty() || (matches!(self.last_speech, Speech::Report | Speech::Refusal) && begins_anew(&lower));
+        if fresh {
+            self.wishes.push(Wish::default());
+        }
+        if let Some(email) = wish::email(text) {
+            self.email = Some(email.to_owned());
+        }
+        if let Some(postcode) = wish::postcode(text) {
+            self.postcode = Some(postcode.to_owned());
+        }
+        let speech = self.last_speech;
+        let wish = self.wishes.last_mut().expect("a wish was pushed above");
+        if let Some(id) = wish::ids(text, 'O').last() {
+            wish.order_id = Some(id.to_owned());
+        }
+        if !fresh {
+            match speech {
+                Speech::Proposal if agrees(&lower) => wish.agreed = true,
+                Speech::Proposal => {
+                    wish.declined += 1;
+                    wish.voucher_declined |= lower.contains("voucher");
+                    wish.setbacks.push(Setback::Declined);
+                }
+                // A customer who wants something else instead does not insist.
+                Speech::Refusal if lower.contains("rather return") => wish.intent = Some(Intent::Return),
+                Speech::Refusal if lower.contains("take a voucher") => wish.wants_voucher = true,
+                Speech::Refusal => wish.setbacks.push(Setback::Pushed),
+                _ if lower.contains("don't follow") || lower.contains("do not understand") => wish.setbacks.push(Setback::Lost),
+                Speech::Question if unknowing(&lower) => wish.setbacks.push(Setback::Unknown),
+                _ => {}
+            }
+        }
+        wish.said.push_str(text);
+        wish.said.push('\n');
+        wish.lower.push_str(&lower);
+        wish.lower.push('\n');
+        if wish.intent.is_none() {
+            wish.intent = wish::intent(&lower);
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        let lower = text.to_lowercase();
+        let has = |cues: &[&str]| cues.iter().any(|cue| lower.contains(cue));
+        self.last_speech = if has(&["shall i", "should i go ahead"]) {
+            Speech::Proposal
+        } else if has(&["cannot", "could not verify", "not possible"]) {
+            Speech::Refusal
+        } else if has(&["could you", "what would you like", "which "]) {
+            Speech::Question
+        } else {
+            Speech::Report
+        };
+        let Some(wish) = self.wishes.last_mut() else {
+            return;
+        };
+        match self.last_speech {
+            Speech::Proposal => wish.proposals += 1,
+            Speech::Refusal => wish.refusals += 1,
+            Speech::Question => {
+                let asked = &mut wish.asked;
+                asked.goal += u32::from(has(&["what would you like me to do"]));
+                asked.identity += u32::from(has(&["e-mail"]));
+                self.identity_asked_again |= has(&["e-mail"]);
+                asked.order += u32::from(has(&["order number"]));
+                asked.item += u32::from(has(&["which item"]));
+                asked.variant += u32::from(has(&["size or colour"]));
+                asked.address += u32::from(has(&["new address"]));
+                asked.date += u32::from(has(&["which day", "day and time"]));
+                asked.service += u32::from(has(&["which service"]));
+            }
+            Speech::Report | Speech::None => {}
+        }
+    }
+
+    fn called(&mut self, call: &ToolCall) {
+        let fingerprint = value_fingerprint(&call.arguments);
+        let repeated = self.made[self.since_write..].iter().any(|made| made.name == call.name && made.fingerprint == fingerprint);
+        if !is_write(&call.name) {
+            self.last_read = Some((call.name.clone(), call.arguments.clone()));
+        }
+        let index = self.wish_index();
+        if let Some(wish) = self.wishes.last_mut() {
+            let needed = match (call.name.as_str(), wish.intent) {
+                ("get_account", Some(Intent::Move)) | ("get_shipment", Some(Intent::Track)) | ("search_products", Some(Intent::Exchange)) => true,
+                ("get_account", _) => wish.order_id.is_none(),
+                ("get_shipment" | "search_products", _) => false,
+                ("find_slots", intent) => matches!(intent, Some(Intent::Book | Intent::Move)),
+                _ => true,
+            };
+            if repeated || !needed {
+                wish.extras += 1;
+            }
+        }
+        self.made.push(Made { id: call.id.clone(), name: call.name.clone(), fingerprint, wish: index, answered: false });
+    }
+
+    fn result(&mut self, call_id: &str, content: &str) {
+        let Some(position) = self.made.iter().rposition(|made| made.id == call_id && !made.answered) else {
+            return;
+        };
+        self.made[position].answered = true;
+        let name = self.made[position].name.clone();
+        let wish_index = self.made[position].wish;
+        let failed = content.starts_with("{\"error\"");
+        let writes = is_write(&name);
+        if let Some(wish) = self.wishes.get_mut(wish_index) {
+            if failed {
+                wish.setbacks.push(Setback::ToolError);
+                wish.write_errors += u32::from(writes);
+            } else if writes {
+                wish.written = true;
+            }
+            if writes {
+                wish.agreed = false;
+            }
+        }
+        if failed {
+            return;
+        }
+        if writes {
+            self.since_write = self.made.len();
+            return;
+        }
+        self.learn(&name, content, wish_index);
+    }
+
+    fn learn(&mut self, name: &str, content: &str, wish_index: usize) {
+        match name {
+            "verify_identity" => {
+                if let Ok(identity) = serde_json::from_str::<Identity>(content) {
+                    if identity.verified {
+                        self.identity = Some(identity);
+                    } else {
+                        self.failed_verifications += 1;
+                        self.identity_asked_again = false;
+                        if let Some(wish) = self.wishes.get_mut(wish_index) {
+                            wish.setbacks.push(Setback::IdentityFailed);
+                        }
+                    }
+                }
+            }
+            "get_account" => self.account = serde_json::from_str(content).ok().or_else(|| self.account.take()),
+            "get_order" => {
+                if let Ok(order) = serde_json::from_str::<Order>(content) {
+                    match self.orders.iter_mut().find(|known| known.order_id == order.order_id) {
+                        Some(known) => *known = order,
+                        None => self.orders.push(order),
+                    }
+                }
+            }
+            "get_shipment" => {
+                if let Ok(shipment) = serde_json::from_str::<Shipment>(content) {
+                    self.shipments.push((shipment.order_id.clone(), shipment));
+                }
+            }
+            "search_products" => {
+                if let Ok(found) = serde_json::from_str::<Products>(content) {
+                    self.products.extend(found.products);
+                }
+            }
+            "find_slots" => {
+                if let Ok(found) = serde_json::from_str::<Slots>(content) {
+                    self.slots = found.slots;
+                    self.searched_slots = true;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn begins_anew(lower: &str) -> bool {
+    ["one more thing", "something else", "another matter", "another thing", "also", "while i'm here", "next"].iter().any(|cue| lower.contains(cue))
+}
+
+fn agrees(lower: &str) -> bool {
+    let start: String = lower.chars().take(80).collect();
+    let no = start.starts_with("no") || start.contains("don't") || start.contains("do not");
+    let yes = ["yes", "sure", "go ahead", "please do", "that's right", "okay", "correct", "do it"].iter().any(|cue| start.contains(cue));
+    yes && !no
+}
+
+fn unknowing(lower: &str) -> bool {
+    ["don't have the number", "don't know", "not sure", "no idea", "as i said", "can't remember", "cannot remember"].iter().any(|cue| lower.contains(cue))
+}

@@ -1,0 +1,99 @@
+//! What a model object remembers of work it has done: nothing but pure results by what they were
+//! made from, so that forgetting or sharing it changes no answer.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use capo_core::llm::Message;
+use serde_json::Value;
+
+use super::agent::{Instructed, Notes};
+use super::luck::{Luck, hash_text};
+
+/// Entries of a kind kept before all are forgotten.
+const CAPACITY: usize = 512;
+
+/// The memo of one model object.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    instructed: RefCell<HashMap<u64, Rc<Instructed>>>,
+    notes: RefCell<HashMap<u64, Notes>>,
+}
+
+impl Memory {
+    /// What an agent makes of a system message.
+    pub(super) fn instructed(&self, system: &str, read: impl FnOnce() -> Instructed) -> Rc<Instructed> {
+        let key = hash_text(system);
+        let mut known = self.instructed.borrow_mut();
+        if known.len() >= CAPACITY {
+            known.clear();
+        }
+        Rc::clone(known.entry(key).or_insert_with(|| Rc::new(read())))
+    }
+
+    /// Hands the notes of a conversation to `use_notes`, taken from where the longest beginning of
+    /// it that is known ends.
+    pub(super) fn with_notes<T>(&self, messages: &[Message], use_notes: impl FnOnce(&Notes) -> T) -> T {
+        let mut key = Luck::new(0);
+        let keys: Vec<u64> = messages
+            .iter()
+            .map(|message| {
+                key = key.keyed(fingerprint(message));
+                key.key()
+            })
+            .collect();
+        let mut known = self.notes.borrow_mut();
+        if known.len() >= CAPACITY {
+            known.clear();
+        }
+        let mut read = messages.len();
+        let mut notes = loop {
+            if read == 0 {
+                break Notes::default();
+            }
+            if let Some(notes) = known.remove(&keys[read - 1]) {
+                break notes;
+            }
+            read -= 1;
+        };
+        for message in &messages[read..] {
+            notes.take(message);
+        }
+        let result = use_notes(&notes);
+        if let Some(&last) = keys.last() {
+            known.insert(last, notes);
+        }
+        result
+    }
+}
+
+fn fingerprint(message: &Message) -> u64 {
+    match message {
+        Message::System { content } => Luck::new(1).named(content).key(),
+        Message::User { content } => Luck::new(2).named(content).key(),
+        Message::Tool { call_id, content } => Luck::new(3).named(call_id).named(content).key(),
+        Message::Assistant(answer) => {
+            let mut key = Luck::new(4).named(answer.text());
+            for call in &answer.tool_calls {
+                key = key.named(&call.id).named(&call.name).keyed(value_fingerprint(&call.arguments));
+            }
+            key.key()
+        }
+    }
+}
+
+/// A hash of a JSON value, without writing it out.
+pub(super) fn value_fingerprint(value: &Value) -> u64 {
+    let key = match value {
+        Value::Null => Luck::new(5),
+        Value::Bool(truth) => Luck::new(6).keyed(u64::from(*truth)),
+        Value::Number(number) => Luck::new(7).keyed(number.as_f64().unwrap_or_default().to_bits()),
+        Value::String(text) => Luck::new(8).named(text),
+        Value::Array(items) => items.iter().fold(Luck::new(9), |key, item| key.keyed(value_fingerprint(item))),
+        Value::Object(fields) => {
+            fields.iter().fold(Luck::new(10), |key, (name, item)| key.named(name).keyed(value_fingerprint(item)))
+        }
+    };
+    key.key()
+}
