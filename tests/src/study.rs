@@ -158,7 +158,7 @@ children = 2
             .arg("--journal")
             .arg(journal)
             .arg("--json")
-            .env(KEY, "a key");
+            .env(KEY, "key-of-this-test");
         command
     }
 

@@ -83,10 +83,10 @@ fn verify_finds_every_kind_of_forgery() {
     let (study, _stub) = finished_study();
     verify(&study.journal()).expect_code(0);
     let original = read(&study.journal());
-    let mut forge = |what: &str, pick: fn(&Value) -> bool, change: fn(&mut Value)| {
+    let forge = |what: &str, pick: fn(&Value) -> bool, change: fn(&mut Value)| {
         fs::write(study.journal(), &original).unwrap();
         edit(&study.journal(), |events| {
-            change(events.iter_mut().find(|event| pick(event)).expect(what))
+            change(events.iter_mut().find(|event| pick(event)).expect(what));
         });
         assert_ne!(read(&study.journal()), original, "{what} changes something");
         let ended = verify(&study.journal());
@@ -103,7 +103,7 @@ fn verify_finds_every_kind_of_forgery() {
         },
     );
     forge("a multiplier", round, |event| {
-        event["next_multipliers"]["too_long"] = json!(0.123)
+        event["next_multipliers"]["too_long"] = json!(0.123);
     });
     forge("an objective", round, |event| {
         event["scores"]
@@ -130,7 +130,7 @@ fn verify_finds_every_kind_of_forgery() {
         event["best"] = json!(scores.keys().find(|id| **id != best).unwrap());
     });
     forge("the evaluation", finished, |event| {
-        event["evaluation"]["correct"]["mean"] = json!(0.999)
+        event["evaluation"]["correct"]["mean"] = json!(0.999);
     });
     forge(
         "a prompt",

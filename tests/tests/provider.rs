@@ -16,7 +16,7 @@ fn against(answer: Answer) -> (Study, Stub) {
 
 #[test]
 fn a_wrong_key_names_the_variable_and_never_the_key() {
-    let stub = Stub::start_with(Duration::ZERO, Some("the right one"), |_, _| {
+    let stub = Stub::start_with(Duration::ZERO, Some("key-that-is-right"), |_, _| {
         Answer::Text("#### 1".into())
     });
     let study = Study::new(&stub.base_url);

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::llm::Llm;
-use capo_models::simulated::{MODELS, Simulated};
+use capo_models::simulated::Simulated;
+use capo_models::simulated::parameters::MODELS;
 use tokio::net::TcpListener;
 
 use super::{FaultRates, ServeOptions, SimulateError, serve_announced};
@@ -23,7 +24,7 @@ pub struct SimulateArgs {
     pub host: IpAddr,
     /// Models to serve.
     #[arg(long = "model", value_name = "NAME", num_args = 1.., value_delimiter = ',',
-          default_values_t = MODELS.map(String::from))]
+          default_values_t = MODELS.iter().map(|model| model.name.to_owned()))]
     pub models: Vec<String>,
     /// Seed of the simulated world.
     #[arg(long, default_value_t = 0)]
@@ -59,9 +60,7 @@ pub struct SimulateArgs {
 /// # Errors
 /// When an argument is out of range, the port taken, the key unset or the log not writable.
 pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
-    let SimulateArgs {
-        host, port, seed, ..
-    } = args;
+    let SimulateArgs { host, port, seed, .. } = args;
     let seconds = |option, value: f64| {
         Duration::try_from_secs_f64(value).map_err(|_| SimulateError::Number { option, value })
     };
@@ -86,8 +85,7 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
         .await
         .map_err(|source| SimulateError::Listen { host, port, source })?;
     let address = listener.local_addr()?;
-    let open =
-        move |name: &str| Simulated::new(name, seed).map(|model| Rc::new(model) as Rc<dyn Llm>);
+    let open = move |name: &str| Simulated::new(name, seed).map(|model| Rc::new(model) as Rc<dyn Llm>);
     let announce = move || {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())

@@ -5,7 +5,7 @@
 //! can be repeated: answers and faults depend on the seeds and on the requests, never on their
 //! order of arrival.
 
-//mod command;
+mod command;
 mod fault;
 mod handlers;
 mod log;
@@ -26,7 +26,7 @@ use capo_core::llm::Llm;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-//pub use self::command::{SimulateArgs, run};
+pub use self::command::{SimulateArgs, run};
 pub use self::fault::{Fault, FaultError, FaultRates};
 pub use self::log::Tally;
 
