@@ -408,8 +408,11 @@ impl Endpoints {
 /// A client of our own for each set of models: a pool of connections must not outlive the runtime
 /// that drives them.
 fn http_client() -> Result<DynHttpClient, BuildError> {
-    let client = reqwest::Client::builder()
-        .user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")))
+    let client = reqwest::Client::builder();
+    // Not from a page: servers that list the headers they take from pages do not list this one.
+    #[cfg(not(target_arch = "wasm32"))]
+    let client = client.user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")));
+    let client = client
         .build()
         .map_err(|error| BuildError::Http(error.to_string()))?;
     Ok(DynHttpClient::new(ReqwestClient::from(client)))
@@ -448,6 +451,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use capo_core::arena::Models as _;
+    use capo_core::llm::Message;
     use futures::executor::block_on;
     use serde_json::json;
 
@@ -513,6 +517,25 @@ mod tests {
         assert!(message.contains("no name for a header"), "{message}");
         let message = refused(openai(json!({ "headers": { "x-gate": { "env": "GATE" } } })));
         assert!(message.contains("needs GATE"), "{message}");
+    }
+
+    #[test]
+    fn simulated_models_take_the_seed_of_the_study_unless_they_state_one() {
+        let answer = |seed, table| {
+            let models = build(&IndexMap::from([(Role::Agent, table)]), &BTreeMap::new(), seed);
+            let model = models.unwrap().get(Role::Agent).unwrap();
+            assert_eq!(model.name(), "simulated/sim-medium");
+            let answer = block_on(model.chat(ChatRequest::new(vec![Message::user("Hello?")]))).unwrap();
+            (answer.usage.seconds, answer.usage.usd)
+        };
+        let simulated = json!({ "provider": "simulated" });
+        let first = answer(1, simulated.clone());
+        assert_eq!(first, answer(1, simulated.clone()));
+        assert_ne!(first.0, answer(2, simulated).0, "another seed, another luck");
+        let stated = json!({ "provider": "simulated", "seed": 1, "price": { "input": 0, "output": 0 } });
+        assert_eq!(answer(2, stated), (first.0, Some(0.0)));
+        let unknown = json!({ "provider": "simulated", "model": "sim-tiny" });
+        assert!(refused(unknown).contains("sim-tiny"));
     }
 
     #[test]

@@ -207,7 +207,6 @@ mod tests {
             assert!(table.get(provider, model).is_some(), "{provider}/{model}");
         }
         assert!(table.get("ollama", "qwen3:8b").unwrap().is_free());
-        assert!(table.get("simulated", "sim-small").unwrap().is_free());
         assert!(
             table.get("openai", "gpt-99").is_none(),
             "unknown is unknown, not 0"

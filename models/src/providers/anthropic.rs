@@ -13,6 +13,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Required("ANTHROPIC_API_KEY"),
     base_url: Some("https://api.anthropic.com"),
     model: None,
+    catalogue: Some("anthropic"),
     seeds: false,
     access: Access::Http {
         connect: |account, model, http| {

@@ -9,6 +9,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Required("GEMINI_API_KEY"),
     base_url: Some("https://generativelanguage.googleapis.com"),
     model: None,
+    catalogue: Some("gcp.gemini"),
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

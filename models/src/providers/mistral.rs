@@ -10,6 +10,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Required("MISTRAL_API_KEY"),
     base_url: Some("https://api.mistral.ai"),
     model: None,
+    catalogue: Some("mistral"),
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use capo_core::llm::Llm;
 use rig_core::DynModel;
+use rig_core::catalog::Catalog;
 use rig_core::operation::Completion;
+use rig_core::providers::registry::ProviderId;
 
 use crate::limiter::Limiter;
 use crate::prices::Price;
@@ -18,6 +20,7 @@ mod ollama;
 mod openai;
 mod openai_compatible;
 mod openrouter;
+mod simulated;
 
 /// Every provider, in the order they are listed to people.
 pub static PROVIDERS: &[Provider] = &[
@@ -28,6 +31,7 @@ pub static PROVIDERS: &[Provider] = &[
     openrouter::PROVIDER,
     ollama::PROVIDER,
     openai_compatible::PROVIDER,
+    simulated::PROVIDER,
 ];
 
 /// A provider: what it is called, what it needs, how it is reached.
@@ -41,6 +45,9 @@ pub struct Provider {
     pub base_url: Option<&'static str>,
     /// The model asked when a study names none.
     pub model: Option<&'static str>,
+    /// What the provider library's catalogue of models (from models.dev) calls it; `None` where
+    /// the catalogue does not know its models.
+    pub catalogue: Option<&'static str>,
     /// Whether it samples by a request's seed. Elsewhere the seed is not sent.
     pub seeds: bool,
     pub(crate) access: Access,
@@ -111,5 +118,38 @@ impl Provider {
     /// Whether its models run in this process, without a network.
     pub fn in_process(&self) -> bool {
         matches!(self.access, Access::InProcess(_))
+    }
+
+    /// How many tokens `model` can read and write in one request, if the catalogue knows: a dated
+    /// snapshot counts as its model.
+    pub fn context_window(&self, model: &str) -> Option<u32> {
+        let provider = ProviderId::catalog(self.catalogue?)?;
+        Catalog::builtin().find(provider, model)?.context_window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_windows_are_known_where_the_catalogue_knows_them() {
+        let window = |provider: &str, model: &str| {
+            let provider = PROVIDERS.iter().find(|entry| entry.name == provider);
+            provider.and_then(|provider| provider.context_window(model))
+        };
+        assert_eq!(window("openai", "gpt-4o-mini"), Some(128_000));
+        assert_eq!(window("anthropic", "claude-haiku-4-5-20251001"), Some(200_000));
+        assert_eq!(window("gemini", "gemini-2.5-flash"), Some(1_048_576));
+        assert!(window("mistral", "mistral-small-latest").is_some());
+        assert!(window("openrouter", "openai/gpt-5-mini").is_some());
+        assert_eq!(window("openai", "gpt-99"), None);
+        assert_eq!(window("ollama", "qwen3"), None, "the server decides");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::HashSet<_> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        assert_eq!(names.len(), PROVIDERS.len());
     }
 }

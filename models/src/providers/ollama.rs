@@ -9,6 +9,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Optional("OLLAMA_API_KEY"),
     base_url: Some("http://localhost:11434"),
     model: None,
+    catalogue: None,
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

@@ -9,6 +9,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Required("OPENAI_API_KEY"),
     base_url: Some("https://api.openai.com/v1"),
     model: None,
+    catalogue: Some("openai"),
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

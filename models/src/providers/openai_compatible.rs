@@ -20,6 +20,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::None,
     base_url: None,
     model: None,
+    catalogue: None,
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

@@ -10,6 +10,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::Required("OPENROUTER_API_KEY"),
     base_url: Some("https://openrouter.ai/api/v1"),
     model: None,
+    catalogue: Some("openrouter"),
     seeds: true,
     access: Access::Http {
         connect: |account, model, http| {

@@ -17,6 +17,7 @@ pub(super) const PROVIDER: Provider = Provider {
     key: Key::None,
     base_url: None,
     model: Some("sim-medium"),
+    catalogue: None,
     seeds: true,
     access: Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?))),
 };
@@ -27,8 +28,8 @@ struct Paced<M> {
     model: M,
     latency: f64,
     limiter: Limiter,
-    /// Simulated tokens cost nothing unless the study plays that they do.
-    price: Price,
+    /// What the study says tokens cost, in place of the model's own simulated dollars.
+    price: Option<Price>,
 }
 
 impl Paced<Simulated> {
@@ -39,7 +40,7 @@ impl Paced<Simulated> {
             model,
             latency: plan.latency,
             limiter: plan.limiter,
-            price: plan.price.unwrap_or(Price::FREE),
+            price: plan.price,
         })
     }
 }
@@ -48,7 +49,9 @@ impl<M: Llm> Paced<M> {
     async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
         let mut answer = self.model.chat(request).await?;
         let usage = &mut answer.usage;
-        usage.usd = Some(self.price.of(usage.input_tokens, 0, usage.output_tokens));
+        if let Some(price) = self.price {
+            usage.usd = Some(price.of(usage.input_tokens, 0, usage.output_tokens));
+        }
         if self.latency > 0.0 {
             // A turn is only worth waiting for when answers take time.
             let permit = self.limiter.acquire().await;
@@ -87,7 +90,7 @@ mod tests {
             let usage = CallUsage {
                 input_tokens: 1_000,
                 output_tokens: 100,
-                usd: None,
+                usd: Some(0.5),
                 seconds: 2.0,
             };
             let message = AssistantMessage::default();
@@ -101,7 +104,7 @@ mod tests {
         }
     }
 
-    fn ask(latency: f64, price: Price) -> (ChatResponse, Duration) {
+    fn ask(latency: f64, price: Option<Price>) -> (ChatResponse, Duration) {
         let paced = Paced {
             name: "x".into(),
             model: Fixed,
@@ -116,10 +119,10 @@ mod tests {
 
     #[test]
     fn simulated_seconds_pass_only_when_wanted() {
-        let (answer, elapsed) = ask(0.0, Price::FREE);
+        let (answer, elapsed) = ask(0.0, None);
         assert!(elapsed < Duration::from_millis(500));
-        assert_eq!(answer.usage.usd, Some(0.0));
-        let (answer, elapsed) = ask(0.02, Price::FREE);
+        assert_eq!(answer.usage.usd, Some(0.5), "the model's own");
+        let (answer, elapsed) = ask(0.02, None);
         assert!(elapsed >= Duration::from_millis(40));
         assert_eq!(
             answer.usage.seconds, 2.0,
@@ -128,15 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_study_may_play_that_tokens_cost() {
-        let (answer, _) = ask(
-            0.0,
-            Price {
-                input: 1.0,
-                output: 10.0,
-                cached_input: None,
-            },
-        );
+    fn a_stated_price_replaces_the_simulated_one() {
+        let price = Price {
+            input: 1.0,
+            output: 10.0,
+            cached_input: None,
+        };
+        let (answer, _) = ask(0.0, Some(price));
         assert_eq!(answer.usage.usd, Some(0.002));
     }
 }

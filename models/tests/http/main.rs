@@ -1,6 +1,7 @@
 //! Every provider over real HTTP on loopback: what is sent, what is read, what happens when it
 //! fails.
 
+#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod failures;
