@@ -92,20 +92,31 @@ pub async fn converse(
     mut customer: Customer<'_>,
     max_steps: u32,
 ) -> Result<Dialogue, RolloutError> {
-    let mut counter = Counter { state: State::new(records), calls: Vec::new() };
+    let mut counter = Counter {
+        state: State::new(records),
+        calls: Vec::new(),
+    };
     let mut messages = vec![Message::system(frame(context.prompt))];
     let opening = match &mut customer {
         Customer::Scripted(user) => user.open(),
         Customer::Played(persona) => persona.speak(context, &[]).await?,
     };
-    let mut end = if opening.contains(STOP) { Some(End::Customer) } else { None };
+    let mut end = if opening.contains(STOP) {
+        Some(End::Customer)
+    } else {
+        None
+    };
     messages.push(Message::user(opening));
     let mut seconds = 0.0;
     for _ in 0..max_steps {
         if end.is_some() {
             break;
         }
-        let request = ChatRequest { messages: messages.clone(), tools: Rc::clone(&tools), seed: None };
+        let request = ChatRequest {
+            messages: messages.clone(),
+            tools: Rc::clone(&tools),
+            seed: None,
+        };
         let response = context.chat(Role::Agent, request).await?;
         seconds += response.usage.seconds;
         let answer = response.message;
@@ -143,8 +154,7 @@ impl Counter {
     /// Executes the calls of one answer, in order, up to a transfer.
     fn serve(&mut self, answer: AssistantMessage, messages: &mut Vec<Message>) -> Option<End> {
         for ToolCall { id, name, arguments } in answer.tool_calls {
-            let outcome =
-                tools::named(&name).and_then(|tool| tool.call(&mut self.state, &arguments));
+            let outcome = tools::named(&name).and_then(|tool| tool.call(&mut self.state, &arguments));
             let (content, effect) = match outcome {
                 Ok((content, effect)) => (content, Some(effect)),
                 Err(error) => (json!({"error": error.to_string()}).to_string(), None),
@@ -154,7 +164,12 @@ impl Counter {
                 _ => self.state.verified().is_some(),
             };
             let transferred = effect == Some(Effect::Transferred);
-            self.calls.push(Call { tool: name, arguments, effect, cleared });
+            self.calls.push(Call {
+                tool: name,
+                arguments,
+                effect,
+                cleared,
+            });
             messages.push(Message::tool(id, content));
             if transferred {
                 return Some(End::Transfer);

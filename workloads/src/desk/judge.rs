@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
 use serde_json::{Value, json};
 
-use super::language::mentions;
 use super::episode::{Call, Dialogue, End};
+use super::language::mentions;
 use super::state::Changes;
 use super::task::Task;
 use super::tools::Effect;
@@ -20,7 +20,11 @@ pub(super) fn metrics() -> Vec<MetricSpec> {
             "1 when the shop's records changed exactly as the task expects, the dialogue was handed to a human \
              exactly if it should be, and the customer was told what they must be told; else 0.",
         ),
-        MetricSpec::cost("human_requests", "calls per dialogue", "Calls of transfer_to_human."),
+        MetricSpec::cost(
+            "human_requests",
+            "calls per dialogue",
+            "Calls of transfer_to_human.",
+        ),
         MetricSpec {
             min: Some(-1.0),
             ..MetricSpec::cost(
@@ -30,7 +34,11 @@ pub(super) fn metrics() -> Vec<MetricSpec> {
             )
         },
         MetricSpec::prompt_length(),
-        MetricSpec::cost("turns", "texts per dialogue", "Texts the agent sent to the customer."),
+        MetricSpec::cost(
+            "turns",
+            "texts per dialogue",
+            "Texts the agent sent to the customer.",
+        ),
         MetricSpec::cost("latency", "seconds", "Seconds of all model calls of the agent."),
         MetricSpec::cost(
             "verbosity",
@@ -91,9 +99,11 @@ impl Verdict {
             said.push('\n');
         }
         let said = said.to_lowercase();
-        let untold = task.expected.told.iter().filter(|told| {
-            !told.any_of.iter().any(|phrase| mentions(&said, phrase))
-        });
+        let untold = task
+            .expected
+            .told
+            .iter()
+            .filter(|told| !told.any_of.iter().any(|phrase| mentions(&said, phrase)));
         Self {
             missing: absent(&task.expected.changes, &changes),
             unexpected: changes
@@ -103,7 +113,11 @@ impl Verdict {
                 .collect(),
             changes,
             untold: untold.map(|told| told.what.clone()).collect(),
-            transfers: dialogue.calls.iter().filter(|call| call.effect == Some(Effect::Transferred)).count(),
+            transfers: dialogue
+                .calls
+                .iter()
+                .filter(|call| call.effect == Some(Effect::Transferred))
+                .count(),
             transfer_expected: task.expected.transfer,
             violations: violations(task, &dialogue.calls),
             repeated: repeated(&dialogue.calls),
@@ -128,8 +142,11 @@ impl Verdict {
     /// A value for each of [`metrics`].
     pub(super) fn measurements(&self, prompt: &str) -> Measurements {
         let excess = (self.calls as f64 - self.reference as f64) / self.reference as f64;
-        let verbosity =
-            if self.texts == 0 { 0.0 } else { self.characters as f64 / self.texts as f64 / 100.0 };
+        let verbosity = if self.texts == 0 {
+            0.0
+        } else {
+            self.characters as f64 / self.texts as f64 / 100.0
+        };
         [
             ("success", f64::from(u8::from(self.is_success()))),
             ("human_requests", self.transfers as f64),
@@ -149,14 +166,21 @@ impl Verdict {
 
     /// What was expected and what is wrong, in plain words, one finding a line.
     pub(super) fn outcome(&self) -> String {
-        let mut text =
-            String::from(if self.is_success() { "The task was solved.\n" } else { "The task was not solved.\n" });
+        let mut text = String::from(if self.is_success() {
+            "The task was solved.\n"
+        } else {
+            "The task was not solved.\n"
+        });
         // Writing to a string cannot fail.
         for (path, value) in &self.missing {
             let _ = writeln!(text, "Missing: {} should have become {value}.", record(path));
         }
         for (path, value) in &self.unexpected {
-            let _ = writeln!(text, "Wrong: {} became {value}, which nobody needed.", record(path));
+            let _ = writeln!(
+                text,
+                "Wrong: {} became {value}, which nobody needed.",
+                record(path)
+            );
         }
         for what in &self.untold {
             let _ = writeln!(text, "The customer was not told {what}.");
@@ -171,7 +195,11 @@ impl Verdict {
             let _ = writeln!(text, "Policy: {violation}.");
         }
         if self.calls > self.reference {
-            let _ = writeln!(text, "Tool calls: {} where {} would do.", self.calls, self.reference);
+            let _ = writeln!(
+                text,
+                "Tool calls: {} where {} would do.",
+                self.calls, self.reference
+            );
         }
         for call in &self.repeated {
             let _ = writeln!(text, "Repeated call: {call}.");

@@ -167,8 +167,8 @@ use std::rc::Rc;
 
 use capo_core::llm::{Role, ToolSpec};
 use capo_core::metric::MetricSpec;
-use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use capo_core::usage::Usage;
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
@@ -178,8 +178,8 @@ use sha2::{Digest, Sha256};
 use episode::{Customer, converse};
 use judge::{Verdict, metrics};
 use persona::Persona;
-use shop::Shop;
 pub use settings::{DeskError, DeskSettings, UserKind};
+use shop::Shop;
 pub use state::{Changes, Records, State};
 use task::Task;
 use user::ScriptedUser;
@@ -207,7 +207,13 @@ impl Desk {
     /// When a split is empty, both together need more tasks than there are, or `max_steps` is out
     /// of range.
     pub fn new(settings: DeskSettings) -> Result<Self, DeskError> {
-        let DeskSettings { optimize, evaluate, seed, user, max_steps } = settings;
+        let DeskSettings {
+            optimize,
+            evaluate,
+            seed,
+            user,
+            max_steps,
+        } = settings;
         for (split, size) in [("optimize", optimize), ("evaluate", evaluate)] {
             if size == 0 {
                 return Err(DeskError::EmptySplit { split });
@@ -219,11 +225,18 @@ impl Desk {
         let shop: Shop = embedded("shop.json", SHOP)?;
         let tasks: Vec<Task> = embedded("tasks.json", TASKS)?;
         if optimize.saturating_add(evaluate) > tasks.len() {
-            return Err(DeskError::TooMany { optimize, evaluate, available: tasks.len() });
+            return Err(DeskError::TooMany {
+                optimize,
+                evaluate,
+                available: tasks.len(),
+            });
         }
         let order = split::mixed_order(&tasks, seed);
         let ids = |range: std::ops::Range<usize>| -> Vec<String> {
-            order[range].iter().map(|&index| tasks[index].id.clone()).collect()
+            order[range]
+                .iter()
+                .map(|&index| tasks[index].id.clone())
+                .collect()
         };
         Ok(Self {
             user,
@@ -278,7 +291,11 @@ impl Workload for Desk {
         for tool in self.tools.iter() {
             hash.update(serde_json::to_string(tool).unwrap_or_default());
         }
-        hash.finalize().iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+        hash.finalize()
+            .iter()
+            .fold(String::with_capacity(64), |text, byte| {
+                text + &format!("{byte:02x}")
+            })
     }
 
     fn description(&self) -> String {
@@ -299,21 +316,34 @@ impl Workload for Desk {
         }
     }
 
-    fn rollout<'a>(&'a self, context: RolloutContext<'a>) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
         async move {
             let task = self.tasks.get(context.example).ok_or_else(|| {
                 RolloutError::failed(
                     capo_core::llm::FailureKind::Tool,
                     false,
-                    format!("the help desk has no task `{}`; tasks are desk-001 to desk-{:03}", context.example, self.tasks.len()),
+                    format!(
+                        "the help desk has no task `{}`; tasks are desk-001 to desk-{:03}",
+                        context.example,
+                        self.tasks.len()
+                    ),
                 )
             })?;
             let customer = match self.user {
                 UserKind::Scripted => Customer::Scripted(ScriptedUser::new(&task.script)),
                 UserKind::Llm => Customer::Played(Persona::new(&task.script)),
             };
-            let dialogue =
-                converse(context, Rc::clone(&self.records), Rc::clone(&self.tools), customer, self.max_steps).await?;
+            let dialogue = converse(
+                context,
+                Rc::clone(&self.records),
+                Rc::clone(&self.tools),
+                customer,
+                self.max_steps,
+            )
+            .await?;
             let verdict = Verdict::new(task, &dialogue);
             Ok(Rollout {
                 measurements: verdict.measurements(context.prompt),
@@ -330,5 +360,8 @@ impl Workload for Desk {
 }
 
 fn embedded<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, DeskError> {
-    serde_json::from_str(text).map_err(|error| DeskError::Data { file, message: error.to_string() })
+    serde_json::from_str(text).map_err(|error| DeskError::Data {
+        file,
+        message: error.to_string(),
+    })
 }

@@ -43,7 +43,11 @@ impl Persona {
         for (topic, answers) in &script.facts {
             let _ = writeln!(text, "- {topic:?}: {}", answers.join(" / asked again: "));
         }
-        let human = if script.wants_human { "You accept" } else { "You would rather not accept" };
+        let human = if script.wants_human {
+            "You accept"
+        } else {
+            "You would rather not accept"
+        };
         let _ = write!(
             text,
             "\nIf the help desk says what it is going to do and it is what you want, answer \"Yes\" in so many \
@@ -58,8 +62,15 @@ impl Persona {
     ///
     /// # Errors
     /// When the model gives no answer or an empty one.
-    pub async fn speak(&self, context: RolloutContext<'_>, messages: &[Message]) -> Result<String, RolloutError> {
-        let mut seen = vec![Message::system(&self.instructions), Message::user("Help desk: Hello! How can I help you?")];
+    pub async fn speak(
+        &self,
+        context: RolloutContext<'_>,
+        messages: &[Message],
+    ) -> Result<String, RolloutError> {
+        let mut seen = vec![
+            Message::system(&self.instructions),
+            Message::user("Help desk: Hello! How can I help you?"),
+        ];
         for message in messages {
             match message {
                 Message::User { content } => seen.push(Message::assistant(content)),

@@ -20,7 +20,9 @@ pub fn days_between(from: Date, until: Date) -> i32 {
 
 /// Rules that stand above every change of an account.
 fn account(owner: &Customer) -> Option<&'static str> {
-    owner.locked.then_some("nothing may be changed for a locked account")
+    owner
+        .locked
+        .then_some("nothing may be changed for a locked account")
 }
 
 /// Rules that stand above every change of an order.
@@ -46,23 +48,27 @@ pub fn take_back(
     skus: &[String],
     refund_to: RefundTo,
 ) -> Option<&'static str> {
-    order(subject, owner).or_else(|| clearance(state, skus)).or_else(|| {
-        let days = days_between(subject.delivered?, state.today());
-        match (days, refund_to) {
-            (61.., _) => Some("nothing is taken back more than 60 days after delivery"),
-            (31.., RefundTo::Original) => Some("after 30 days a return is refunded by voucher only"),
-            (..31, RefundTo::Voucher) => Some("within 30 days a return is refunded the way it was paid"),
-            _ => None,
-        }
-    })
+    order(subject, owner)
+        .or_else(|| clearance(state, skus))
+        .or_else(|| {
+            let days = days_between(subject.delivered?, state.today());
+            match (days, refund_to) {
+                (61.., _) => Some("nothing is taken back more than 60 days after delivery"),
+                (31.., RefundTo::Original) => Some("after 30 days a return is refunded by voucher only"),
+                (..31, RefundTo::Voucher) => Some("within 30 days a return is refunded the way it was paid"),
+                _ => None,
+            }
+        })
 }
 
 /// Exchanging an item.
 pub fn exchange(state: &State, subject: &Order, owner: &Customer, sku: &str) -> Option<&'static str> {
-    order(subject, owner).or_else(|| clearance(state, &[sku.to_owned()])).or_else(|| {
-        (days_between(subject.delivered?, state.today()) > 60)
-            .then_some("nothing is exchanged more than 60 days after delivery")
-    })
+    order(subject, owner)
+        .or_else(|| clearance(state, &[sku.to_owned()]))
+        .or_else(|| {
+            (days_between(subject.delivered?, state.today()) > 60)
+                .then_some("nothing is exchanged more than 60 days after delivery")
+        })
 }
 
 /// Delivering an order elsewhere.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The help desk's settings in a study file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeskSettings {
     /// Tasks used by the search, at least 1.
@@ -21,7 +21,13 @@ pub struct DeskSettings {
 
 impl Default for DeskSettings {
     fn default() -> Self {
-        Self { optimize: 74, evaluate: 40, seed: 0, user: UserKind::Scripted, max_steps: 30 }
+        Self {
+            optimize: 74,
+            evaluate: 40,
+            seed: 0,
+            user: UserKind::Scripted,
+            max_steps: 30,
+        }
     }
 }
 
@@ -40,7 +46,9 @@ pub enum UserKind {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DeskError {
     /// A split would be empty.
-    #[error("[workload] {split} = 0: the help desk needs at least one task in each split; write {split} = 1 or more")]
+    #[error(
+        "[workload] {split} = 0: the help desk needs at least one task in each split; write {split} = 1 or more"
+    )]
     EmptySplit {
         /// `optimize` or `evaluate`.
         split: &'static str,

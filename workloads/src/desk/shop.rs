@@ -287,7 +287,9 @@ impl Money {
 
 impl Sum for Money {
     fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
-        Self { cents: amounts.map(|amount| amount.cents).sum() }
+        Self {
+            cents: amounts.map(|amount| amount.cents).sum(),
+        }
     }
 }
 
@@ -343,7 +345,18 @@ mod tests {
 
     #[test]
     fn what_is_no_amount_is_refused() {
-        for text in ["", "5", "5.", ".50", "5.5", "5.555", "-5.00", "5,00", "5.0a", "99999999999999999999.00"] {
+        for text in [
+            "",
+            "5",
+            "5.",
+            ".50",
+            "5.5",
+            "5.555",
+            "-5.00",
+            "5,00",
+            "5.0a",
+            "99999999999999999999.00",
+        ] {
             assert!(text.parse::<Money>().is_err(), "{text}");
         }
     }

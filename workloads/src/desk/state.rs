@@ -59,7 +59,12 @@ pub struct State {
 impl State {
     /// The state at the start of a dialogue.
     pub fn new(records: Rc<Records>) -> Self {
-        Self { records, orders: BTreeMap::new(), slots: BTreeMap::new(), verified: None }
+        Self {
+            records,
+            orders: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            verified: None,
+        }
     }
 
     /// The day of the dialogue.
@@ -103,7 +108,12 @@ impl State {
 
     /// A customer's orders as they are now, oldest order number first.
     pub fn orders_of<'a>(&'a self, customer: &'a str) -> impl Iterator<Item = (&'a str, &'a Order)> {
-        let ids = self.records.shop.orders.iter().filter(move |(_, order)| order.customer == customer);
+        let ids = self
+            .records
+            .shop
+            .orders
+            .iter()
+            .filter(move |(_, order)| order.customer == customer);
         ids.map(|(id, order)| (id.as_str(), self.orders.get(id).unwrap_or(order)))
     }
 
@@ -175,7 +185,12 @@ fn table_changes<T: Serialize + PartialEq>(
         let before = start.get(id);
         if before != Some(now) {
             let value = |record| serde_json::to_value(record).unwrap_or(Value::Null);
-            value_changes(&format!("{table}/{id}"), &before.map_or(Value::Null, value), &value(now), changes);
+            value_changes(
+                &format!("{table}/{id}"),
+                &before.map_or(Value::Null, value),
+                &value(now),
+                changes,
+            );
         }
     }
 }

@@ -125,7 +125,11 @@ impl Task {
     /// How hard it is.
     pub fn difficulty(&self) -> Difficulty {
         let lookup = |action: &&Action| tools::named(&action.tool).is_ok_and(|tool| tool.kind == Kind::Read);
-        let mut orders = self.script.requests.iter().filter_map(|request| request.facts.get(&Topic::Order));
+        let mut orders = self
+            .script
+            .requests
+            .iter()
+            .filter_map(|request| request.facts.get(&Topic::Order));
         Difficulty {
             lookups: self.reference.iter().filter(lookup).count(),
             ambiguous: orders.any(|answers| !answers.iter().any(|answer| answer.contains("O-"))),
@@ -138,7 +142,11 @@ impl Task {
                 + usize::from(self.script.wants_human),
             impossible: self.expected.transfer
                 || (self.expected.changes.is_empty()
-                    && self.script.requests.iter().all(|request| request.answer.is_empty())),
+                    && self
+                        .script
+                        .requests
+                        .iter()
+                        .all(|request| request.answer.is_empty())),
         }
     }
 }

@@ -17,16 +17,28 @@ const PATIENCE: u32 = 2;
 /// How often a customer answers the same question.
 const REPETITIONS: usize = 4;
 
-const YES: [&str; 4] =
-    ["Yes, please go ahead.", "Yes, that's right. Please do.", "Yes, please.", "Yes, go ahead, thank you."];
+const YES: [&str; 4] = [
+    "Yes, please go ahead.",
+    "Yes, that's right. Please do.",
+    "Yes, please.",
+    "Yes, go ahead, thank you.",
+];
 const THANKS: [&str; 4] = [
     "Thank you, that's all.",
     "Great, thanks for your help. Goodbye.",
     "Perfect, that was everything.",
     "Thanks, nothing else.",
 ];
-const GIVES_IN: [&str; 3] = ["All right, then leave it. Goodbye.", "Fine. I'll leave it at that.", "That's a pity. Goodbye."];
-const NEXT: [&str; 3] = ["Thanks. One more thing:", "Good. There is something else:", "Okay, and another matter:"];
+const GIVES_IN: [&str; 3] = [
+    "All right, then leave it. Goodbye.",
+    "Fine. I'll leave it at that.",
+    "That's a pity. Goodbye.",
+];
+const NEXT: [&str; 3] = [
+    "Thanks. One more thing:",
+    "Good. There is something else:",
+    "Okay, and another matter:",
+];
 
 /// A customer in the middle of a dialogue.
 #[derive(Debug)]
@@ -97,7 +109,11 @@ impl<'a> ScriptedUser<'a> {
             if *times > REPETITIONS {
                 return format!("You have asked me that often enough. I'll try elsewhere. {STOP}");
             }
-            let answers = self.wish().facts.get(topic).or_else(|| self.script.facts.get(topic));
+            let answers = self
+                .wish()
+                .facts
+                .get(topic)
+                .or_else(|| self.script.facts.get(topic));
             let part = match answers {
                 Some(answers) => answers[(self.asked[topic] - 1).min(answers.len() - 1)].as_str(),
                 None => match topic {
@@ -178,7 +194,11 @@ impl<'a> ScriptedUser<'a> {
     fn push(&mut self, before: &str) -> String {
         let push = &self.wish().pushes[self.pushed];
         self.pushed += 1;
-        if before.is_empty() { push.clone() } else { format!("{before} {push}") }
+        if before.is_empty() {
+            push.clone()
+        } else {
+            format!("{before} {push}")
+        }
     }
 
     fn leave(&self) -> String {

@@ -30,8 +30,10 @@ impl Knowledge {
 /// An order the customer speaks of.
 pub(super) struct Subject {
     pub(super) order: String,
-    /// `order O-1042`, `the order from Wednesday 4 March`, `the order with the Alder helmet`.
+    /// `order O-1042`, `the order I placed on Wednesday 4 March`, `the order with the Alder helmet`.
     pub(super) mention: String,
+    /// The same where the item is named beside it, so that it is not named twice.
+    pub(super) beside_item: String,
     /// What the customer answers when asked which order.
     pub(super) fact: String,
     /// Ids the customer would recognise.
@@ -47,12 +49,19 @@ pub(super) struct Draft {
     expected: Expected,
     reference: Vec<Action>,
     pub(super) wants_human: bool,
+    pub(super) introduces_nobody: bool,
     account_seen: bool,
 }
 
 impl Draft {
     /// A new customer who will be verified.
-    pub(super) fn new(world: &mut World, scenario: &'static str, index: usize, club: bool, locked: bool) -> Self {
+    pub(super) fn new(
+        world: &mut World,
+        scenario: &'static str,
+        index: usize,
+        club: bool,
+        locked: bool,
+    ) -> Self {
         let customer = world.customer(club, locked);
         let record = world.shop.customers[&customer].clone();
         let mut draft = Self {
@@ -64,12 +73,21 @@ impl Draft {
             expected: Expected::default(),
             reference: Vec::new(),
             wants_human: false,
+            introduces_nobody: false,
             account_seen: false,
         };
-        let email = ["It's", "My e-mail address is", "The e-mail address is", "Of course:"][index % 4];
+        let email = [
+            "It's",
+            "My e-mail address is",
+            "The e-mail address is",
+            "Of course:",
+        ][index % 4];
         let postcode = ["The postcode is", "My postcode is", "Postcode", "It's postcode"][(index / 2) % 4];
         draft.fact(Topic::Email, format!("{email} {}.", record.email));
-        draft.fact(Topic::Postcode, format!("{postcode} {}.", record.address.postcode));
+        draft.fact(
+            Topic::Postcode,
+            format!("{postcode} {}.", record.address.postcode),
+        );
         draft.fact(Topic::Name, format!("My name is {}.", record.name));
         draft.call(
             "verify_identity",
@@ -87,7 +105,10 @@ impl Draft {
     }
 
     pub(super) fn call(&mut self, tool: &str, arguments: Value) {
-        self.reference.push(Action { tool: tool.to_owned(), arguments });
+        self.reference.push(Action {
+            tool: tool.to_owned(),
+            arguments,
+        });
     }
 
     /// Keeps the first calls of the reference only.
@@ -111,7 +132,10 @@ impl Draft {
 
     pub(super) fn told(&mut self, what: &str, any_of: &[&str]) {
         let any_of = any_of.iter().map(|&text| text.to_owned()).collect();
-        self.expected.told.push(Told { what: what.to_owned(), any_of });
+        self.expected.told.push(Told {
+            what: what.to_owned(),
+            any_of,
+        });
     }
 
     pub(super) fn transfer(&mut self, reason: &str) {
@@ -142,18 +166,24 @@ impl Draft {
         let mut subject = match knowledge {
             Knowledge::Number => Subject {
                 mention: format!("order {order}"),
+                beside_item: format!("order {order}"),
                 fact: format!("The order number is {order}."),
                 recognises: vec![order.clone()],
                 order,
             },
             Knowledge::Placed => Subject {
                 mention: format!("the order I placed on {}", spoken(placed)),
-                fact: format!("I don't have the number at hand. I placed the order on {}.", spoken(placed)),
+                beside_item: format!("the order I placed on {}", spoken(placed)),
+                fact: format!(
+                    "I don't have the number at hand. I placed the order on {}.",
+                    spoken(placed)
+                ),
                 recognises: Vec::new(),
                 order,
             },
             Knowledge::Content => Subject {
                 mention: format!("the order with the {name}"),
+                beside_item: "one of my orders".to_owned(),
                 fact: format!("I don't have the number at hand. It is the order with the {name} ({option})."),
                 recognises: Vec::new(),
                 order,
@@ -173,14 +203,20 @@ impl Draft {
                 .map(|(id, _)| id.clone())
                 .collect();
             candidates.sort_unstable();
-            let upto = candidates.iter().position(|id| *id == subject.order).expect("the order is there");
+            let upto = candidates
+                .iter()
+                .position(|id| *id == subject.order)
+                .expect("the order is there");
             candidates.truncate(upto + 1);
             candidates
         } else {
             vec![subject.order.clone()]
         };
         for id in opened {
-            let call = Action { tool: "get_order".to_owned(), arguments: json!({"order_id": id}) };
+            let call = Action {
+                tool: "get_order".to_owned(),
+                arguments: json!({"order_id": id}),
+            };
             if !self.reference.contains(&call) {
                 self.reference.push(call);
             }
@@ -202,9 +238,20 @@ impl Draft {
         for rank in 0..count {
             let other = if knowledge == Knowledge::Content && rank == 0 && (self.index / 2) % 2 == 1 {
                 let product = &world.shop.products[super::product_of(sku)];
-                product.variants.keys().find(|variant| *variant != sku).cloned().expect("every product has two variants")
+                product
+                    .variants
+                    .keys()
+                    .find(|variant| *variant != sku)
+                    .cloned()
+                    .expect("every product has two variants")
             } else {
-                const OTHERS: [&str; 5] = ["P-301-SILVER", "P-401-DISC", "P-310-ORANGE", "P-402-12SPEED", "P-321-GREY"];
+                const OTHERS: [&str; 5] = [
+                    "P-301-SILVER",
+                    "P-401-DISC",
+                    "P-310-ORANGE",
+                    "P-402-12SPEED",
+                    "P-321-GREY",
+                ];
                 let mut choice = world.draws.below(OTHERS.len());
                 if super::product_of(OTHERS[choice]) == super::product_of(sku) {
                     choice = (choice + 1) % OTHERS.len();
@@ -225,11 +272,11 @@ impl Draft {
         }
     }
 
-    /// Makes a request out of its parts.
-    pub(super) fn finish(mut self) -> Task {
-        let record_prefix = self.introduction();
+    /// The task.
+    pub(super) fn finish(mut self, world: &World) -> Task {
+        let introduction = self.introduction(world);
         if let Some(first) = self.requests.first_mut() {
-            first.text = format!("{record_prefix}{}", first.text);
+            first.text.insert_str(0, &introduction);
         }
         Task {
             id: String::new(),
@@ -246,16 +293,19 @@ impl Draft {
     }
 
     /// A greeting, with what the customer tells about themselves unasked.
-    fn introduction(&self) -> String {
-        let greeting = ["Hi,", "Hello.", "Good morning,", "Hey there,", "Hi!"][self.index % 5];
-        let email = &self.facts[&Topic::Email][0];
-        let postcode = &self.facts[&Topic::Postcode][0];
+    fn introduction(&self, world: &World) -> String {
+        let customer = &world.shop.customers[&self.customer];
+        let greeting = ["Hi!", "Hello.", "Good morning.", "Hey there!", "Hi."][self.index % 5];
         let known = match (self.index + self.index / 3) % 3 {
+            _ if self.introduces_nobody => String::new(),
             0 => String::new(),
-            1 => format!(" {email}"),
-            _ => format!(" {} {email} {postcode}", self.facts[&Topic::Name][0]),
+            1 => format!(" You'll find me under {}.", customer.email),
+            _ => format!(
+                " {} here, {}, postcode {}.",
+                customer.name, customer.email, customer.address.postcode
+            ),
         };
-        let impatient = if self.wants_human && self.index % 2 == 0 {
+        let impatient = if self.wants_human && self.index.is_multiple_of(2) {
             " I'd much rather speak to a human, but let's see."
         } else {
             ""
@@ -294,6 +344,9 @@ pub(super) fn cancelled(world: &World, order: &str) -> Changes {
     let total = world.shop.orders[order].total();
     Changes::from([
         (format!("orders/{order}/state"), json!(OrderState::Cancelled)),
-        (format!("orders/{order}/refunds"), json!([{"amount": total, "to": "original"}])),
+        (
+            format!("orders/{order}/refunds"),
+            json!([{"amount": total, "to": "original"}]),
+        ),
     ])
 }

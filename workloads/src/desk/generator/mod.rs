@@ -3,6 +3,11 @@
 //! The data is committed. `CAPO_WRITE_DATA=1 cargo test -p capo-workloads embedded_data` writes it
 //! anew; without the variable the same test fails when data and generator differ.
 
+#![expect(
+    clippy::cast_possible_wrap,
+    reason = "the numbers of tasks and records are small"
+)]
+
 mod catalogue;
 mod draft;
 mod scenarios;
@@ -15,7 +20,7 @@ use jiff::ToSpan;
 use jiff::civil::{Date, date};
 
 use super::shop::{
-    Address, Customer, Item, Order, OrderState, Payment, Service, Shipment, ShipmentState, Shop,
+    Address, Customer, Item, ItemState, Order, OrderState, Payment, Service, Shipment, ShipmentState, Shop,
 };
 use super::task::Task;
 use catalogue::{CARRIERS, FAMILY_NAMES, FLEET, GIVEN_NAMES, STREETS, TODAY, TOWNS};
@@ -28,7 +33,10 @@ pub(super) struct Draws {
 
 impl Draws {
     fn new(seed: u64) -> Self {
-        Self { streams: Streams::new(seed), drawn: 0 }
+        Self {
+            streams: Streams::new(seed),
+            drawn: 0,
+        }
     }
 
     /// Uniform on 0..bound.
@@ -57,7 +65,11 @@ impl World {
         let fleet = Customer {
             name: "Aldport Riders Association".to_owned(),
             email: "rides@aldport-riders.example".to_owned(),
-            address: Address { street: "1 Canal Walk".to_owned(), city: "Aldport".to_owned(), postcode: "4810".to_owned() },
+            address: Address {
+                street: "1 Canal Walk".to_owned(),
+                city: "Aldport".to_owned(),
+                postcode: "4810".to_owned(),
+            },
             club_member: true,
             locked: false,
         };
@@ -69,28 +81,51 @@ impl World {
             shipments: IndexMap::new(),
             slots,
         };
-        Self { draws, shop, names: BTreeSet::new() }
+        Self {
+            draws,
+            shop,
+            names: BTreeSet::new(),
+        }
     }
 
     fn address(&mut self) -> Address {
         let (city, postcode) = *self.draws.pick(&TOWNS);
         let street = format!("{} {}", 1 + self.draws.below(89), self.draws.pick(&STREETS));
-        Address { street, city: city.to_owned(), postcode: postcode.to_owned() }
+        Address {
+            street,
+            city: city.to_owned(),
+            postcode: postcode.to_owned(),
+        }
     }
 
     /// A new account; its id.
     fn customer(&mut self, club_member: bool, locked: bool) -> String {
         let name = loop {
-            let name = format!("{} {}", self.draws.pick(&GIVEN_NAMES), self.draws.pick(&FAMILY_NAMES));
+            let name = format!(
+                "{} {}",
+                self.draws.pick(&GIVEN_NAMES),
+                self.draws.pick(&FAMILY_NAMES)
+            );
             if self.names.insert(name.clone()) {
                 break name;
             }
         };
-        let host = *self.draws.pick(&["post.example", "mail.example", "inbox.example"]);
+        let host = *self
+            .draws
+            .pick(&["post.example", "mail.example", "inbox.example"]);
         let email = format!("{}@{host}", name.to_lowercase().replace(' ', "."));
         let address = self.address();
         let id = format!("C-{}", 2000 + self.shop.customers.len());
-        self.shop.customers.insert(id.clone(), Customer { name, email, address, club_member, locked });
+        self.shop.customers.insert(
+            id.clone(),
+            Customer {
+                name,
+                email,
+                address,
+                club_member,
+                locked,
+            },
+        );
         id
     }
 
@@ -103,8 +138,10 @@ impl World {
             Progress::Delivered(age) => (OrderState::Delivered, age + 3 + self.draws.below(4) as i32),
         };
         let placed = TODAY.saturating_sub(placed.days());
-        let number = (0..).map(|rank| order_number(placed, rank)).find(|id| !self.shop.orders.contains_key(id));
-        let id = number.expect("order numbers do not run out");
+        let number = (0..40)
+            .map(|rank| order_number(placed, rank))
+            .find(|id| !self.shop.orders.contains_key(id));
+        let id = number.expect("a day has at most 40 orders");
         let shipment = format!("S-{}", &id[2..]);
         let (parcel, delivered) = match progress {
             Progress::Placed(_) | Progress::Packed(_) => (None, None),
@@ -125,13 +162,27 @@ impl World {
                 ShipmentState::Lost => format!("missing since the depot in {town}; search ended"),
             };
             let carrier = (*self.draws.pick(&CARRIERS)).to_owned();
-            self.shop
-                .shipments
-                .insert(shipment.clone(), Shipment { order: id.clone(), carrier, state, expected, last_event });
+            self.shop.shipments.insert(
+                shipment.clone(),
+                Shipment {
+                    order: id.clone(),
+                    carrier,
+                    state,
+                    expected,
+                    last_event,
+                },
+            );
         }
         let price = |sku: &str| self.shop.products[product_of(sku)].variants[sku].price;
         let items = skus.iter().map(|&sku| {
-            (sku.to_owned(), Item { price: price(sku), state: Default::default(), exchanged_for: None })
+            (
+                sku.to_owned(),
+                Item {
+                    price: price(sku),
+                    state: ItemState::default(),
+                    exchanged_for: None,
+                },
+            )
         });
         let order = Order {
             customer: customer.to_owned(),
@@ -203,39 +254,51 @@ fn generate() -> (Shop, Vec<Task>) {
 
 /// One record a line, so that a change of the data can be read.
 fn shop_text(shop: &Shop) -> String {
-    let serde_json::Value::Object(tables) = serde_json::to_value(shop).expect("the shop can be written") else {
+    let serde_json::Value::Object(tables) = serde_json::to_value(shop).expect("the shop can be written")
+    else {
         panic!("the shop is an object")
     };
-    let mut text = String::from("{\n");
-    for (index, (table, records)) in tables.iter().enumerate() {
-        let comma = if index + 1 < tables.len() { "," } else { "" };
+    let mut parts = Vec::new();
+    for (table, records) in &tables {
         match records {
             serde_json::Value::Object(records) => {
-                let lines: Vec<_> = records.iter().map(|(id, record)| format!("\"{id}\":{record}")).collect();
-                text += &format!("\"{table}\":{{\n{}\n}}{comma}\n", lines.join(",\n"));
+                let lines: Vec<_> = records
+                    .iter()
+                    .map(|(id, record)| format!("\"{id}\":{record}"))
+                    .collect();
+                parts.push(format!("\"{table}\":{{\n{}\n}}", lines.join(",\n")));
             }
-            value => text += &format!("\"{table}\":{value}{comma}\n"),
+            value => parts.push(format!("\"{table}\":{value}")),
         }
     }
-    text + "}\n"
+    format!("{{\n{}\n}}\n", parts.join(",\n"))
 }
 
 /// One task a line.
 fn tasks_text(tasks: &[Task]) -> String {
-    let lines: Vec<_> = tasks.iter().map(|task| serde_json::to_string(task).expect("tasks can be written")).collect();
+    let lines: Vec<_> = tasks
+        .iter()
+        .map(|task| serde_json::to_string(task).expect("tasks can be written"))
+        .collect();
     format!("[\n{}\n]\n", lines.join(",\n"))
 }
 
 #[test]
 fn embedded_data_is_what_the_generator_writes() {
     let (shop, tasks) = generate();
-    let files = [("shop.json", shop_text(&shop), super::SHOP), ("tasks.json", tasks_text(&tasks), super::TASKS)];
+    let files = [
+        ("shop.json", shop_text(&shop), super::SHOP),
+        ("tasks.json", tasks_text(&tasks), super::TASKS),
+    ];
     for (file, written, embedded) in files {
         if std::env::var_os("CAPO_WRITE_DATA").is_some() {
             let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/desk/data");
             std::fs::write(folder.join(file), written).expect("the data folder is writable");
         } else {
-            assert!(written == embedded, "{file} differs from the generator; run with CAPO_WRITE_DATA=1");
+            assert!(
+                written == embedded,
+                "{file} differs from the generator; run with CAPO_WRITE_DATA=1"
+            );
         }
     }
 }

@@ -18,24 +18,40 @@ use crate::desk::tools::{self, Kind};
 pub(super) struct Answering<F>(pub(super) F);
 
 impl<F: Fn(Role, &ChatRequest) -> AssistantMessage> Caller for Answering<F> {
-    fn call<'a>(
-        &'a self,
-        role: Role,
-        request: ChatRequest,
-    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         let message = (self.0)(role, &request);
-        let usage = CallUsage { seconds: 0.5, ..CallUsage::default() };
-        async move { Ok(ChatResponse { message, finish: Finish::Stop, usage }) }.boxed_local()
+        let usage = CallUsage {
+            seconds: 0.5,
+            ..CallUsage::default()
+        };
+        async move {
+            Ok(ChatResponse {
+                message,
+                finish: Finish::Stop,
+                usage,
+            })
+        }
+        .boxed_local()
     }
 }
 
 pub(super) fn says(text: &str) -> AssistantMessage {
-    AssistantMessage { content: Some(text.to_owned()), tool_calls: Vec::new() }
+    AssistantMessage {
+        content: Some(text.to_owned()),
+        tool_calls: Vec::new(),
+    }
 }
 
 pub(super) fn calls(tool: &str, arguments: Value) -> AssistantMessage {
-    let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments };
-    AssistantMessage { content: None, tool_calls: vec![call] }
+    let call = ToolCall {
+        id: "call".to_owned(),
+        name: tool.to_owned(),
+        arguments,
+    };
+    AssistantMessage {
+        content: None,
+        tool_calls: vec![call],
+    }
 }
 
 pub(super) fn last_user(request: &ChatRequest) -> &str {
@@ -81,7 +97,9 @@ impl Progress {
         if std::mem::take(&mut self.wrote) {
             return says("That is done. Is there anything else?");
         }
-        let Some(action) = task.reference.get(self.done) else { return says(&conclusion(task)) };
+        let Some(action) = task.reference.get(self.done) else {
+            return says(&conclusion(task));
+        };
         let kind = tools::named(&action.tool).unwrap().kind;
         if action.tool == "verify_identity" && self.identity_asked == self.done {
             self.identity_asked += 1;
@@ -102,7 +120,10 @@ impl Progress {
 
 fn proposal(task: &Task, action: &Action) -> String {
     let arguments = &action.arguments;
-    let record = arguments["order_id"].as_str().or(arguments["slot_id"].as_str()).unwrap();
+    let record = arguments["order_id"]
+        .as_str()
+        .or(arguments["slot_id"].as_str())
+        .unwrap();
     let deed = match action.tool.as_str() {
         "cancel_order" => "cancel",
         "return_items" if arguments["refund_to"] == "voucher" => "take back for a voucher the items of",
@@ -112,13 +133,22 @@ fn proposal(task: &Task, action: &Action) -> String {
         "book_appointment" => "book",
         other => panic!("{other} is no write"),
     };
-    let told = task.expected.told.iter().filter(|told| told.what.contains("sold out"));
+    let told = task
+        .expected
+        .told
+        .iter()
+        .filter(|told| told.what.contains("sold out"));
     let told: String = told.map(|told| format!("It is {}. ", told.any_of[0])).collect();
     format!("{told}I will {deed} {record}. Shall I go ahead?")
 }
 
 fn conclusion(task: &Task) -> String {
-    let told: Vec<&str> = task.expected.told.iter().map(|told| told.any_of[0].as_str()).collect();
+    let told: Vec<&str> = task
+        .expected
+        .told
+        .iter()
+        .map(|told| told.any_of[0].as_str())
+        .collect();
     if task.difficulty().impossible {
         format!("I am sorry, I cannot do that ({}).", told.join(", "))
     } else {

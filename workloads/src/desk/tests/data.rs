@@ -36,7 +36,13 @@ fn references_reach_exactly_the_expected_changes_within_the_rules() {
                 Effect::Looked => {}
             }
         }
-        assert_eq!(state.changes(), task.expected.changes, "{} {}", task.id, task.scenario);
+        assert_eq!(
+            state.changes(),
+            task.expected.changes,
+            "{} {}",
+            task.id,
+            task.scenario
+        );
         assert_eq!(transferred, task.expected.transfer, "{}", task.id);
     }
 }
@@ -54,11 +60,24 @@ fn references_have_one_to_nine_calls_and_four_on_average() {
 fn the_mix_holds_every_kind_of_difficulty() {
     let desk = desk();
     let all: Vec<_> = desk.tasks().values().map(|task| task.difficulty()).collect();
-    let count = |holds: &dyn Fn(&crate::desk::task::Difficulty) -> bool| all.iter().filter(|one| holds(one)).count();
+    let count =
+        |holds: &dyn Fn(&crate::desk::task::Difficulty) -> bool| all.iter().filter(|one| holds(one)).count();
     assert_eq!(count(&|one| one.impossible), 38);
-    assert!(count(&|one| one.ambiguous) >= 30, "{}", count(&|one| one.ambiguous));
-    assert!(count(&|one| one.pushes >= 2) >= 15, "{}", count(&|one| one.pushes >= 2));
-    assert!(count(&|one| one.lookups >= 4) >= 20, "{}", count(&|one| one.lookups >= 4));
+    assert!(
+        count(&|one| one.ambiguous) >= 30,
+        "{}",
+        count(&|one| one.ambiguous)
+    );
+    assert!(
+        count(&|one| one.pushes >= 2) >= 15,
+        "{}",
+        count(&|one| one.pushes >= 2)
+    );
+    assert!(
+        count(&|one| one.lookups >= 4) >= 20,
+        "{}",
+        count(&|one| one.lookups >= 4)
+    );
 }
 
 #[test]
@@ -69,12 +88,23 @@ fn every_record_refers_to_records_that_exist() {
     for (id, order) in &shop.orders {
         assert!(shop.customers.contains_key(&order.customer), "{id}");
         assert!(order.items.keys().all(|sku| state.variant(sku).is_some()), "{id}");
-        assert!(order.placed <= shop.today && order.delivered.is_none_or(|day| day >= order.placed), "{id}");
-        let shipment = order.shipment.as_ref().map(|shipment| &shop.shipments[shipment].order);
+        assert!(
+            order.placed <= shop.today && order.delivered.is_none_or(|day| day >= order.placed),
+            "{id}"
+        );
+        let shipment = order
+            .shipment
+            .as_ref()
+            .map(|shipment| &shop.shipments[shipment].order);
         assert!(shipment.is_none_or(|of| of == id), "{id}");
     }
     for (id, slot) in &shop.slots {
-        assert!(slot.booked_by.as_ref().is_none_or(|holder| shop.customers.contains_key(holder)), "{id}");
+        assert!(
+            slot.booked_by
+                .as_ref()
+                .is_none_or(|holder| shop.customers.contains_key(holder)),
+            "{id}"
+        );
     }
     let emails: BTreeSet<_> = shop.customers.values().map(|customer| &customer.email).collect();
     assert_eq!(emails.len(), shop.customers.len());
@@ -94,9 +124,19 @@ fn what_must_be_told_is_not_what_the_customer_says_is_asked() {
     // An agent that only repeats the customer's words must not pass a refusal.
     let desk = desk();
     for task in desk.tasks().values() {
-        let said: String = task.script.requests.iter().map(|request| request.text.to_lowercase() + "\n").collect();
+        let said: String = task
+            .script
+            .requests
+            .iter()
+            .map(|request| request.text.to_lowercase() + "\n")
+            .collect();
         for told in &task.expected.told {
-            assert!(!told.any_of.iter().any(|text| mentions(&said, text)), "{}: {}", task.id, told.what);
+            assert!(
+                !told.any_of.iter().any(|text| mentions(&said, text)),
+                "{}: {}",
+                task.id,
+                told.what
+            );
         }
     }
 }
@@ -121,7 +161,11 @@ fn customers_answer_every_question_and_agree_to_nothing_by_it() {
         ] {
             let mut user = ScriptedUser::new(&task.script);
             let reply = user.reply(question);
-            assert!(!reply.is_empty() && !reply.contains(STOP), "{}: {question}", task.id);
+            assert!(
+                !reply.is_empty() && !reply.contains(STOP),
+                "{}: {question}",
+                task.id
+            );
             assert!(!affirms(&reply), "{}: {question} → {reply}", task.id);
             let first = &task.script.requests[0];
             if let Some(answers) = first.facts.get(&topic).or_else(|| task.script.facts.get(&topic)) {
@@ -134,8 +178,11 @@ fn customers_answer_every_question_and_agree_to_nothing_by_it() {
 #[test]
 fn customers_write_in_several_ways() {
     let desk = desk();
-    let openings: BTreeSet<_> =
-        desk.tasks().values().map(|task| ScriptedUser::new(&task.script).open()).collect();
+    let openings: BTreeSet<_> = desk
+        .tasks()
+        .values()
+        .map(|task| ScriptedUser::new(&task.script).open())
+        .collect();
     assert_eq!(openings.len(), desk.tasks().len());
     assert!(openings.iter().all(|opening| !opening.contains(STOP)));
 }

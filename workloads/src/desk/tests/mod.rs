@@ -24,7 +24,13 @@ fn fresh(desk: &Desk) -> State {
 
 /// One rollout of an agent on a task.
 fn rollout(desk: &Desk, task: &str, caller: &dyn Caller) -> Rollout {
-    let context = RolloutContext { prompt: "Be kind.", example: task, repeat: 0, seed: 7, caller };
+    let context = RolloutContext {
+        prompt: "Be kind.",
+        example: task,
+        repeat: 0,
+        seed: 7,
+        caller,
+    };
     block_on(desk.rollout(context)).unwrap()
 }
 

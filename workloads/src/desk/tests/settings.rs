@@ -11,14 +11,28 @@ use crate::desk::DeskError;
 
 #[test]
 fn splits_that_cannot_be_are_refused() {
-    let with = |optimize, evaluate| Desk::new(DeskSettings { optimize, evaluate, ..DeskSettings::default() }).err();
+    let with = |optimize, evaluate| {
+        Desk::new(DeskSettings {
+            optimize,
+            evaluate,
+            ..DeskSettings::default()
+        })
+        .err()
+    };
     assert_eq!(with(0, 40), Some(DeskError::EmptySplit { split: "optimize" }));
     assert_eq!(with(74, 0), Some(DeskError::EmptySplit { split: "evaluate" }));
     let error = with(80, 40).unwrap();
-    assert!(error.to_string().contains("need 120 tasks") && error.to_string().contains("114"), "{error}");
+    assert!(
+        error.to_string().contains("need 120 tasks") && error.to_string().contains("114"),
+        "{error}"
+    );
     assert!(with(usize::MAX, usize::MAX).is_some());
     for max_steps in [0, 201] {
-        let error = Desk::new(DeskSettings { max_steps, ..DeskSettings::default() }).err();
+        let error = Desk::new(DeskSettings {
+            max_steps,
+            ..DeskSettings::default()
+        })
+        .err();
         assert_eq!(error, Some(DeskError::Steps(max_steps)));
     }
 }
@@ -26,13 +40,27 @@ fn splits_that_cannot_be_are_refused() {
 #[test]
 fn unknown_settings_are_refused_and_absent_ones_are_the_defaults() {
     let settings: DeskSettings = serde_json::from_str(r#"{"user": "llm"}"#).unwrap();
-    assert_eq!(settings, DeskSettings { user: UserKind::Llm, ..DeskSettings::default() });
+    assert_eq!(
+        settings,
+        DeskSettings {
+            user: UserKind::Llm,
+            ..DeskSettings::default()
+        }
+    );
     assert!(serde_json::from_str::<DeskSettings>(r#"{"optimise": 3}"#).is_err());
 }
 
 #[test]
 fn the_estimate_counts_the_customers_model() {
-    let calls = |user| Desk::new(DeskSettings { user, max_steps: 9, ..DeskSettings::default() }).unwrap().max_calls();
+    let calls = |user| {
+        Desk::new(DeskSettings {
+            user,
+            max_steps: 9,
+            ..DeskSettings::default()
+        })
+        .unwrap()
+        .max_calls()
+    };
     assert_eq!(calls(UserKind::Scripted), [(Role::Agent, 9)]);
     assert_eq!(calls(UserKind::Llm), [(Role::Agent, 9), (Role::User, 10)]);
 }
@@ -40,9 +68,18 @@ fn the_estimate_counts_the_customers_model() {
 #[test]
 fn the_fingerprint_is_a_hash_and_the_same_for_all_settings() {
     let a = Desk::new(DeskSettings::default()).unwrap().fingerprint();
-    let b = Desk::new(DeskSettings { seed: 3, ..DeskSettings::default() }).unwrap().fingerprint();
+    let b = Desk::new(DeskSettings {
+        seed: 3,
+        ..DeskSettings::default()
+    })
+    .unwrap()
+    .fingerprint();
     assert_eq!(a, b);
-    assert!(a.len() == 64 && a.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)));
+    assert!(
+        a.len() == 64
+            && a.bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    );
 }
 
 fn mix(desk: &Desk, split: Split) -> BTreeMap<&str, usize> {
@@ -81,7 +118,15 @@ proptest! {
 
 #[test]
 fn another_seed_draws_other_splits() {
-    let drawn = |seed| Desk::new(DeskSettings { seed, ..DeskSettings::default() }).unwrap().examples(Split::Evaluate).to_vec();
+    let drawn = |seed| {
+        Desk::new(DeskSettings {
+            seed,
+            ..DeskSettings::default()
+        })
+        .unwrap()
+        .examples(Split::Evaluate)
+        .to_vec()
+    };
     assert_eq!(drawn(1), drawn(1));
     assert_ne!(drawn(1), drawn(2));
 }

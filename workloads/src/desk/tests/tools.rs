@@ -9,9 +9,21 @@ use crate::desk::tools;
 /// Arguments that fit, nearly fit, or do not fit at all.
 fn argument() -> impl Strategy<Value = Value> {
     let desk = desk();
-    let mut texts: Vec<String> = ["", "T-999", "O-0000", "C-1", "original", "voucher", "tune_up", "2026-03-20", "2026-13-40", "4810", "12 Mill Lane"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut texts: Vec<String> = [
+        "",
+        "T-999",
+        "O-0000",
+        "C-1",
+        "original",
+        "voucher",
+        "tune_up",
+        "2026-03-20",
+        "2026-13-40",
+        "4810",
+        "12 Mill Lane",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     texts.extend(desk.shop().orders.keys().take(40).cloned());
     texts.extend(desk.shop().slots.keys().take(40).cloned());
     texts.extend(desk.shop().customers.keys().take(10).cloned());
@@ -85,31 +97,85 @@ fn schemas_are_closed_objects_with_described_arguments() {
 fn the_shop_refuses_what_its_software_forbids() {
     let desk = desk();
     let find = |wanted: &dyn Fn(&crate::desk::shop::Order) -> bool| {
-        desk.shop().orders.iter().find(|(_, order)| wanted(order)).map(|(id, order)| (id.clone(), order.clone())).unwrap()
+        desk.shop()
+            .orders
+            .iter()
+            .find(|(_, order)| wanted(order))
+            .map(|(id, order)| (id.clone(), order.clone()))
+            .unwrap()
     };
     use crate::desk::shop::OrderState;
     let (delivered, order) = find(&|order| order.state == OrderState::Delivered);
     let (placed, _) = find(&|order| order.state == OrderState::Placed);
     let sku = order.items.keys().next().unwrap().clone();
     for (tool, arguments, words) in [
-        ("cancel_order", json!({"order_id": delivered}), "cannot be cancelled"),
-        ("return_items", json!({"order_id": placed, "skus": ["P-101-M"], "refund_to": "original"}), "not delivered"),
-        ("return_items", json!({"order_id": delivered, "skus": [], "refund_to": "original"}), "empty"),
-        ("return_items", json!({"order_id": delivered, "skus": [sku, sku], "refund_to": "voucher"}), "twice"),
-        ("return_items", json!({"order_id": delivered, "skus": [sku], "refund_to": "cash"}), "cash"),
-        ("exchange_item", json!({"order_id": delivered, "sku": sku, "new_sku": "P-999-X"}), "no variant"),
-        ("exchange_item", json!({"order_id": delivered, "sku": sku, "new_sku": sku}), "another variant"),
-        ("change_address", json!({"order_id": delivered, "street": "1 A", "city": "B", "postcode": "4810"}), "no longer"),
-        ("change_address", json!({"order_id": placed, "street": "1 A", "city": "B", "postcode": "48"}), "four digits"),
-        ("book_appointment", json!({"customer_id": "C-2001", "slot_id": "T-001"}), "taken"),
+        (
+            "cancel_order",
+            json!({"order_id": delivered}),
+            "cannot be cancelled",
+        ),
+        (
+            "return_items",
+            json!({"order_id": placed, "skus": ["P-101-M"], "refund_to": "original"}),
+            "not delivered",
+        ),
+        (
+            "return_items",
+            json!({"order_id": delivered, "skus": [], "refund_to": "original"}),
+            "empty",
+        ),
+        (
+            "return_items",
+            json!({"order_id": delivered, "skus": [sku, sku], "refund_to": "voucher"}),
+            "twice",
+        ),
+        (
+            "return_items",
+            json!({"order_id": delivered, "skus": [sku], "refund_to": "cash"}),
+            "cash",
+        ),
+        (
+            "exchange_item",
+            json!({"order_id": delivered, "sku": sku, "new_sku": "P-999-X"}),
+            "no variant",
+        ),
+        (
+            "exchange_item",
+            json!({"order_id": delivered, "sku": sku, "new_sku": sku}),
+            "another variant",
+        ),
+        (
+            "change_address",
+            json!({"order_id": delivered, "street": "1 A", "city": "B", "postcode": "4810"}),
+            "no longer",
+        ),
+        (
+            "change_address",
+            json!({"order_id": placed, "street": "1 A", "city": "B", "postcode": "48"}),
+            "four digits",
+        ),
+        (
+            "book_appointment",
+            json!({"customer_id": "C-2001", "slot_id": "T-001"}),
+            "taken",
+        ),
         ("get_order", json!({"order_id": "O-0001"}), "no order"),
         ("get_order", json!({}), "order_id"),
         ("find_slots", json!({"service": "wash"}), "wash"),
         ("search_products", json!({"query": " "}), "empty"),
         ("transfer_to_human", json!({"reason": ""}), "empty"),
     ] {
-        let error = tools::named(tool).unwrap().call(&mut fresh(&desk), &arguments).unwrap_err();
+        let error = tools::named(tool)
+            .unwrap()
+            .call(&mut fresh(&desk), &arguments)
+            .unwrap_err();
         assert!(error.to_string().contains(words), "{tool}: {error}");
     }
-    assert!(tools::named("fly").err().unwrap().to_string().contains("get_order"));
+    assert!(
+        tools::named("fly")
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("get_order")
+    );
 }

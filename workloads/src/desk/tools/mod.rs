@@ -98,6 +98,9 @@ pub struct Write {
     pub broken_rule: Option<&'static str>,
 }
 
+/// Parses the arguments and runs the tool.
+type Function = fn(&mut State, &Value) -> Result<(String, Effect), ToolError>;
+
 /// A tool with its types erased.
 #[derive(Clone)]
 pub struct Tool {
@@ -108,7 +111,7 @@ pub struct Tool {
     /// What it does to the shop.
     pub kind: Kind,
     parameters: Value,
-    call: fn(&mut State, &Value) -> Result<(String, Effect), ToolError>,
+    call: Function,
 }
 
 impl Tool {
@@ -125,7 +128,9 @@ impl Tool {
             let write = Write {
                 deed: T::DEED,
                 record: call.record().to_owned(),
-                verified: call.owner(state).is_some_and(|owner| state.verified() == Some(owner)),
+                verified: call
+                    .owner(state)
+                    .is_some_and(|owner| state.verified() == Some(owner)),
                 broken_rule: call.broken_rule(state),
             };
             let answer = call.write(state)?;
@@ -143,11 +148,14 @@ impl Tool {
         })
     }
 
-    fn new<T: Declared>(
-        kind: Kind,
-        call: fn(&mut State, &Value) -> Result<(String, Effect), ToolError>,
-    ) -> Self {
-        Self { name: T::NAME, description: T::DESCRIPTION, kind, parameters: schema::<T>(), call }
+    fn new<T: Declared>(kind: Kind, call: Function) -> Self {
+        Self {
+            name: T::NAME,
+            description: T::DESCRIPTION,
+            kind,
+            parameters: schema::<T>(),
+            call,
+        }
     }
 
     /// Calls the tool. On an error the state is as it was.
@@ -197,7 +205,10 @@ pub fn all() -> &'static [Tool] {
 pub fn named(name: &str) -> Result<&'static Tool, ToolError> {
     all().iter().find(|tool| tool.name == name).ok_or_else(|| {
         let names: Vec<_> = all().iter().map(|tool| tool.name).collect();
-        ToolError::new(format!("there is no tool `{name}`; the tools are {}", names.join(", ")))
+        ToolError::new(format!(
+            "there is no tool `{name}`; the tools are {}",
+            names.join(", ")
+        ))
     })
 }
 
@@ -216,14 +227,18 @@ impl Declared for TransferToHuman {
 
 fn parse<T: Declared>(arguments: &Value) -> Result<T, ToolError> {
     if !arguments.is_object() {
-        return Err(ToolError::new(format!("the arguments of `{}` must be a JSON object", T::NAME)));
+        return Err(ToolError::new(format!(
+            "the arguments of `{}` must be a JSON object",
+            T::NAME
+        )));
     }
     T::deserialize(arguments)
         .map_err(|error| ToolError::new(format!("wrong arguments for `{}`: {error}", T::NAME)))
 }
 
 fn text(answer: &impl Serialize) -> Result<String, ToolError> {
-    serde_json::to_string(answer).map_err(|error| ToolError::new(format!("the answer cannot be written: {error}")))
+    serde_json::to_string(answer)
+        .map_err(|error| ToolError::new(format!("the answer cannot be written: {error}")))
 }
 
 /// The object schema of the arguments, without the keys that providers do not know.

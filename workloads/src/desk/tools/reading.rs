@@ -47,15 +47,26 @@ impl Declared for VerifyIdentity {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Identity {
-    Verified { verified: bool, customer_id: String, name: String, club_member: bool, account: &'static str },
-    Unknown { verified: bool, message: &'static str },
+    Verified {
+        verified: bool,
+        customer_id: String,
+        name: String,
+        club_member: bool,
+        account: &'static str,
+    },
+    Unknown {
+        verified: bool,
+        message: &'static str,
+    },
 }
 
 impl Reading for VerifyIdentity {
     type Answer = Identity;
 
     fn read(self, state: &mut State) -> Result<Identity, ToolError> {
-        let found = state.customer_by_email(&self.email).map(|(id, customer)| (id.to_owned(), customer));
+        let found = state
+            .customer_by_email(&self.email)
+            .map(|(id, customer)| (id.to_owned(), customer));
         let Some((customer_id, customer)) =
             found.filter(|(_, customer)| customer.address.postcode == self.postcode.trim())
         else {
@@ -90,7 +101,7 @@ impl Declared for GetAccount {
 }
 
 #[derive(Serialize)]
-pub(super) struct Account {
+pub(super) struct Profile {
     customer_id: String,
     name: String,
     club_member: bool,
@@ -132,22 +143,26 @@ impl Appointment {
 }
 
 impl Reading for GetAccount {
-    type Answer = Account;
+    type Answer = Profile;
 
-    fn read(self, state: &mut State) -> Result<Account, ToolError> {
-        let customer = state.customer(&self.customer_id).ok_or_else(|| unknown("customer", &self.customer_id, "C-2001"))?;
-        let orders = state.orders_of(&self.customer_id).map(|(id, order)| OrderSummary {
-            order_id: id.to_owned(),
-            placed: order.placed,
-            state: order.state,
-            items: order.items.len(),
-            total: order.total(),
-        });
+    fn read(self, state: &mut State) -> Result<Profile, ToolError> {
+        let customer = state
+            .customer(&self.customer_id)
+            .ok_or_else(|| unknown("customer", &self.customer_id, "C-2001"))?;
+        let orders = state
+            .orders_of(&self.customer_id)
+            .map(|(id, order)| OrderSummary {
+                order_id: id.to_owned(),
+                placed: order.placed,
+                state: order.state,
+                items: order.items.len(),
+                total: order.total(),
+            });
         let appointments = state
             .slots()
             .filter(|(_, slot)| slot.booked_by.as_ref() == Some(&self.customer_id))
             .map(|(id, slot)| Appointment::new(id, slot));
-        Ok(Account {
+        Ok(Profile {
             name: customer.name.clone(),
             club_member: customer.club_member,
             account: account_state(customer.locked),
@@ -168,7 +183,8 @@ pub(super) struct GetOrder {
 
 impl Declared for GetOrder {
     const NAME: &'static str = "get_order";
-    const DESCRIPTION: &'static str = "Show an order: items, state, payment, delivery address, shipment and date of delivery.";
+    const DESCRIPTION: &'static str =
+        "Show an order: items, state, payment, delivery address, shipment and date of delivery.";
 }
 
 #[derive(Serialize)]
@@ -202,8 +218,9 @@ impl Reading for GetOrder {
     fn read(self, state: &mut State) -> Result<OrderDetails, ToolError> {
         let order = order(state, &self.order_id)?;
         let items = order.items.iter().map(|(sku, item)| {
-            let (product, variant) =
-                state.variant(sku).ok_or_else(|| ToolError::new(format!("`{sku}` is no longer in the catalogue")))?;
+            let (product, variant) = state
+                .variant(sku)
+                .ok_or_else(|| ToolError::new(format!("`{sku}` is no longer in the catalogue")))?;
             Ok(ItemDetails {
                 sku: sku.clone(),
                 name: product.name.clone(),
@@ -255,7 +272,9 @@ impl Reading for GetShipment {
     type Answer = ShipmentDetails;
 
     fn read(self, state: &mut State) -> Result<ShipmentDetails, ToolError> {
-        let shipment = state.shipment(&self.shipment_id).ok_or_else(|| unknown("shipment", &self.shipment_id, "S-3042"))?;
+        let shipment = state
+            .shipment(&self.shipment_id)
+            .ok_or_else(|| unknown("shipment", &self.shipment_id, "S-3042"))?;
         Ok(ShipmentDetails {
             order_id: shipment.order.clone(),
             carrier: shipment.carrier.clone(),
@@ -323,7 +342,9 @@ impl Reading for SearchProducts {
                 })
                 .collect(),
         });
-        Ok(Products { products: products.collect() })
+        Ok(Products {
+            products: products.collect(),
+        })
     }
 }
 
@@ -363,7 +384,9 @@ impl Reading for FindSlots {
                 && slot.date >= from
                 && self.until.is_none_or(|until| slot.date <= until)
         });
-        Ok(Slots { slots: slots.map(|(id, slot)| Appointment::new(id, slot)).collect() })
+        Ok(Slots {
+            slots: slots.map(|(id, slot)| Appointment::new(id, slot)).collect(),
+        })
     }
 }
 

@@ -26,7 +26,9 @@ fn owner_of<'a>(state: &'a State, order_id: &str) -> Option<&'a str> {
 
 /// The order, to be changed.
 fn order_mut<'a>(state: &'a mut State, order_id: &str) -> Result<&'a mut Order, ToolError> {
-    state.order_mut(order_id).ok_or_else(|| unknown("order", order_id, "O-1042"))
+    state
+        .order_mut(order_id)
+        .ok_or_else(|| unknown("order", order_id, "O-1042"))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,8 +40,7 @@ pub(super) struct CancelOrder {
 
 impl Declared for CancelOrder {
     const NAME: &'static str = "cancel_order";
-    const DESCRIPTION: &'static str =
-        "Cancel a whole order that has not been shipped and refund it the way it was paid. Changes the order.";
+    const DESCRIPTION: &'static str = "Cancel a whole order that has not been shipped and refund it the way it was paid. Changes the order.";
 }
 
 #[derive(Serialize)]
@@ -70,12 +71,19 @@ impl Writing for CancelOrder {
     fn write(&self, state: &mut State) -> Result<Cancelled, ToolError> {
         let now = order(state, &self.order_id)?.state;
         if !matches!(now, OrderState::Placed | OrderState::Packed) {
-            return Err(ToolError::new(format!("order {} is {} and cannot be cancelled", self.order_id, now.name())));
+            return Err(ToolError::new(format!(
+                "order {} is {} and cannot be cancelled",
+                self.order_id,
+                now.name()
+            )));
         }
         let order = order_mut(state, &self.order_id)?;
         let amount = order.total();
         order.state = OrderState::Cancelled;
-        order.refunds.push(Refund { amount, to: RefundTo::Original });
+        order.refunds.push(Refund {
+            amount,
+            to: RefundTo::Original,
+        });
         Ok(Cancelled {
             order_id: self.order_id.clone(),
             state: order.state,
@@ -105,7 +113,8 @@ impl Declared for ReturnItems {
 #[derive(Serialize)]
 pub(super) struct Returned {
     order_id: String,
-    returned: Vec<String>,
+    #[serde(rename = "returned")]
+    skus: Vec<String>,
     refund: Money,
     refund_to: RefundTo,
 }
@@ -146,11 +155,14 @@ impl Writing for ReturnItems {
                 amount.push(item.price);
             }
         }
-        let refund = Refund { amount: amount.into_iter().sum(), to: self.refund_to };
+        let refund = Refund {
+            amount: amount.into_iter().sum(),
+            to: self.refund_to,
+        };
         order.refunds.push(refund);
         Ok(Returned {
             order_id: self.order_id.clone(),
-            returned: self.skus.clone(),
+            skus: self.skus.clone(),
             refund: refund.amount,
             refund_to: refund.to,
         })
@@ -160,13 +172,16 @@ impl Writing for ReturnItems {
 /// Fails unless the item was delivered and nothing happens to it yet.
 fn with_customer(order: &Order, order_id: &str, sku: &str) -> Result<(), ToolError> {
     if order.state != OrderState::Delivered {
-        return Err(ToolError::new(format!("order {order_id} is {}, not delivered", order.state.name())));
+        return Err(ToolError::new(format!(
+            "order {order_id} is {}, not delivered",
+            order.state.name()
+        )));
     }
     match order.items.get(sku) {
         None => Err(ToolError::new(format!("order {order_id} holds no item {sku}"))),
-        Some(item) if item.state != ItemState::Ordered => {
-            Err(ToolError::new(format!("item {sku} of order {order_id} is already being returned or exchanged")))
-        }
+        Some(item) if item.state != ItemState::Ordered => Err(ToolError::new(format!(
+            "item {sku} of order {order_id} is already being returned or exchanged"
+        ))),
         Some(_) => Ok(()),
     }
 }
@@ -215,7 +230,11 @@ impl Writing for ExchangeItem {
 
     fn write(&self, state: &mut State) -> Result<Exchanged, ToolError> {
         with_customer(order(state, &self.order_id)?, &self.order_id, &self.sku)?;
-        let product = |sku: &str| state.variant(sku).ok_or_else(|| unknown("variant", sku, "P-104-M"));
+        let product = |sku: &str| {
+            state
+                .variant(sku)
+                .ok_or_else(|| unknown("variant", sku, "P-104-M"))
+        };
         let (old, _) = product(&self.sku)?;
         let (new, variant) = product(&self.new_sku)?;
         if old != new || self.sku == self.new_sku {
@@ -294,7 +313,9 @@ impl Writing for ChangeAddress {
         }
         let postcode = self.postcode.trim();
         if postcode.len() != 4 || !postcode.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(ToolError::new(format!("`{postcode}` is no postcode; postcodes have four digits")));
+            return Err(ToolError::new(format!(
+                "`{postcode}` is no postcode; postcodes have four digits"
+            )));
         }
         let address = Address {
             street: self.street.trim().to_owned(),
@@ -305,7 +326,10 @@ impl Writing for ChangeAddress {
             return Err(ToolError::new("`street` and `city` must not be empty"));
         }
         order_mut(state, &self.order_id)?.address = address.clone();
-        Ok(Redirected { order_id: self.order_id.clone(), address })
+        Ok(Redirected {
+            order_id: self.order_id.clone(),
+            address,
+        })
     }
 }
 
@@ -323,8 +347,7 @@ pub(super) struct BookAppointment {
 
 impl Declared for BookAppointment {
     const NAME: &'static str = "book_appointment";
-    const DESCRIPTION: &'static str =
-        "Book a free workshop slot for a customer, or move an appointment there. Changes the workshop's calendar.";
+    const DESCRIPTION: &'static str = "Book a free workshop slot for a customer, or move an appointment there. Changes the workshop's calendar.";
 }
 
 /// A booked slot.
@@ -352,12 +375,20 @@ impl Writing for BookAppointment {
 
     fn broken_rule(&self, state: &State) -> Option<&'static str> {
         let owner = state.customer(&self.customer_id)?;
-        policy::appointment(state, &self.customer_id, owner, &self.slot_id, self.moves.as_deref())
+        policy::appointment(
+            state,
+            &self.customer_id,
+            owner,
+            &self.slot_id,
+            self.moves.as_deref(),
+        )
     }
 
     fn write(&self, state: &mut State) -> Result<Booking, ToolError> {
         let slot = |id: &str| state.slot(id).ok_or_else(|| unknown("slot", id, "T-041"));
-        state.customer(&self.customer_id).ok_or_else(|| unknown("customer", &self.customer_id, "C-2001"))?;
+        state
+            .customer(&self.customer_id)
+            .ok_or_else(|| unknown("customer", &self.customer_id, "C-2001"))?;
         let new = slot(&self.slot_id)?.clone();
         if new.booked_by.is_some() {
             return Err(ToolError::new(format!("slot {} is taken", self.slot_id)));
@@ -371,9 +402,10 @@ impl Writing for BookAppointment {
                 )));
             }
         }
-        for (id, holder) in
-            [(Some(&self.slot_id), Some(self.customer_id.clone())), (self.moves.as_ref(), None)]
-        {
+        for (id, holder) in [
+            (Some(&self.slot_id), Some(self.customer_id.clone())),
+            (self.moves.as_ref(), None),
+        ] {
             if let Some(slot) = id.and_then(|id| state.slot_mut(id)) {
                 slot.booked_by = holder;
             }
