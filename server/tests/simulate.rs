@@ -36,7 +36,7 @@ impl Llm for Echo {
         &self.name
     }
 
-    fn chat<'a>(&'a self, request: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
             let last = request.messages.last().cloned();
             let message = match last {
