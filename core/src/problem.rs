@@ -194,11 +194,7 @@ impl Problem {
             .map(|workload| {
                 let record = WorkloadRecord {
                     fingerprint: workload.fingerprint(),
-                    metrics: workload
-                        .metrics()
-                        .iter()
-                        .map(|metric| metric.name.clone())
-                        .collect(),
+                    metrics: workload.metrics().to_vec(),
                     optimize: workload.examples(Split::Optimize).to_vec(),
                     evaluate: workload.examples(Split::Evaluate).to_vec(),
                 };

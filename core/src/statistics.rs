@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn difference(first: &[f64], second: &[f64]) -> PairedDifference {
-        paired_difference(first, second, 0.95, RESAMPLES, &mut stream(0)).unwrap()
+        paired_difference(first, second, 0.95, 200, &mut stream(0)).unwrap()
     }
 
     #[test]
@@ -116,18 +116,18 @@ mod tests {
 
     #[test]
     fn intervals_of_normal_samples_cover_the_truth_about_as_often_as_they_say() {
-        let (truth, trials) = (0.3, 400);
+        let (truth, trials) = (0.3, 200);
         let covered = (0..trials)
             .filter(|&trial| {
                 let mut draws = Streams::new(1).stream("sample", 0, trial);
                 let first: Vec<f64> = (0..40).map(|_| truth + normal(&mut draws)).collect();
-                let found = paired_difference(&first, &[0.0; 40], 0.9, 1000, &mut stream(trial)).unwrap();
+                let found = paired_difference(&first, &[0.0; 40], 0.9, 300, &mut stream(trial)).unwrap();
                 (found.low..=found.high).contains(&truth)
             })
             .count();
         let coverage = covered as f64 / trials as f64;
         // 90 % ± four standard errors, the percentile interval being a little too narrow at 40.
-        assert!((0.83..0.96).contains(&coverage), "{coverage}");
+        assert!((0.80..0.97).contains(&coverage), "{coverage}");
     }
 
     fn pairs() -> impl Strategy<Value = Vec<(f64, f64)>> {
@@ -157,7 +157,7 @@ mod tests {
         }
 
         #[test]
-        fn a_shift_of_one_shifts_everything(pairs in pairs(), shift in -3.0..3.0) {
+        fn a_shift_of_one_shifts_everything(pairs in pairs(), shift in -3.0..3.0_f64) {
             let (first, second): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let shifted: Vec<f64> = first.iter().map(|value| value + shift).collect();
             let (before, after) = (difference(&first, &second), difference(&shifted, &second));
@@ -168,7 +168,7 @@ mod tests {
         #[test]
         fn more_confidence_is_a_wider_interval(pairs in pairs()) {
             let (first, second): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let at = |confidence| paired_difference(&first, &second, confidence, 2000, &mut stream(3)).unwrap();
+            let at = |confidence| paired_difference(&first, &second, confidence, 200, &mut stream(3)).unwrap();
             prop_assert!(at(0.99).low <= at(0.8).low && at(0.8).high <= at(0.99).high);
         }
     }

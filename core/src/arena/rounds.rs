@@ -123,6 +123,7 @@ impl Arena {
     /// When the journal says otherwise or cannot be written.
     pub async fn close_round(&self, mut event: RoundEvent, batch: &Batch) -> Result<(), Halt> {
         event.batch = self.named(batch);
+        self.closed.set(event.round + 1);
         let recorded = self
             .journal
             .borrow()

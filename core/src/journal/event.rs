@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::estimate::Estimate;
 use crate::ids::{CandidateId, Round};
 use crate::llm::FailureKind;
-use crate::metric::Measurements;
+use crate::metric::{Measurements, MetricSpec};
 use crate::score::{Multipliers, Score};
 use crate::study::Study;
 use crate::usage::Usage;
@@ -60,8 +60,8 @@ pub struct StudyEvent {
 pub struct WorkloadRecord {
     /// [`crate::workload::Workload::fingerprint`].
     pub fingerprint: String,
-    /// Names of the metrics of each rollout.
-    pub metrics: Vec<String>,
+    /// The metrics of each rollout.
+    pub metrics: Vec<MetricSpec>,
     /// Ids of the examples the search uses.
     pub optimize: Vec<String>,
     /// Ids of the held-out examples.

@@ -46,7 +46,7 @@ impl RolloutTable {
             .iter()
             .map(|(name, record)| WorkloadIndex {
                 name: name.clone(),
-                metrics: record.metrics.clone(),
+                metrics: record.metrics.iter().map(|metric| metric.name.clone()).collect(),
                 optimize: index(&record.optimize),
                 evaluate: index(&record.evaluate),
             })

@@ -127,7 +127,7 @@ impl Arithmetic {
         let (name, record) = study
             .workloads
             .iter()
-            .find(|(_, record)| record.metrics.iter().any(|m| m == metric))?;
+            .find(|(_, record)| record.metrics.iter().any(|m| m.name == metric))?;
         let examples = round
             .batch
             .as_ref()

@@ -8,7 +8,7 @@ use futures::future::{LocalBoxFuture, ready};
 use crate::arena::Models;
 use crate::journal::{StudyEvent, WorkloadRecord};
 use crate::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
-use crate::metric::{Direction, MetricSpec};
+use crate::metric::MetricSpec;
 use crate::problem::Problem;
 use crate::study::StudyError;
 use crate::workload::{Rollout, RolloutContext, RolloutError, Split, Workload};
@@ -19,34 +19,14 @@ pub(super) fn problem(event: &StudyEvent) -> Result<Problem, StudyError> {
         Rc::new(Recorded {
             name: name.clone(),
             record: record.clone(),
-            metrics: record
-                .metrics
-                .iter()
-                .map(|metric| spec(metric, &event.study.objective.metric))
-                .collect(),
         })
     });
     Problem::new(event.study.clone(), workloads.collect())
 }
 
-/// What the arithmetic needs of a metric; the scale is written out in the study.
-fn spec(metric: &str, objective: &str) -> MetricSpec {
-    let direction = if metric == objective {
-        Direction::Objective
-    } else {
-        Direction::Cost
-    };
-    MetricSpec {
-        direction,
-        min: None,
-        ..MetricSpec::cost(metric, "", "")
-    }
-}
-
 struct Recorded {
     name: String,
     record: WorkloadRecord,
-    metrics: Vec<MetricSpec>,
 }
 
 const SHUT: &str = "nothing is measured or asked while a journal is verified";
@@ -57,7 +37,7 @@ impl Workload for Recorded {
     }
 
     fn metrics(&self) -> &[MetricSpec] {
-        &self.metrics
+        &self.record.metrics
     }
 
     fn examples(&self, split: Split) -> &[String] {

@@ -1,0 +1,260 @@
+//! What is paid once is never paid again, and neither crashes nor the order of arrival change a run.
+
+mod world;
+
+use std::rc::Rc;
+
+use capo_core::arena::RunOptions;
+use capo_core::journal::Event;
+use capo_core::workload::Split;
+use world::{EFFORT, Probe, events, resume, run, study};
+
+fn probe() -> Rc<Probe> {
+    Rc::new(Probe::default())
+}
+
+#[test]
+fn a_run_cut_at_any_line_resumes_to_the_same_result_and_pays_for_nothing_twice() {
+    let whole_probe = probe();
+    let (whole, lines) = run(study(3, "capo", EFFORT, ""), &whole_probe);
+    for cut in (1..lines.len()).step_by(37).chain([2, lines.len() - 1]) {
+        let (probe, kept) = (probe(), lines[..cut].to_vec());
+        let paid: usize = events(&kept)
+            .iter()
+            .filter(|event| matches!(event, Event::Rollout(_)))
+            .count();
+        let (outcome, resumed) = resume(study(3, "capo", EFFORT, ""), &probe, kept, RunOptions::default());
+        assert_eq!(outcome.finished, whole.finished, "cut at line {cut}");
+        assert_eq!(
+            outcome.journal.state().rounds(),
+            whole.journal.state().rounds(),
+            "cut at line {cut}"
+        );
+        assert_eq!(
+            probe.rollouts() as usize + paid,
+            whole_probe.rollouts() as usize,
+            "cut at line {cut}"
+        );
+        assert!(probe.served.borrow().values().all(|times| *times == 1));
+        assert_eq!(resumed.len(), lines.len(), "cut at line {cut}");
+    }
+}
+
+#[test]
+fn resuming_a_finished_run_does_nothing() {
+    let (whole, lines) = run(study(5, "capo-ea", EFFORT, ""), &probe());
+    let probe = probe();
+    let (again, resumed) = resume(
+        study(5, "capo-ea", EFFORT, ""),
+        &probe,
+        lines.clone(),
+        RunOptions::default(),
+    );
+    assert_eq!((probe.rollouts(), probe.calls.get()), (0, 0));
+    assert_eq!(resumed, lines);
+    assert_eq!(again.finished, whole.finished);
+}
+
+#[test]
+fn neither_concurrency_nor_arrival_changes_a_run() {
+    let reference = run(study(8, "capo", EFFORT, ""), &probe()).0;
+    for (disorder, concurrency) in [(1, 1), (2, 3), (3, 64)] {
+        let probe = probe();
+        probe.disorder.set(disorder);
+        let options = RunOptions {
+            concurrency,
+            ..RunOptions::default()
+        };
+        let (outcome, lines) = resume(study(8, "capo", EFFORT, ""), &probe, Vec::new(), options);
+        assert_eq!(
+            outcome.journal.state().rounds(),
+            reference.journal.state().rounds()
+        );
+        let (mut usage, mut expected) = ((*outcome.finished).clone(), (*reference.finished).clone());
+        // Sums of dollars and seconds may differ in their last bits with the order of arrival.
+        usage.usage.clone_from(&expected.usage);
+        expected.reason = None;
+        assert_eq!(usage, expected);
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn a_seed_changes_a_run() {
+    let a = run(study(1, "capo", EFFORT, ""), &probe()).0;
+    let b = run(study(2, "capo", EFFORT, ""), &probe()).0;
+    assert_ne!(a.journal.state().rounds(), b.journal.state().rounds());
+}
+
+#[test]
+fn a_budget_of_rollouts_is_kept_exactly_and_can_be_raised() {
+    let unlimited = run(study(4, "capo", EFFORT, ""), &probe()).0;
+    for budget in [30, 57, 200, 333] {
+        let probe = probe();
+        let limited = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
+        let (outcome, lines) = run(limited, &probe);
+        assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
+        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        let (raised, _) = resume(study(4, "capo", EFFORT, ""), &probe, lines, RunOptions::default());
+        assert_eq!(
+            raised.journal.state().rounds(),
+            unlimited.journal.state().rounds()
+        );
+        assert_eq!(raised.finished.best, unlimited.finished.best);
+        assert!(probe.served.borrow().values().all(|times| *times == 1));
+    }
+}
+
+#[test]
+fn an_open_search_spends_its_rollouts_to_the_last() {
+    for budget in [25_u32, 100, 531] {
+        let probe = probe();
+        let mut open = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
+        open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+        run(open, &probe);
+        assert_eq!(probe.rollouts(), budget);
+    }
+}
+
+#[test]
+fn calls_are_never_one_too_many_and_half_a_rollout_is_accounted_for() {
+    for budget in [5, 61, 222] {
+        let probe = probe();
+        let limited = study(4, "capo", EFFORT, &format!("[budget]\ncalls = {budget}\n"));
+        let (outcome, lines) = run(limited, &probe);
+        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        assert!(probe.calls.get() <= budget);
+        let journaled = outcome.journal.state().ledger().usage().total().calls;
+        assert_eq!(
+            journaled,
+            u64::from(probe.calls.get()),
+            "every call is in the journal"
+        );
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn tokens_and_dollars_stop_the_run_at_the_first_call_beyond_them() {
+    for (key, limit, spent_per_call) in [("tokens", 1500.0, 15.0), ("usd", 0.1, 0.001)] {
+        let probe = probe();
+        let (outcome, _) = run(
+            study(4, "capo", EFFORT, &format!("[budget]\n{key} = {limit}\n")),
+            &probe,
+        );
+        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        let spent = f64::from(probe.calls.get()) * spent_per_call;
+        // Calls under way when the limit was reached may end.
+        assert!(spent <= limit + 16.0 * spent_per_call, "{key}: {spent}");
+        assert!(spent >= 0.4 * limit, "{key}: {spent}");
+    }
+}
+
+#[test]
+fn search_never_touches_held_out_examples_before_the_end() {
+    let (outcome, lines) = run(study(6, "capo", EFFORT, ""), &probe());
+    let events = events(&lines);
+    let first_held_out = events
+        .iter()
+        .position(|event| matches!(event, Event::Rollout(rollout) if rollout.split == Split::Evaluate))
+        .unwrap();
+    let last_round = events
+        .iter()
+        .rposition(|event| matches!(event, Event::Round(_)))
+        .unwrap();
+    assert!(first_held_out > last_round);
+    assert_eq!(outcome.finished.evaluation["success"].n, 10);
+    assert_eq!(outcome.finished.seed_evaluation["effort"].n, 10);
+}
+
+#[test]
+fn a_passing_failure_is_tried_again_and_a_lasting_one_stops_with_everything_else_kept() {
+    let reference = run(study(9, "capo", EFFORT, ""), &probe()).0;
+    let passing = probe();
+    passing.fail.set(Some((40, 1, true)));
+    let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &passing);
+    assert_eq!(
+        outcome.journal.state().rounds(),
+        reference.journal.state().rounds()
+    );
+    assert_eq!(
+        events(&lines)
+            .iter()
+            .filter(|event| matches!(event, Event::Failure(_)))
+            .count(),
+        1
+    );
+
+    for (times, retryable) in [(2, true), (1, false)] {
+        let lasting = probe();
+        lasting.disorder.set(5);
+        lasting.fail.set(Some((40, times, retryable)));
+        let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &lasting);
+        let served = lasting.rollouts() as usize;
+        if outcome.finished.status == capo_core::journal::Status::Failed {
+            assert!(
+                outcome
+                    .finished
+                    .reason
+                    .as_deref()
+                    .unwrap()
+                    .contains("the tool broke")
+            );
+        } else {
+            assert!(retryable, "two failures of different rollouts are both retried");
+        }
+        let journaled = events(&lines)
+            .iter()
+            .filter(|event| matches!(event, Event::Rollout(_)))
+            .count();
+        assert_eq!(journaled, served, "everything answered is journaled");
+        let (resumed, _) = resume(
+            study(9, "capo", EFFORT, ""),
+            &lasting,
+            lines,
+            RunOptions::default(),
+        );
+        assert_eq!(
+            resumed.journal.state().rounds(),
+            reference.journal.state().rounds()
+        );
+        assert!(lasting.served.borrow().values().all(|times| *times == 1));
+    }
+}
+
+#[test]
+fn a_measurement_that_is_no_number_is_named_and_never_a_score() {
+    let probe = probe();
+    *probe.nan_on.borrow_mut() = Some("o7".into());
+    let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
+    assert_eq!(outcome.finished.status, capo_core::journal::Status::Failed);
+    let reason = outcome.finished.reason.clone().unwrap();
+    assert!(
+        reason.contains("`o7`") && reason.contains("`effort`") && reason.contains("NaN"),
+        "{reason}"
+    );
+    assert!(outcome.finished.final_scores.is_empty() && outcome.finished.best.is_none());
+    assert!(!lines.iter().any(|line| line.contains("\"event\":\"round\"")));
+}
+
+#[test]
+fn an_unusable_rewrite_is_asked_for_once_more_and_then_counts_as_no_child() {
+    let probe = probe();
+    probe.bad_rewrites.set(3);
+    let (_, lines) = run(study(2, "capo", EFFORT, ""), &probe);
+    let events = events(&lines);
+    let failures = events
+        .iter()
+        .filter(|event| matches!(event, Event::Failure(_)))
+        .count();
+    let without: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Rewrite(rewrite) if rewrite.child.is_none() => rewrite.reason.clone(),
+            _ => None,
+        })
+        .collect();
+    // Three bad answers over two children: both first answers, and one of the second ones.
+    assert_eq!((failures, without.len()), (2, 1));
+    assert!(without[0].contains("<prompt>"));
+}

@@ -1,0 +1,314 @@
+//! What the search does: multipliers, feasibility, steering, progressive constraints, methods.
+
+mod world;
+
+use std::rc::Rc;
+
+use capo_core::arena::RunOptions;
+use capo_core::control::Control;
+use capo_core::journal::{Event, Status, SteerEvent, branch};
+use capo_core::methods;
+use world::{EFFORT, Probe, events, resume, run, study};
+
+fn probe() -> Rc<Probe> {
+    Rc::new(Probe::default())
+}
+
+#[test]
+fn multipliers_rise_while_violated_and_fall_with_slack() {
+    let (mut rose, mut fell) = (0, 0);
+    for seed in 0..20 {
+        let (outcome, _) = run(study(seed, "capo", EFFORT, ""), &probe());
+        for round in outcome.journal.state().rounds() {
+            let (before, after) = (round.multipliers["effort"], round.next_multipliers["effort"]);
+            let cost = round.scores[&round.best[0]].costs["effort"];
+            if cost > 1.6 && before < 10.0 {
+                assert!(after > before, "seed {seed} round {}", round.round);
+                rose += 1;
+            }
+            if cost < 1.6 && before > 0.0 {
+                assert!(after < before, "seed {seed} round {}", round.round);
+                fell += 1;
+            }
+            assert_eq!(after, (before + 4.0 * (cost - 1.6)).clamp(0.0, 10.0));
+        }
+    }
+    assert!(rose > 10 && fell > 10, "both happen: rose {rose}, fell {fell}");
+}
+
+#[test]
+fn the_result_is_the_best_feasible_candidate_ever_measured() {
+    for seed in 0..10 {
+        let (outcome, _) = run(study(seed, "capo", EFFORT, ""), &probe());
+        let finished = &outcome.finished;
+        let best = &finished.final_scores[&finished.best.unwrap()];
+        assert_eq!(finished.status == Status::Feasible, best.feasible);
+        for score in finished.final_scores.values().filter(|score| score.feasible) {
+            assert!(best.feasible && best.objective >= score.objective);
+        }
+    }
+}
+
+#[test]
+fn an_unattainable_threshold_drives_its_multiplier_to_the_cap() {
+    let impossible = "[[constraint]]\nmetric = \"effort\"\nthreshold = 0.01\n";
+    let mut long = study(1, "capo", impossible, "");
+    long.study.rounds = serde_json::from_str("12").unwrap();
+    let (outcome, _) = run(long, &probe());
+    assert_eq!(outcome.finished.status, Status::Infeasible);
+    assert_eq!(outcome.finished.multipliers["effort"], 10.0);
+}
+
+#[test]
+fn every_method_runs_resumes_and_verifies() {
+    for entry in methods::ALL {
+        let probe = probe();
+        let (outcome, lines) = run(study(7, entry.name, EFFORT, ""), &probe);
+        assert!(outcome.finished.best.is_some(), "{}", entry.name);
+        let verified = futures::executor::block_on(capo_core::verify(&lines))
+            .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+        assert!(verified.finished && verified.rounds > 0, "{}", entry.name);
+        let again = Rc::new(Probe::default());
+        let half = lines[..lines.len() / 2].to_vec();
+        let (resumed, _) = resume(
+            study(7, entry.name, EFFORT, ""),
+            &again,
+            half,
+            RunOptions::default(),
+        );
+        assert_eq!(resumed.finished, outcome.finished, "{}", entry.name);
+        let effort = methods::build(entry.name, &capo_core::study::Table::new())
+            .unwrap()
+            .at_most(6);
+        assert!(
+            outcome.journal.state().candidates().len() as u64 <= effort.candidates,
+            "{}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn every_dual_step_runs_and_verifies() {
+    for step in ["subgradient", "count", "pid", "augmented", "fixed"] {
+        let extra = format!("[method]\ndual_step = \"{step}\"\nnoise = 0.05\nmask = 3\n");
+        let (outcome, lines) = run(study(7, "capo", EFFORT, &extra), &probe());
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+        let moved = outcome
+            .journal
+            .state()
+            .rounds()
+            .iter()
+            .any(|round| round.multipliers != round.next_multipliers);
+        assert_eq!(moved, step != "fixed", "{step}");
+    }
+}
+
+#[test]
+fn a_relative_threshold_is_measured_and_frozen_before_the_first_round() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let (outcome, lines) = run(study(3, "capo", relative, ""), &probe());
+    let events = events(&lines);
+    let Event::Study(first) = &events[0] else {
+        panic!("the first line is the study")
+    };
+    let frozen = first.study.constraints[0].threshold.unwrap();
+    let seed = outcome.journal.state().rounds()[0].parents[0];
+    let measured = outcome.journal.state().rounds()[0].scores[&seed].costs["effort"];
+    assert!((frozen - 0.9 * measured).abs() < 1e-12);
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    // A crash right after the seed was measured, before the threshold was frozen.
+    let mut early = lines[..10].to_vec();
+    early[0] = early[0].replacen(&format!("\"threshold\":{frozen},"), "", 1);
+    let (resumed, _) = resume(
+        study(3, "capo", relative, ""),
+        &probe(),
+        early,
+        RunOptions::default(),
+    );
+    assert_eq!(resumed.finished, outcome.finished);
+}
+
+#[test]
+fn a_progressive_constraint_enters_with_multiplier_zero_and_keeps_the_others() {
+    let two =
+        format!("{EFFORT}[[constraint]]\nmetric = \"prompt_length\"\nthreshold = 0.02\nfrom_round = 3\n");
+    let (outcome, lines) = run(study(3, "capo", &two, ""), &probe());
+    let rounds = outcome.journal.state().rounds();
+    assert!(!rounds[2].multipliers.contains_key("prompt_length"));
+    assert!(!rounds[2].next_multipliers.contains_key("prompt_length"));
+    assert_eq!(rounds[3].multipliers["prompt_length"], 0.0);
+    assert_eq!(
+        rounds[3].multipliers["effort"],
+        rounds[2].next_multipliers["effort"]
+    );
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+}
+
+#[test]
+fn batches_are_shared_within_a_round_and_the_choice_is_made_on_the_whole_split() {
+    let mut batched = study(3, "capo", EFFORT, "");
+    batched.study.batch = Some(8);
+    let (outcome, lines) = run(batched, &probe());
+    let rounds = outcome.journal.state().rounds();
+    let batch = |round: usize| rounds[round].batch.as_ref().unwrap()["world"].clone();
+    assert_eq!(batch(0).len(), 8);
+    assert_ne!(batch(0), batch(1));
+    assert!(outcome.finished.final_scores.len() >= rounds.last().unwrap().retained.len());
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+}
+
+#[test]
+fn noise_moves_multipliers_but_neither_scores_nor_the_held_out_result() {
+    let noisy = run(study(3, "capo", EFFORT, "[method]\nnoise = 0.3\n"), &probe()).0;
+    let clean_step = |round: &capo_core::journal::RoundEvent| {
+        (round.multipliers["effort"] + 4.0 * (round.scores[&round.best[0]].costs["effort"] - 1.6))
+            .clamp(0.0, 10.0)
+    };
+    let rounds = noisy.journal.state().rounds();
+    assert!(
+        rounds
+            .iter()
+            .any(|round| round.next_multipliers["effort"] != clean_step(round))
+    );
+    let quiet = run(study(3, "capo", EFFORT, ""), &probe()).0;
+    let lagrangians = |round: &capo_core::journal::RoundEvent| -> Vec<f64> {
+        round.scores.values().map(|score| score.lagrangian).collect()
+    };
+    assert_eq!(
+        lagrangians(&rounds[0]),
+        lagrangians(&quiet.journal.state().rounds()[0])
+    );
+}
+
+fn steered(event: SteerEvent) -> RunOptions {
+    let control = Control::new();
+    control.steer(event);
+    RunOptions {
+        control,
+        ..RunOptions::default()
+    }
+}
+
+#[test]
+fn steering_is_journaled_and_replayed() {
+    let change = SteerEvent {
+        thresholds: Some([("effort".to_owned(), 1.2)].into()),
+        multipliers: Some([("effort".to_owned(), 7.0)].into()),
+        ..SteerEvent::default()
+    };
+    let (outcome, lines) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        Vec::new(),
+        steered(change),
+    );
+    assert_eq!(outcome.journal.state().rounds()[0].multipliers["effort"], 7.0);
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    let half = lines[..lines.len() / 2].to_vec();
+    let (resumed, _) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        half,
+        RunOptions::default(),
+    );
+    assert_eq!(resumed.finished, outcome.finished);
+
+    let stop = SteerEvent {
+        stop: true,
+        ..SteerEvent::default()
+    };
+    let (stopped, _) = resume(study(3, "capo", EFFORT, ""), &probe(), Vec::new(), steered(stop));
+    assert_eq!(stopped.finished.status, Status::Stopped);
+    assert!(stopped.journal.state().rounds().is_empty());
+}
+
+#[test]
+fn a_pause_waits_at_the_round_boundary() {
+    let control = Control::new();
+    control.pause();
+    let options = RunOptions {
+        control: control.clone(),
+        ..RunOptions::default()
+    };
+    let probe = probe();
+    let journal = capo_core::journal::Journal::create(Box::<capo_core::journal::MemoryJournal>::default());
+    let models = Rc::new(world::WorldModels(probe.clone()));
+    let problem = world::problem(study(3, "capo", EFFORT, ""), &probe);
+    let mut running = Box::pin(capo_core::optimize(problem, journal, models, options));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(running.as_mut().poll(&mut context).is_pending());
+    assert_eq!(probe.rollouts(), 0);
+    control.resume();
+    let outcome = futures::executor::block_on(running).unwrap();
+    assert_eq!(
+        outcome.finished.best,
+        run(study(3, "capo", EFFORT, ""), &probe).0.finished.best
+    );
+    assert!(outcome.journal.state().steers()[0].pause);
+}
+
+#[test]
+fn an_interrupt_keeps_the_best_so_far_and_can_be_resumed() {
+    let control = Control::new();
+    control.interrupt();
+    let options = RunOptions {
+        control,
+        ..RunOptions::default()
+    };
+    let (reference, lines) = run(study(3, "capo", EFFORT, ""), &probe());
+    let cut = lines
+        .iter()
+        .position(|line| line.contains("\"event\":\"round\""))
+        .unwrap()
+        + 1;
+    let (stopped, lines) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        lines[..cut].to_vec(),
+        options,
+    );
+    assert_eq!(stopped.finished.status, Status::Stopped);
+    assert!(stopped.finished.best.is_some());
+    let (resumed, _) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        lines,
+        RunOptions::default(),
+    );
+    assert_eq!(resumed.finished, reference.finished);
+}
+
+#[test]
+fn a_branch_shares_the_past_and_pays_for_none_of_it() {
+    let (reference, lines) = run(study(3, "capo", EFFORT, ""), &probe());
+    let changes = SteerEvent {
+        thresholds: Some([("effort".to_owned(), 1.1)].into()),
+        ..SteerEvent::default()
+    };
+    let branched = branch(&lines, 2, changes).unwrap();
+    let probe = probe();
+    let (outcome, lines) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe,
+        branched,
+        RunOptions::default(),
+    );
+    let (now, then) = (
+        outcome.journal.state().rounds(),
+        reference.journal.state().rounds(),
+    );
+    assert_eq!(now[..2], then[..2]);
+    assert_ne!(now[2..], then[2..]);
+    assert_eq!(
+        outcome.journal.state().ledger().rollouts(),
+        u64::from(probe.rollouts())
+    );
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    assert!(
+        branch(&lines, 99, SteerEvent::default())
+            .unwrap_err()
+            .to_string()
+            .contains("6 rounds")
+    );
+}

@@ -1,0 +1,317 @@
+//! A small world for tests: prompts are made of the words `care`, `haste` and `filler`.
+//!
+//! `care` raises success and cost, `haste` lowers both, so that a threshold on the cost makes a real
+//! trade-off; everything is drawn from the rollout's seed, shared by all candidates.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use capo_core::arena::{Models, RunOptions};
+use capo_core::journal::{Event, Journal, JournalStore, MemoryJournal};
+use capo_core::llm::{
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message, Role,
+};
+use capo_core::metric::{MetricSpec, prompt_length};
+use capo_core::problem::Problem;
+use capo_core::study::{Format, Study};
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use capo_core::{Outcome, RunError, optimize};
+use futures::FutureExt;
+use futures::executor::block_on;
+use futures::future::LocalBoxFuture;
+
+/// What the tests look at and turn.
+#[derive(Default)]
+pub struct Probe {
+    /// Rollouts served, by (prompt, example, repeat).
+    pub served: RefCell<HashMap<(String, String, u32), u32>>,
+    /// Model calls served.
+    pub calls: Cell<u32>,
+    /// Answers arrive in an order that depends on this number.
+    pub disorder: Cell<u64>,
+    /// The n-th rollout from now fails so often: (in how many rollouts, times, retryable).
+    pub fail: Cell<Option<(u32, u32, bool)>>,
+    /// Measure NaN on this example.
+    pub nan_on: RefCell<Option<String>>,
+    /// The rewriter answers without the block so often.
+    pub bad_rewrites: Cell<u32>,
+}
+
+impl Probe {
+    pub fn rollouts(&self) -> u32 {
+        self.served.borrow().values().sum()
+    }
+}
+
+pub struct World {
+    probe: Rc<Probe>,
+    metrics: [MetricSpec; 3],
+    optimize: Vec<String>,
+    evaluate: Vec<String>,
+}
+
+impl World {
+    pub fn new(probe: &Rc<Probe>) -> Self {
+        Self {
+            probe: probe.clone(),
+            metrics: [
+                MetricSpec::objective("success", "Whether it worked."),
+                MetricSpec::cost("effort", "steps", "Steps taken."),
+                MetricSpec::prompt_length(),
+            ],
+            optimize: (0..24).map(|index| format!("o{index}")).collect(),
+            evaluate: (0..10).map(|index| format!("e{index}")).collect(),
+        }
+    }
+}
+
+/// (probability of success, mean effort) of a prompt.
+pub fn traits(prompt: &str) -> (f64, f64) {
+    let count = |word: &str| prompt.split_whitespace().filter(|found| *found == word).count() as f64;
+    let (care, haste) = (count("care"), count("haste"));
+    let success = 0.3 + 0.6 * (1.0 - (-0.5 * care).exp()) - 0.05 * haste;
+    (
+        success.clamp(0.02, 0.98),
+        (1.0 + 0.5 * care - 0.3 * haste).max(0.2),
+    )
+}
+
+fn unit(seed: u64, salt: u64) -> f64 {
+    let mut x = seed ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Pending for a number of polls that depends on `disorder` and `seed`.
+async fn dawdle(disorder: u64, seed: u64) {
+    if disorder == 0 {
+        return;
+    }
+    let mut left = (unit(seed, disorder) * 7.0) as u32;
+    futures::future::poll_fn(move |context| {
+        if left == 0 {
+            return std::task::Poll::Ready(());
+        }
+        left -= 1;
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+impl Workload for World {
+    fn name(&self) -> &'static str {
+        "world"
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.metrics
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.optimize,
+            Split::Evaluate => &self.evaluate,
+        }
+    }
+
+    fn fingerprint(&self) -> String {
+        "world-1".into()
+    }
+
+    fn description(&self) -> String {
+        "Words.".into()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        vec![(Role::Agent, 2)]
+    }
+
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        async move {
+            dawdle(self.probe.disorder.get(), context.seed).await;
+            if let Some((wait, times, retryable)) = self.probe.fail.get() {
+                if wait > 0 {
+                    self.probe.fail.set(Some((wait - 1, times, retryable)));
+                } else {
+                    self.probe
+                        .fail
+                        .set((times > 1).then_some((0, times - 1, retryable)));
+                    return Err(RolloutError::failed(
+                        FailureKind::Tool,
+                        retryable,
+                        "the tool broke",
+                    ));
+                }
+            }
+            // Two calls a rollout, so that a budget of calls can end in the middle of one.
+            for _ in 0..2 {
+                let messages = vec![Message::system(context.prompt), Message::user(context.example)];
+                context.chat(Role::Agent, ChatRequest::new(messages)).await?;
+            }
+            let key = (
+                context.prompt.to_owned(),
+                context.example.to_owned(),
+                context.repeat,
+            );
+            *self.probe.served.borrow_mut().entry(key).or_default() += 1;
+            let (success, effort) = traits(context.prompt);
+            let nan = self.probe.nan_on.borrow().as_deref() == Some(context.example);
+            let effort = effort * (0.6 + 0.8 * unit(context.seed, 2));
+            Ok(Rollout {
+                measurements: [
+                    (
+                        "success".to_owned(),
+                        f64::from(u8::from(unit(context.seed, 1) < success)),
+                    ),
+                    ("effort".to_owned(), if nan { f64::NAN } else { effort }),
+                    ("prompt_length".to_owned(), prompt_length(context.prompt)),
+                ]
+                .into(),
+                trace: Trace {
+                    messages: vec![Message::user(context.example)],
+                    ..Trace::default()
+                },
+                external_usage: capo_core::usage::Usage::default(),
+            })
+        }
+        .boxed_local()
+    }
+}
+
+pub struct WorldModels(pub Rc<Probe>);
+
+impl Models for WorldModels {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        Rc::new(WorldModel {
+            probe: self.0.clone(),
+            role,
+        })
+    }
+}
+
+struct WorldModel {
+    probe: Rc<Probe>,
+    role: Role,
+}
+
+impl Llm for WorldModel {
+    fn name(&self) -> &'static str {
+        "world"
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        async move {
+            let seed = request.seed.unwrap_or(0);
+            dawdle(self.probe.disorder.get(), seed ^ 77).await;
+            self.probe.calls.set(self.probe.calls.get() + 1);
+            let content = match self.role {
+                Role::Rewriter => {
+                    let Some(Message::User { content }) = request.messages.first() else {
+                        unreachable!()
+                    };
+                    let parent = content
+                        .split("<prompt>")
+                        .nth(1)
+                        .unwrap()
+                        .split("</prompt>")
+                        .next()
+                        .unwrap()
+                        .trim();
+                    if self.probe.bad_rewrites.get() > 0 {
+                        self.probe.bad_rewrites.set(self.probe.bad_rewrites.get() - 1);
+                        "I would rather not.".to_owned()
+                    } else {
+                        let word = ["care", "haste", "care", "filler"][(unit(seed, 3) * 4.0) as usize];
+                        format!("<prompt>{parent} {word}</prompt>")
+                    }
+                }
+                _ => "It should take more care.".to_owned(),
+            };
+            let usage = CallUsage {
+                input_tokens: 10,
+                output_tokens: 5,
+                usd: Some(0.001),
+                seconds: 0.5,
+            };
+            Ok(ChatResponse {
+                message: AssistantMessage {
+                    content: Some(content),
+                    tool_calls: Vec::new(),
+                },
+                finish: Finish::Stop,
+                usage,
+            })
+        }
+        .boxed_local()
+    }
+}
+
+/// A study of the world; `extra` is appended to the file, `constraint` replaces the usual one.
+pub fn study(seed: u64, method: &str, constraint: &str, extra: &str) -> Study {
+    let text = format!(
+        "[study]\nname = \"world\"\nmethod = \"{method}\"\nseed = {seed}\n\
+         [workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n\
+         {constraint}\n[models.agent]\nprovider = \"world\"\n{extra}\n"
+    );
+    Study::parse(&text, Format::Toml).unwrap()
+}
+
+pub const EFFORT: &str = "[[constraint]]\nmetric = \"effort\"\nthreshold = 1.6\n";
+
+pub fn problem(study: Study, probe: &Rc<Probe>) -> Problem {
+    Problem::new(study, vec![Rc::new(World::new(probe))]).unwrap()
+}
+
+/// Runs a study over a store whose lines so far are given.
+pub fn run_over(
+    study: Study,
+    probe: &Rc<Probe>,
+    store: Box<dyn JournalStore>,
+    lines: Vec<String>,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    let numbered = lines
+        .into_iter()
+        .enumerate()
+        .map(|(index, line)| Ok((index as u64, line)));
+    let journal = Journal::open(store, numbered)?;
+    block_on(optimize(
+        problem(study, probe),
+        journal,
+        Rc::new(WorldModels(probe.clone())),
+        options,
+    ))
+}
+
+/// Runs a study in memory from the start; gives the outcome and the journal's lines.
+pub fn run(study: Study, probe: &Rc<Probe>) -> (Outcome, Vec<String>) {
+    resume(study, probe, Vec::new(), RunOptions::default())
+}
+
+/// Runs a study over the given lines.
+pub fn resume(
+    study: Study,
+    probe: &Rc<Probe>,
+    lines: Vec<String>,
+    options: RunOptions,
+) -> (Outcome, Vec<String>) {
+    let store = MemoryJournal::from_lines(lines.clone());
+    let outcome = run_over(study, probe, Box::new(store.clone()), lines, options).unwrap();
+    let lines = store.lines().to_vec();
+    (outcome, lines)
+}
+
+pub fn events(lines: &[String]) -> Vec<Event> {
+    lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
