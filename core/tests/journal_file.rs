@@ -1,0 +1,235 @@
+//! Journals in files: torn tails, wrong lines, locks, other studies, and tampering.
+
+mod world;
+
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use capo_core::arena::RunOptions;
+use capo_core::journal::{FileJournal, Fsync};
+use capo_core::{Outcome, RunError, optimize, verify};
+use futures::executor::block_on;
+use world::{EFFORT, Probe, WorldModels, problem, run, study};
+
+/// A path in a fresh directory of this test's own.
+fn path(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("capo-journal-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory.join("run.journal.jsonl")
+}
+
+fn run_file(path: &std::path::Path, seed: u64, constraint: &str) -> Result<Outcome, RunError> {
+    let probe = Rc::new(Probe::default());
+    let journal = FileJournal::open(path, Fsync::Never)?;
+    let models = Rc::new(WorldModels(probe.clone()));
+    block_on(optimize(
+        problem(study(seed, "capo", constraint, ""), &probe),
+        journal,
+        models,
+        RunOptions::default(),
+    ))
+}
+
+fn refusal(result: Result<Outcome, RunError>) -> String {
+    result.err().expect("a refusal").to_string()
+}
+
+#[test]
+fn a_torn_last_line_is_dropped_and_the_run_goes_on() {
+    let path = path("torn");
+    let whole = run_file(&path, 3, EFFORT).unwrap().finished;
+    let bytes = fs::read(&path).unwrap();
+    for cut in [bytes.len() - 1, bytes.len() / 2, bytes.len() / 3 + 11] {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        assert_eq!(run_file(&path, 3, EFFORT).unwrap().finished, whole);
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            text.lines().count(),
+            String::from_utf8_lossy(&bytes).lines().count()
+        );
+        block_on(verify(text.lines())).unwrap();
+    }
+}
+
+#[test]
+fn a_frozen_threshold_replaces_the_first_line_and_keeps_the_rest() {
+    let path = path("frozen");
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let in_file = run_file(&path, 3, relative).unwrap().finished;
+    let in_memory = run(study(3, "capo", relative, ""), &Rc::new(Probe::default()))
+        .0
+        .finished;
+    assert_eq!(in_file, in_memory);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.lines().next().unwrap().contains("\"threshold\":"));
+    block_on(verify(text.lines())).unwrap();
+    assert_eq!(
+        fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        1,
+        "no file is left beside it"
+    );
+}
+
+#[test]
+fn a_wrong_line_in_the_middle_is_named() {
+    let path = path("wrong");
+    run_file(&path, 3, EFFORT).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[6] = "{\"event\":\"rollout\",\"candidate\":1}";
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let error = refusal(run_file(&path, 3, EFFORT));
+    assert!(error.starts_with("journal line 7:"), "{error}");
+    fs::write(&path, "hello\n").unwrap();
+    assert!(refusal(run_file(&path, 3, EFFORT)).contains("not a Capo journal"));
+}
+
+#[test]
+fn a_newer_schema_and_another_study_are_refused_with_what_to_do() {
+    let path = path("other");
+    run_file(&path, 3, EFFORT).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let error = refusal(run_file(
+        &path,
+        4,
+        "[[constraint]]\nmetric = \"effort\"\nthreshold = 1.5\n",
+    ));
+    assert!(error.contains("another study"), "{error}");
+    assert!(
+        error.contains("study.seed: 3 → 4") && error.contains("1.6 → 1.5"),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing was written");
+    fs::write(&path, text.replacen("\"schema\":1", "\"schema\":2", 1)).unwrap();
+    let error = refusal(run_file(&path, 3, EFFORT));
+    assert!(
+        error.contains("newer Capo") && error.contains("Update"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let path = path("lock");
+    let _open = FileJournal::open(&path, Fsync::Never).unwrap();
+    assert!(refusal(run_file(&path, 3, EFFORT)).contains("another process is writing"));
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_an_error_that_names_it() {
+    let missing = std::env::temp_dir()
+        .join("capo-no-such-directory")
+        .join("run.jsonl");
+    let error = refusal(run_file(&missing, 3, EFFORT));
+    assert!(
+        error.contains("capo-no-such-directory") && error.contains("cannot be opened"),
+        "{error}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_reported_as_such() {
+    // /dev/full takes the opening and refuses every byte.
+    let mut journal = FileJournal::open(std::path::Path::new("/dev/full"), Fsync::Never).unwrap();
+    let event =
+        serde_json::from_str(&run(study(3, "capo", EFFORT, ""), &Rc::new(Probe::default())).1[0]).unwrap();
+    journal.record(&event).unwrap();
+    let error = journal.flush().unwrap_err().to_string();
+    assert!(
+        error.contains("/dev/full") && error.contains("free some space"),
+        "{error}"
+    );
+}
+
+#[test]
+fn verify_finds_every_kind_of_tampering() {
+    let relative = format!("{EFFORT}[[constraint]]\nmetric = \"prompt_length\"\nrelative_to_seed = 4.0\n");
+    let lines = run(study(3, "capo", &relative, ""), &Rc::new(Probe::default())).1;
+    block_on(verify(&lines)).unwrap();
+    let line_of = |event: &str, nth: usize| {
+        let tag = format!("\"event\":\"{event}\"");
+        lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.contains(&tag))
+            .nth(nth)
+            .unwrap()
+            .0
+    };
+    let edit = |at: usize, key: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut lines = lines.clone();
+        let mut value: serde_json::Value = serde_json::from_str(&lines[at]).unwrap();
+        let target = value
+            .pointer_mut(key)
+            .unwrap_or_else(|| panic!("{key} in {}", lines[at]));
+        change(target);
+        lines[at] = value.to_string();
+        lines
+    };
+    let add = |value: &mut serde_json::Value| *value = (value.as_f64().unwrap() + 0.25).into();
+    let reverse = |value: &mut serde_json::Value| value.as_array_mut().unwrap().reverse();
+    let (rollout, round, finished) = (
+        line_of("rollout", 40),
+        line_of("round", 2),
+        line_of("finished", 0),
+    );
+    let best = serde_json::from_str::<serde_json::Value>(&lines[round]).unwrap()["best"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let cases = [
+        ("a measurement", edit(rollout, "/measurements/effort", &add)),
+        (
+            "an objective",
+            edit(round, &format!("/scores/{best}/objective"), &add),
+        ),
+        (
+            "a cost",
+            edit(round, &format!("/scores/{best}/costs/effort"), &add),
+        ),
+        (
+            "a Lagrangian",
+            edit(round, &format!("/scores/{best}/lagrangian"), &add),
+        ),
+        (
+            "feasibility",
+            edit(round, &format!("/scores/{best}/feasible"), &|v| {
+                *v = (!v.as_bool().unwrap()).into()
+            }),
+        ),
+        ("a multiplier", edit(round, "/multipliers/effort", &add)),
+        ("a next multiplier", edit(round, "/next_multipliers/effort", &add)),
+        ("the pool", edit(round, "/retained", &reverse)),
+        ("the parents", edit(round, "/parents", &reverse)),
+        (
+            "the result",
+            edit(finished, "/best", &|v| *v = serde_json::Value::Null),
+        ),
+        ("the evaluation", edit(finished, "/evaluation/success/mean", &add)),
+        (
+            "the threshold",
+            edit(0, "/study/constraint/0/threshold", &|v| *v = 1.7.into()),
+        ),
+        ("the seed", edit(0, "/study/study/seed", &|v| *v = 4.into())),
+        (
+            "a prompt",
+            edit(line_of("candidate", 1), "/prompt", &|v| *v = "Other.".into()),
+        ),
+        (
+            "a missing rollout",
+            lines
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != rollout)
+                .map(|(_, l)| l.clone())
+                .collect(),
+        ),
+    ];
+    for (what, tampered) in cases {
+        let found = block_on(verify(&tampered));
+        assert!(found.is_err(), "{what} was changed and nobody noticed");
+    }
+}

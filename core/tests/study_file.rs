@@ -1,0 +1,186 @@
+//! Study files: what is refused, and in which words.
+
+mod world;
+
+use std::rc::Rc;
+
+use capo_core::problem::Problem;
+use capo_core::study::{Format, Study};
+use world::{EFFORT, Probe, World, study};
+
+const HEAD: &str = "[study]\nname = \"n\"\n[workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"x\"\n";
+
+fn refusal(text: &str) -> String {
+    Study::parse(text, Format::Toml).unwrap_err().to_string()
+}
+
+fn problem_refusal(text: &str) -> String {
+    let study = Study::parse(text, Format::Toml).unwrap();
+    let world = Rc::new(World::new(&Rc::new(Probe::default())));
+    Problem::new(study, vec![world])
+        .err()
+        .expect("a refusal")
+        .to_string()
+}
+
+#[test]
+fn the_smallest_study_has_the_papers_defaults() {
+    let study = Study::parse(HEAD, Format::Toml).unwrap();
+    assert_eq!(study.study.method, "capo");
+    for (key, value) in [
+        ("parents", 4.0),
+        ("children", 2.0),
+        ("pool", 6.0),
+        ("best", 1.0),
+        ("beta", 4.0),
+    ] {
+        assert_eq!(study.method[key].as_f64(), Some(value), "{key}");
+    }
+    for (key, value) in [("lambda_max", 10.0), ("lambda_init", 1.0), ("gamma", 1.0)] {
+        assert_eq!(study.method[key].as_f64(), Some(value), "{key}");
+    }
+    assert_eq!(serde_json::to_value(study.study.rounds).unwrap(), 6);
+}
+
+#[test]
+fn unknown_keys_name_themselves_and_the_nearest() {
+    for (extra, key, nearest) in [
+        ("[budget]\nrolouts = 3\n", "rolouts", "rollouts"),
+        ("[feedback]\nfrom = \"none\"\n", "from", "form"),
+        (
+            "[[constraint]]\nmetric = \"effort\"\ntreshold = 1.0\n",
+            "treshold",
+            "threshold",
+        ),
+        ("[method]\nparent = 3\n", "parent", "parents"),
+        ("[buget]\nrollouts = 3\n", "buget", "budget"),
+    ] {
+        let error = refusal(&format!("{HEAD}{extra}"));
+        assert!(
+            error.contains(&format!("`{key}`")) && error.contains(&format!("did you mean `{nearest}`")),
+            "{error}"
+        );
+    }
+    let error = refusal(&HEAD.replace("name = \"n\"", "name = \"n\"\nmethod = \"cappo\""));
+    assert!(
+        error.contains("`study.method`") && error.contains("did you mean `capo`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn impossible_values_name_their_key() {
+    let constraint = |keys: &str| format!("{HEAD}[[constraint]]\nmetric = \"effort\"\n{keys}\n");
+    for (text, words) in [
+        (
+            constraint("threshold = 1.0\n[[constraint]]\nmetric = \"effort\"\nthreshold = 2.0"),
+            "constrained twice",
+        ),
+        (
+            constraint(""),
+            "exactly one of `threshold` and `relative_to_seed`",
+        ),
+        (constraint("threshold = nan"), "finite"),
+        (
+            constraint("threshold = 1.0\nscale = 0.0"),
+            "`scale` must be a finite number above 0",
+        ),
+        (constraint("threshold = 1.0\nfrom_round = 6"), "never comes"),
+        (constraint("relative_to_seed = -1.0"), "at least 0"),
+        (format!("{HEAD}[budget]\nrollouts = 0\n"), "budget of 0"),
+        (format!("{HEAD}[budget]\nusd = -1.0\n"), "above 0"),
+        (format!("{HEAD}[method]\nbeta = -1.0\n"), "`beta`"),
+        (
+            format!("{HEAD}[method]\nlambda_init = 12.0\n"),
+            "above `lambda_max`",
+        ),
+        (format!("{HEAD}[method]\npool = 0\n"), "`pool` must be at least 1"),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nrounds = 0"),
+            "0 rounds",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nrounds = \"until-budget\""),
+            "never ends without a budget",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nrepeats = 0"),
+            "at least 1",
+        ),
+        (
+            HEAD.replace("[objective]\nmetric = \"success\"\n", ""),
+            "objective",
+        ),
+    ] {
+        let error = refusal(&text);
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    assert!(refusal("[study\nname = 1").contains("line 1"));
+}
+
+#[test]
+fn what_does_not_fit_the_workload_is_refused() {
+    let metric = |metric: &str, threshold: f64| {
+        format!("{HEAD}[[constraint]]\nmetric = \"{metric}\"\nthreshold = {threshold}\n")
+    };
+    for (text, words) in [
+        (metric("efort", 1.0), "did you mean `effort`"),
+        (metric("effort", -0.5), "never be met"),
+        (
+            HEAD.replace("metric = \"success\"", "metric = \"effort\""),
+            "is a cost",
+        ),
+        (
+            HEAD.replace("text = \"Act.\"", "text = \"  \""),
+            "seed prompt is empty",
+        ),
+        (
+            HEAD.replace("text = \"Act.\"", ""),
+            "exactly one of `text` and `file`",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nbatch = 25"),
+            "larger than the 24 examples",
+        ),
+    ] {
+        let error = problem_refusal(&text);
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}
+
+#[test]
+fn the_budget_is_no_part_of_the_identity_and_everything_else_is() {
+    let id = |study: Study| {
+        let world = Rc::new(World::new(&Rc::new(Probe::default())));
+        Problem::new(study, vec![world]).unwrap().id()
+    };
+    let base = id(study(1, "capo", EFFORT, ""));
+    assert_eq!(base, id(study(1, "capo", EFFORT, "[budget]\nrollouts = 9\n")));
+    assert_eq!(
+        base,
+        id(study(1, "capo", EFFORT, "[method]\nbeta = 4.0\n")),
+        "a default written out"
+    );
+    for other in [
+        study(2, "capo", EFFORT, ""),
+        study(1, "capo-ea", EFFORT, ""),
+        study(1, "capo", EFFORT, "[method]\nbeta = 3.0\n"),
+        study(1, "capo", "", ""),
+        study(1, "capo", EFFORT, "[feedback]\nform = \"none\"\n"),
+    ] {
+        assert_ne!(base, id(other));
+    }
+}
+
+#[test]
+fn a_study_survives_export_to_toml_and_json() {
+    let study = study(1, "capo", EFFORT, "[budget]\nusd = 2.5\n[method]\nmask = 3\n");
+    assert_eq!(
+        Study::parse(&study.to_toml().unwrap(), Format::Toml).unwrap(),
+        study
+    );
+    assert_eq!(
+        Study::parse(&serde_json::to_string(&study).unwrap(), Format::Json).unwrap(),
+        study
+    );
+}
