@@ -1,4 +1,12 @@
 //! The parts of the `capo` binary, as a library.
 
+pub mod cli;
 pub mod experiment;
+pub mod files;
+pub mod forecast;
+pub mod interrupt;
+pub mod progress;
+pub mod recorded;
+pub mod session;
 pub mod simulate;
+pub mod summary;

@@ -1,2 +1,7 @@
-//! The capo binary.
-fn main() {}
+//! The `capo` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    capo_server::cli::main()
+}

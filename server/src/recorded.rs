@@ -66,7 +66,12 @@ pub fn thresholds(state: &RunState) -> IndexMap<String, f64> {
         .iter()
         .filter_map(|constraint| Some((constraint.metric.clone(), constraint.threshold?)))
         .collect();
-    for (metric, threshold) in state.steers().iter().filter_map(|steer| steer.thresholds.as_ref()).flatten() {
+    for (metric, threshold) in state
+        .steers()
+        .iter()
+        .filter_map(|steer| steer.thresholds.as_ref())
+        .flatten()
+    {
         thresholds.insert(metric.clone(), *threshold);
     }
     thresholds
@@ -74,17 +79,14 @@ pub fn thresholds(state: &RunState) -> IndexMap<String, f64> {
 
 /// A prompt's value of a metric on each example of a split, in the split's order, means over
 /// repeats; `None` unless it was measured on all of them.
-pub fn by_example(
-    state: &RunState,
-    candidate: &CandidateId,
-    metric: &str,
-    split: Split,
-) -> Option<Vec<f64>> {
+pub fn by_example(state: &RunState, candidate: &CandidateId, metric: &str, split: Split) -> Option<Vec<f64>> {
     let candidate = state.position(candidate)?;
     let table = state.rollouts();
     let workloads = &state.study()?.workloads;
-    let (place, record) =
-        workloads.values().enumerate().find(|(_, record)| record.metrics.iter().any(|spec| spec.name == metric))?;
+    let (place, record) = workloads
+        .values()
+        .enumerate()
+        .find(|(_, record)| record.metrics.iter().any(|spec| spec.name == metric))?;
     let set = SetKey {
         workload: u16::try_from(place).ok()?,
         split,
@@ -109,5 +111,9 @@ pub fn estimate(state: &RunState, candidate: &CandidateId, metric: &str, split: 
 /// The number of examples of a split, all workloads together.
 pub fn examples(state: &RunState, split: Split) -> usize {
     let workloads = state.study().map(|event| &event.workloads);
-    workloads.into_iter().flatten().map(|(_, record)| record.split(split).len()).sum()
+    workloads
+        .into_iter()
+        .flatten()
+        .map(|(_, record)| record.split(split).len())
+        .sum()
 }

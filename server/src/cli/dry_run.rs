@@ -1,0 +1,121 @@
+//! `capo optimize --dry-run`: what a run costs at most.
+
+use std::path::Path;
+
+use capo_core::budget::Budget;
+use capo_models::prices::PriceTable;
+use serde::Serialize;
+
+use super::failure::{Ending, Failure, print, print_json};
+use super::layout::{Grid, count, counted, dollars};
+use crate::forecast::Forecast;
+use crate::recorded::RecordedRun;
+use crate::session::{SessionError, StudyFile};
+
+/// The object of `--dry-run --json`.
+#[derive(Serialize)]
+struct DryRun {
+    #[serde(flatten)]
+    forecast: Forecast,
+    /// Rollouts the journal holds already.
+    paid_rollouts: u64,
+    journal: String,
+}
+
+/// Tells the bounds; reads the journal if there is one, and writes nothing.
+pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool) -> Result<Ending, Failure> {
+    let problem = file.problem()?;
+    let forecast = Forecast::new(&problem, &file.models()?, prices).map_err(|error| SessionError::Study {
+        study: file.name.clone(),
+        error,
+    })?;
+    let mut paid_rollouts = 0;
+    // A journal nobody has written to yet is empty.
+    if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
+        let recorded = RecordedRun::read(path)?;
+        if recorded.study.id != problem.id() {
+            return Err(Failure::new(format!(
+                "{} belongs to another study; choose another file with --journal",
+                path.display()
+            )));
+        }
+        paid_rollouts = recorded.state.ledger().rollouts();
+    }
+    let dry_run = DryRun {
+        forecast,
+        paid_rollouts,
+        journal: path.display().to_string(),
+    };
+    if json {
+        print_json(&dry_run)?;
+    } else {
+        print(&render(&dry_run, &file.study.study.name))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn render(dry_run: &DryRun, name: &str) -> String {
+    let DryRun {
+        forecast,
+        paid_rollouts,
+        journal,
+    } = dry_run;
+    let unbudgeted = &forecast.without_budget;
+    let mut text = format!("{name}: at most, failed tries aside\n");
+    let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
+    let mut grid = Grid::default();
+    grid.row(["rollouts".into(), bound(forecast.rollouts)]);
+    grid.row(["  of the search".into(), bound(unbudgeted.search_rollouts)]);
+    grid.row(["  held out".into(), count(unbudgeted.evaluation_rollouts)]);
+    grid.row(["model calls".into(), bound(forecast.calls)]);
+    for (role, asked) in &forecast.by_role {
+        let price = asked.price.map_or_else(
+            || "price unknown".to_owned(),
+            |price| format!("${} in, ${} out per million tokens", price.input, price.output),
+        );
+        grid.row([format!("  {role} ({}; {price})", asked.model), bound(asked.calls)]);
+    }
+    grid.row(["dollars".to_owned(), dollars(forecast.usd)]);
+    text += &grid.render(2);
+    if forecast.usd.is_none() {
+        text += "Tokens per call are not known beforehand; `usd` under [budget] sets a bound in dollars.\n";
+    }
+    text += &budget(
+        &forecast.budget,
+        &forecast.cut_by,
+        unbudgeted.search_rollouts.is_none(),
+    );
+    if *paid_rollouts > 0 {
+        text += &format!(
+            "{} of these are paid already, in {journal}.\n",
+            counted(*paid_rollouts, "rollout")
+        );
+    }
+    text
+}
+
+/// What the budget allows, and whether it can end the run early.
+fn budget(budget: &Budget, cut_by: &[&str], open: bool) -> String {
+    let bounds = [
+        ("rollouts", budget.rollouts.map(count)),
+        ("calls", budget.calls.map(count)),
+        ("tokens", budget.tokens.map(count)),
+        ("usd", budget.usd.map(|usd| dollars(Some(usd)))),
+        ("seconds", budget.seconds.map(|seconds| seconds.to_string())),
+    ];
+    let stated: Vec<String> = bounds
+        .into_iter()
+        .filter_map(|(name, bound)| Some(format!("{name} {}", bound?)))
+        .collect();
+    if stated.is_empty() {
+        return "No budget is set.\n".into();
+    }
+    let effect = if open {
+        "the search goes on until it is spent".to_owned()
+    } else if cut_by.is_empty() {
+        "it is above these bounds and cuts nothing".to_owned()
+    } else {
+        format!("{} may end the run early", cut_by.join(", "))
+    };
+    format!("Budget: {}; {effect}.\n", stated.join(", "))
+}

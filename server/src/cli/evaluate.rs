@@ -1,0 +1,208 @@
+//! `capo evaluate`: score one prompt.
+
+use std::path::PathBuf;
+
+use capo_core::arena::Halt;
+use capo_core::estimate::Estimate;
+use capo_core::evaluate::Evaluation;
+use capo_core::journal::{Fsync, Journal, MemoryJournal};
+use capo_core::workload::Split;
+use capo_models::Environment;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::failure::{Ending, Failure, print, print_json, warn};
+use super::layout::{Grid, count, counted, dollars, estimate, number, signed, yes_no};
+use super::watch::watched;
+use super::{Prices, StudyArgument};
+use crate::files::read_prompt;
+use crate::session::{Session, open_journal};
+use crate::summary::Spend;
+
+/// Score one prompt on a study's examples.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct EvaluateArgs {
+    #[command(flatten)]
+    study: StudyArgument,
+    /// File with the prompt, UTF-8; one line break at its end is no part of it.
+    #[arg(long, value_name = "FILE")]
+    prompt: PathBuf,
+    /// Which examples.
+    #[arg(long, value_enum, default_value_t = SplitName::Evaluate)]
+    split: SplitName,
+    /// Keep the rollouts in this journal, and pay for none that is in it already; several prompts
+    /// may share one.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    prices: Prices,
+}
+
+/// [`Split`] by its name on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SplitName {
+    /// Those the search uses.
+    Optimize,
+    /// The held-out ones.
+    Evaluate,
+}
+
+impl From<SplitName> for Split {
+    fn from(name: SplitName) -> Self {
+        match name {
+            SplitName::Optimize => Self::Optimize,
+            SplitName::Evaluate => Self::Evaluate,
+        }
+    }
+}
+
+/// The object of `--json`.
+#[derive(Serialize)]
+struct Scored<'a> {
+    split: Split,
+    candidate: String,
+    /// Whether every constraint is satisfied on the mean; null unless all was measured.
+    feasible: Option<bool>,
+    objective: Option<f64>,
+    constraints: IndexMap<&'a str, Held>,
+    estimates: &'a IndexMap<String, Estimate>,
+    usage: Spend,
+    journal: Option<String>,
+}
+
+/// A constraint and how a prompt does against it.
+#[derive(Serialize)]
+struct Held {
+    threshold: f64,
+    cost: Option<f64>,
+    slack: Option<f64>,
+    satisfied: Option<bool>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
+    let file = args.study.read()?;
+    let prompt = read_prompt(&args.prompt)?;
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage(format!(
+            "{}: the prompt is empty",
+            args.prompt.display()
+        )));
+    }
+    let split = Split::from(args.split);
+    let session = Session::new(&file, &Environment, args.prices.table()?)?;
+    if session
+        .problem()
+        .workloads()
+        .iter()
+        .all(|workload| workload.examples(split).is_empty())
+    {
+        return Err(Failure::usage(format!(
+            "{} has no held-out examples; use --split optimize",
+            file.name
+        )));
+    }
+    let journal = match &args.journal {
+        Some(path) => open_journal(path, Fsync::Rounds)?,
+        None => Journal::create(Box::new(MemoryJournal::new())),
+    };
+
+    let evaluation = watched(journal, async |journal, control| {
+        session.evaluate(journal, control, &prompt, split).await
+    })?;
+
+    let objective = &file.study.objective.metric;
+    if args.json {
+        print_json(&scored(&evaluation, objective, split, args))?;
+    } else if evaluation.halt.is_none() {
+        print(&table(&evaluation, objective))?;
+    }
+    Ok(ending(&evaluation))
+}
+
+fn ending(evaluation: &Evaluation) -> Ending {
+    match &evaluation.halt {
+        None if evaluation.is_feasible() == Some(false) => Ending::Infeasible,
+        None => Ending::Done,
+        Some(halt @ (Halt::Budget(_) | Halt::Interrupted)) => {
+            warn(&format!(
+                "stopped: {halt}; after {}",
+                counted(evaluation.rollouts, "rollout")
+            ));
+            Ending::Stopped
+        }
+        Some(halt) => {
+            warn(&format!("error: {}", halt.to_string().replace('\n', " ")));
+            Ending::Failed
+        }
+    }
+}
+
+fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, args: &EvaluateArgs) -> Scored<'a> {
+    let mean = |metric: &str| evaluation.estimates.get(metric).map(|estimate| estimate.mean);
+    let held = evaluation.limits.iter().map(|(metric, limit)| {
+        let cost = mean(metric);
+        let held = Held {
+            threshold: limit.threshold,
+            cost,
+            slack: cost.map(|cost| limit.threshold - cost),
+            satisfied: cost.map(|cost| limit.admits(cost)),
+        };
+        (metric.as_str(), held)
+    });
+    Scored {
+        split,
+        candidate: evaluation.candidate.to_string(),
+        feasible: evaluation.is_feasible(),
+        objective: mean(objective),
+        constraints: held.collect(),
+        estimates: &evaluation.estimates,
+        usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
+        journal: args.journal.as_ref().map(|path| path.display().to_string()),
+    }
+}
+
+fn table(evaluation: &Evaluation, objective: &str) -> String {
+    let mut grid = Grid::new(["", "at most", "measured", "slack", "satisfied"]);
+    for (metric, value) in &evaluation.estimates {
+        let limit = evaluation.limits.get(metric);
+        grid.row([
+            if metric == objective {
+                format!("{metric} (objective)")
+            } else {
+                metric.clone()
+            },
+            limit.map_or_else(String::new, |limit| number(limit.threshold)),
+            estimate(value),
+            limit.map_or_else(String::new, |limit| signed(limit.threshold - value.mean)),
+            limit.map_or_else(String::new, |limit| yes_no(limit.admits(value.mean))),
+        ]);
+    }
+    let n = evaluation
+        .estimates
+        .get(objective)
+        .map_or(0, |estimate| estimate.n as u64);
+    let verdict = match evaluation.is_feasible() {
+        Some(true) if evaluation.limits.is_empty() => "no constraints",
+        Some(true) => "all constraints satisfied",
+        _ => "not feasible",
+    };
+    let total = evaluation.usage.total();
+    format!(
+        "Prompt {} on {}: {verdict}\n{}{}, {}, {} tokens in and {} out, {}\n",
+        evaluation.candidate.short(),
+        counted(n, "example"),
+        grid.render(2),
+        counted(evaluation.rollouts, "rollout"),
+        counted(total.calls, "call"),
+        count(total.input_tokens),
+        count(total.output_tokens),
+        match total.usd {
+            Some(_) => dollars(total.usd),
+            None => "price unknown".into(),
+        },
+    )
+}

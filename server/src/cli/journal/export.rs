@@ -1,0 +1,296 @@
+//! `capo journal export`: candidates, rollouts or rounds as a table.
+
+use std::path::PathBuf;
+
+use capo_core::ids::CandidateId;
+use capo_core::journal::{Event, FileJournal, JournalError, RolloutEvent};
+use capo_core::workload::Split;
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use crate::cli::failure::{Ending, Failure, print};
+use crate::cli::report;
+use crate::recorded::{RecordedRun, estimate, thresholds};
+use crate::session::SessionError;
+
+/// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// The journal.
+    #[arg(value_name = "JOURNAL")]
+    journal: PathBuf,
+    /// What a row stands for.
+    #[arg(long, value_enum, default_value_t = Rows::Candidates)]
+    rows: Rows,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t = Format::Csv)]
+    format: Format,
+    /// File to write, replaced if it is there; standard output unless given.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Rows {
+    /// Prompts, with their means and standard errors on both splits.
+    Candidates,
+    /// Single rollouts, with their measurements and usage.
+    Rollouts,
+    /// Candidates as the rounds scored them, with the multipliers.
+    Rounds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// An array of objects.
+    Json,
+    /// Comma-separated values with a heading.
+    Csv,
+    /// A Markdown table.
+    Markdown,
+}
+
+pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
+    let run = RecordedRun::read(&args.journal)?;
+    let rows = match args.rows {
+        Rows::Candidates => candidates(&run),
+        Rows::Rollouts => rollouts(&run)?,
+        Rows::Rounds => rounds(&run),
+    };
+    let text = match args.format {
+        Format::Json => json_text(rows)?,
+        Format::Csv => csv_text(&rows)?,
+        Format::Markdown => markdown_text(&rows),
+    };
+    match &args.out {
+        None => print(&text)?,
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
+    }
+    Ok(Ending::Done)
+}
+
+/// A row: values by column.
+type Row = Map<String, Value>;
+
+fn candidates(run: &RecordedRun) -> Vec<Row> {
+    let state = &run.state;
+    let best = state.finished().and_then(|finished| finished.best);
+    let limits = thresholds(state);
+    let row = |id: &CandidateId, candidate: &capo_core::run_state::Candidate| {
+        let mut row = Row::new();
+        let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
+        put("id", json!(id));
+        put("round", json!(candidate.round));
+        put("origin", json!(candidate.origin));
+        put("parents", json!(spaced(&candidate.parents)));
+        put("characters", json!(candidate.characters));
+        put("best", json!(best == Some(*id)));
+        for (name, split) in [("optimize", Split::Optimize), ("evaluate", Split::Evaluate)] {
+            let mut means: IndexMap<&str, f64> = IndexMap::new();
+            for metric in report::metrics(&run.study) {
+                let found = estimate(state, id, metric, split);
+                put(&format!("{name}.{metric}"), json!(found.map(|found| found.mean)));
+                put(
+                    &format!("{name}.{metric}.standard_error"),
+                    json!(found.map(|found| found.standard_error)),
+                );
+                means.extend(found.map(|found| (metric, found.mean)));
+            }
+            let admits =
+                |(metric, threshold): (&String, &f64)| Some(means.get(metric.as_str())? <= threshold);
+            let all = limits
+                .iter()
+                .map(admits)
+                .try_fold(true, |all, admitted| Some(all & admitted?));
+            put(
+                &format!("{name}.all_sat"),
+                json!(all.filter(|_| !means.is_empty())),
+            );
+        }
+        put("prompt", json!(&*candidate.prompt));
+        row
+    };
+    state
+        .candidates()
+        .map(|(id, candidate)| row(id, candidate))
+        .collect()
+}
+
+fn rollouts(run: &RecordedRun) -> Result<Vec<Row>, Failure> {
+    // Workloads may measure different metrics; every row has a column for each of them.
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in run.study.workloads.values().flat_map(|record| &record.metrics) {
+        if !metrics.contains(&metric.name.as_str()) {
+            metrics.push(&metric.name);
+        }
+    }
+    let mut rows = Vec::new();
+    FileJournal::read(&run.path, |_, event| {
+        if let Event::Rollout(event) = event {
+            rows.push(rollout(&event, &metrics));
+        }
+        Ok(())
+    })
+    .map_err(|error: JournalError| SessionError::Journal {
+        path: run.path.clone(),
+        error,
+    })?;
+    Ok(rows)
+}
+
+fn rollout(event: &RolloutEvent, metrics: &[&str]) -> Row {
+    let usage = event.usage.total();
+    let mut row = Row::new();
+    let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
+    put("candidate", json!(event.candidate));
+    put("split", json!(event.split));
+    put("workload", json!(event.workload));
+    put("example", json!(event.example));
+    put("repeat", json!(event.repeat));
+    for metric in metrics {
+        put(metric, json!(event.measurements.get(*metric)));
+    }
+    put("calls", json!(usage.calls));
+    put("input_tokens", json!(usage.input_tokens));
+    put("output_tokens", json!(usage.output_tokens));
+    put("usd", json!(usage.usd));
+    put("seconds", json!(usage.seconds));
+    row
+}
+
+fn rounds(run: &RecordedRun) -> Vec<Row> {
+    let constraints: Vec<&str> = report::metrics(&run.study).skip(1).collect();
+    let objective = &run.study.study.objective.metric;
+    let mut rows = Vec::new();
+    for round in run.state.rounds() {
+        for (id, score) in &round.scores {
+            let mut row = Row::new();
+            let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
+            put("round", json!(round.round));
+            put("candidate", json!(id));
+            put(objective, json!(score.objective));
+            for metric in &constraints {
+                put(metric, json!(score.costs.get(*metric)));
+            }
+            put("lagrangian", json!(score.lagrangian));
+            put("feasible", json!(score.feasible));
+            put("parent", json!(round.parents.contains(id)));
+            put("best", json!(round.best.contains(id)));
+            put("retained", json!(round.retained.contains(id)));
+            for metric in &constraints {
+                put(
+                    &format!("multiplier.{metric}"),
+                    json!(round.multipliers.get(*metric)),
+                );
+            }
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn spaced(ids: &[CandidateId]) -> String {
+    ids.iter()
+        .map(CandidateId::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn json_text(rows: Vec<Row>) -> Result<String, Failure> {
+    serde_json::to_string_pretty(&rows)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::new(error.to_string()))
+}
+
+fn headings(rows: &[Row]) -> Vec<&str> {
+    rows.first()
+        .map(|row| row.keys().map(String::as_str).collect())
+        .unwrap_or_default()
+}
+
+/// A value in one cell; what is not known is empty.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn csv_text(rows: &[Row]) -> Result<String, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("the rows cannot be written: {error}"));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    if !rows.is_empty() {
+        writer
+            .write_record(headings(rows))
+            .map_err(|error| failed(&error))?;
+    }
+    for row in rows {
+        writer
+            .write_record(row.values().map(cell))
+            .map_err(|error| failed(&error))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
+    String::from_utf8(bytes).map_err(|error| failed(&error))
+}
+
+fn markdown_text(rows: &[Row]) -> String {
+    let escaped = |text: String| {
+        text.replace('\\', "\\\\")
+            .replace('|', "\\|")
+            .replace('\n', "<br>")
+    };
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let headings = headings(rows);
+    if headings.is_empty() {
+        return String::new();
+    }
+    let mut text = line(
+        headings
+            .iter()
+            .map(|heading| escaped((*heading).to_owned()))
+            .collect(),
+    );
+    let numeric = |heading: &&str| rows.iter().any(|row| row[*heading].is_number());
+    text += &line(
+        headings
+            .iter()
+            .map(|heading| if numeric(heading) { "---:" } else { "---" }.into())
+            .collect(),
+    );
+    for row in rows {
+        text += &line(row.values().map(|value| escaped(cell(value))).collect());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        let row = |value: Value| value.as_object().cloned().unwrap_or_default();
+        vec![
+            row(json!({ "id": "a", "mean": 0.5, "prompt": "one, \"two\"\nthree | four" })),
+            row(json!({ "id": "b", "mean": null, "prompt": "" })),
+        ]
+    }
+
+    #[test]
+    fn csv_keeps_line_breaks_and_leaves_the_unknown_empty() {
+        assert_eq!(
+            csv_text(&rows()).unwrap(),
+            "id,mean,prompt\na,0.5,\"one, \"\"two\"\"\nthree | four\"\nb,,\n"
+        );
+    }
+
+    #[test]
+    fn markdown_keeps_one_row_a_line() {
+        assert_eq!(
+            markdown_text(&rows()),
+            "| id | mean | prompt |\n| --- | ---: | --- |\n| a | 0.5 | one, \"two\"<br>three \\| four |\n| b |  |  |\n"
+        );
+        assert_eq!(markdown_text(&[]), "");
+    }
+}

@@ -1,0 +1,189 @@
+//! Numbers and tables for people at a terminal.
+
+use std::fmt::Write as _;
+
+use capo_core::estimate::Estimate;
+
+/// What stands where there is nothing to say.
+pub(crate) const NOTHING: &str = "–";
+
+/// Rows of cells, the first column to the left and all others to the right, two blanks between.
+#[derive(Debug, Default)]
+pub(crate) struct Grid {
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// A grid with its first row.
+    pub(crate) fn new<S: Into<String>>(heading: impl IntoIterator<Item = S>) -> Self {
+        let mut grid = Self::default();
+        grid.row(heading);
+        grid
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The text, every line after `indent` blanks.
+    pub(crate) fn render(&self, indent: usize) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns)
+            .map(|column| {
+                self.rows
+                    .iter()
+                    .filter_map(|row| row.get(column))
+                    .map(|cell| width(cell))
+                    .max()
+            })
+            .map(Option::unwrap_or_default)
+            .collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(indent);
+            for (column, cell) in row.iter().enumerate() {
+                let blanks = " ".repeat(widths[column] - width(cell));
+                match column {
+                    0 => line += &format!("{cell}{blanks}"),
+                    _ => line += &format!("  {blanks}{cell}"),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Columns a text takes; nothing printed here is wider than one column a character.
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A measured value: three decimals, without a sign on zero.
+pub(crate) fn number(value: f64) -> String {
+    let text = format!("{value:.3}");
+    if text == "-0.000" {
+        "0.000".into()
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+/// A difference: like [`number`], with its sign.
+pub(crate) fn signed(value: f64) -> String {
+    let text = number(value);
+    if text.starts_with('−') || text == "0.000" {
+        text
+    } else {
+        format!("+{text}")
+    }
+}
+
+/// A mean with its standard error, which one example alone does not have.
+pub(crate) fn estimate(estimate: &Estimate) -> String {
+    let mean = number(estimate.mean);
+    if estimate.n < 2 {
+        mean
+    } else {
+        format!("{mean} ± {}", number(estimate.standard_error))
+    }
+}
+
+/// A count with commas between thousands.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Dollars; an unknown price says so.
+pub(crate) fn dollars(usd: Option<f64>) -> String {
+    match usd {
+        None => "unknown".into(),
+        Some(usd) if usd != 0.0 && usd < 0.1 => format!("${usd:.4}"),
+        Some(usd) => format!("${usd:.2}"),
+    }
+}
+
+/// Yes or no.
+pub(crate) fn yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.into()
+}
+
+/// `1 round`, `2 rounds`.
+pub(crate) fn counted(value: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// A prompt between two rules, so that it can be told from what stands around it.
+pub(crate) fn prompt(heading: &str, text: &str) -> String {
+    let rule = "─".repeat(72);
+    let mut shown = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        shown,
+        "{heading} ({})\n{rule}",
+        counted(text.chars().count() as u64, "character")
+    );
+    let _ = writeln!(shown, "{}\n{rule}", text.trim_end_matches('\n'));
+    shown
+}
+
+/// An argument as a shell would need it.
+pub(crate) fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_by_characters() {
+        let mut grid = Grid::new(["", "λ", "J"]);
+        grid.row(["human_requests", "0.5", "−1"]);
+        grid.row(["turns", "12.25"]);
+        assert_eq!(
+            grid.render(2),
+            "                      λ   J\n  human_requests    0.5  −1\n  turns           12.25\n"
+        );
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(number(-0.0001), "0.000");
+        assert_eq!(
+            (number(-1.5), signed(0.25), signed(0.0)),
+            ("−1.500".into(), "+0.250".into(), "0.000".into())
+        );
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(count),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [None, Some(0.0), Some(0.0123), Some(12.3)].map(dollars),
+            ["unknown", "$0.00", "$0.0123", "$12.30"]
+        );
+        assert_eq!(counted(1, "round"), "1 round");
+    }
+
+    #[test]
+    fn only_arguments_that_need_it_are_quoted() {
+        assert_eq!(quoted("runs/a-1.jsonl"), "runs/a-1.jsonl");
+        assert_eq!(quoted("my study.toml"), "'my study.toml'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

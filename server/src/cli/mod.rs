@@ -1,0 +1,168 @@
+//! The command line of `capo`.
+
+mod compare;
+mod dry_run;
+mod evaluate;
+pub(crate) mod failure;
+mod journal;
+pub(crate) mod layout;
+mod optimize;
+mod report;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use capo_models::prices::PriceTable;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use self::failure::{Ending, Failure, print};
+use crate::files::read_text;
+use crate::session::{StudyFile, block_on};
+use crate::simulate;
+
+/// Finds the system prompt that scores best inside explicit thresholds.
+#[derive(Debug, clap::Parser)]
+#[command(name = "capo", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done and feasible, 1 error, 2 done but no feasible prompt found,
+3 stopped by the budget or an interrupt (journal kept), 64 bad usage or study file.";
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Optimize(optimize::OptimizeArgs),
+    Evaluate(evaluate::EvaluateArgs),
+    Compare(compare::CompareArgs),
+    Journal(journal::JournalArgs),
+    Simulate(simulate::SimulateArgs),
+}
+
+/// The study a command works on.
+#[derive(Debug, Clone, clap::Args)]
+struct StudyArgument {
+    /// Study file: TOML, or JSON when it ends in `.json`.
+    #[arg(value_name = "STUDY")]
+    study: PathBuf,
+    /// Seed to use instead of the study's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl StudyArgument {
+    fn read(&self) -> Result<StudyFile, Failure> {
+        let mut file = StudyFile::read(&self.study)?;
+        if let Some(seed) = self.seed {
+            file.study.study.seed = seed;
+        }
+        Ok(file)
+    }
+}
+
+/// Prices of models.
+#[derive(Debug, Clone, clap::Args)]
+struct Prices {
+    /// TOML file with prices of models, used before the built-in ones.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+}
+
+impl Prices {
+    fn table(&self) -> Result<PriceTable, Failure> {
+        let shipped = PriceTable::shipped();
+        let Some(path) = &self.prices else {
+            return Ok(shipped);
+        };
+        let own = PriceTable::parse(&read_text("price file", path)?)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        Ok(shipped.overridden_by(own))
+    }
+}
+
+/// Runs the command line of this process and returns its exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match run(cli.command) {
+        Ok(ending) => ending.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<Ending, Failure> {
+    match command {
+        Command::Optimize(args) => optimize::run(&args),
+        Command::Evaluate(args) => evaluate::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Journal(args) => journal::run(&args),
+        Command::Simulate(args) => {
+            block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;
+            Ok(Ending::Done)
+        }
+    }
+}
+
+/// Answers a command line that is not to be run: help as it is, mistakes in a few lines.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let rendered = error.render();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match print(&rendered.to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        };
+    }
+    Failure::usage(condensed(&rendered.to_string())).report()
+}
+
+/// A message of the argument parser in at most three lines.
+fn condensed(message: &str) -> String {
+    let message = message.trim_start_matches("error: ");
+    let (what, usage) = message.split_once("Usage: ").unwrap_or((message, ""));
+    let words = what
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let what = words.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    match usage.lines().next() {
+        Some(usage) => format!("{what}\nUsage: {usage}\nSee `capo --help`."),
+        None => format!("{what}\nSee `capo --help`."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_told_in_three_lines() {
+        for (line, part) in [
+            (&["capo", "optimise"][..], "optimize"),
+            (&["capo", "optimize"], "<STUDY>"),
+            (&["capo", "optimize", "a.toml", "--jsn"], "--json"),
+            (&["capo", "optimize", "a.toml", "--seed", "-1"], "--seed"),
+            (&["capo", "journal", "show"], "<JOURNAL>"),
+            (&["capo", "serve"], "serve"),
+        ] {
+            let error = Cli::try_parse_from(line).unwrap_err();
+            let message = condensed(&error.render().to_string());
+            assert!(
+                message.contains(part) && message.lines().count() <= 3,
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The result of a run, for people.
+
+use std::path::Path;
+
+use capo_core::estimate::Estimate;
+use capo_core::ids::CandidateId;
+use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
+use capo_core::run_state::RunState;
+use capo_core::usage::{RoleUsage, Usage};
+use capo_core::workload::Split;
+use indexmap::IndexMap;
+
+use super::layout::{Grid, NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
+use crate::recorded::{self, thresholds};
+
+/// Seed against best on both splits, the prompt, the spend, and where the journal is.
+pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {
+    let Some(study) = state.study() else {
+        return String::new();
+    };
+    let mut text = format!("{}\n\n", headline(study, finished, state.rounds().len()));
+    text += &tables(state, finished, study);
+    if !finished.multipliers.is_empty() {
+        let each = finished
+            .multipliers
+            .iter()
+            .map(|(metric, value)| format!("{metric} {value:.2}"));
+        text += &format!(
+            "Multipliers at the end: {}\n\n",
+            each.collect::<Vec<_>>().join(", ")
+        );
+    }
+    if let Some((id, best)) = finished.best.and_then(|id| Some((id, state.candidate(&id)?))) {
+        let origin = match best.origin {
+            Origin::Seed => "the seed prompt itself".to_owned(),
+            _ => format!("from round {}", best.round),
+        };
+        text += &prompt(&format!("Best prompt {}, {origin}", id.short()), &best.prompt);
+        text.push('\n');
+    }
+    text += &spend(state);
+    text += &format!("\nJournal: {}\n", journal.display());
+    text
+}
+
+fn headline(study: &StudyEvent, finished: &FinishedEvent, rounds: usize) -> String {
+    let search = &study.study.study;
+    let verdict = status(finished.status);
+    let rounds = counted(rounds as u64, "round");
+    format!(
+        "{}: {verdict} after {rounds} of {}, seed {}",
+        search.name, search.method, search.seed
+    )
+}
+
+/// How a run ended, in words.
+pub(crate) fn status(status: Status) -> &'static str {
+    match status {
+        Status::Feasible => "a feasible prompt was found",
+        Status::Infeasible => "no feasible prompt was found",
+        Status::Budget => "the budget is spent",
+        Status::Stopped => "stopped",
+        Status::Failed => "failed",
+    }
+}
+
+fn tables(state: &RunState, finished: &FinishedEvent, study: &StudyEvent) -> String {
+    let seed = state
+        .candidates()
+        .find(|(_, candidate)| candidate.origin == Origin::Seed)
+        .map(|(id, _)| *id);
+    let on = |candidate: Option<CandidateId>| -> IndexMap<String, Estimate> {
+        let estimate = |metric: &str| {
+            Some((
+                metric.to_owned(),
+                recorded::estimate(state, &candidate?, metric, Split::Optimize)?,
+            ))
+        };
+        metrics(study).filter_map(estimate).collect()
+    };
+    let mut text = format!(
+        "On the {} the search used\n",
+        counted(recorded::examples(state, Split::Optimize) as u64, "example")
+    );
+    text += &table(state, study, &on(seed), &on(finished.best));
+    let held_out = counted(
+        recorded::examples(state, Split::Evaluate) as u64,
+        "held-out example",
+    );
+    if finished.evaluation.is_empty() {
+        text += &format!("\nNot measured on the {held_out}.\n\n");
+    } else {
+        text += &format!("\nOn the {held_out}, which the search never saw\n");
+        text += &table(state, study, &finished.seed_evaluation, &finished.evaluation);
+        text.push('\n');
+    }
+    text
+}
+
+/// The metrics of a study, its objective first.
+pub(crate) fn metrics(study: &StudyEvent) -> impl Iterator<Item = &str> {
+    let constraints = study
+        .study
+        .constraints
+        .iter()
+        .map(|constraint| constraint.metric.as_str());
+    std::iter::once(study.study.objective.metric.as_str()).chain(constraints)
+}
+
+/// Seed and best side by side, with thresholds and slack.
+fn table(
+    state: &RunState,
+    study: &StudyEvent,
+    seed: &IndexMap<String, Estimate>,
+    best: &IndexMap<String, Estimate>,
+) -> String {
+    let thresholds = thresholds(state);
+    let mut grid = Grid::new(["", "at most", "seed prompt", "best prompt", "slack", "satisfied"]);
+    let shown = |values: &IndexMap<String, Estimate>, metric: &str| {
+        values.get(metric).map_or_else(|| NOTHING.to_owned(), estimate)
+    };
+    for metric in metrics(study) {
+        let threshold = thresholds.get(metric);
+        let slack = threshold
+            .zip(best.get(metric))
+            .map(|(threshold, best)| threshold - best.mean);
+        grid.row([
+            metric.to_owned(),
+            threshold.map_or_else(String::new, |threshold| number(*threshold)),
+            shown(seed, metric),
+            shown(best, metric),
+            slack.map_or_else(String::new, signed),
+            slack.map_or_else(String::new, |slack| yes_no(slack >= 0.0)),
+        ]);
+    }
+    let all = |values: &IndexMap<String, Estimate>| {
+        let admits = |(metric, threshold): (&String, &f64)| Some(values.get(metric)?.mean <= *threshold);
+        let all = thresholds
+            .iter()
+            .map(admits)
+            .try_fold(true, |all, admitted| Some(all & admitted?));
+        all.map_or_else(|| NOTHING.to_owned(), yes_no)
+    };
+    if !study.study.constraints.is_empty() {
+        grid.row(["all satisfied".to_owned(), String::new(), all(seed), all(best)]);
+    }
+    grid.render(2)
+}
+
+/// What search and held-out evaluation consumed, apart, by role.
+pub(crate) fn spend(state: &RunState) -> String {
+    let ledger = state.ledger();
+    let mut grid = Grid::new(["Spent", "rollouts", "calls", "tokens in", "tokens out", "dollars"]);
+    let mut part = |name: &str, rollouts: u64, usage: &Usage| {
+        grid.row(line(name.to_owned(), Some(rollouts), usage.total()));
+        for (role, share) in usage.iter() {
+            grid.row(line(format!("  {role}"), None, share));
+        }
+    };
+    part("search", ledger.search_rollouts, ledger.search_usage());
+    part(
+        "held-out evaluation",
+        ledger.evaluation_rollouts,
+        ledger.evaluation_usage(),
+    );
+    grid.row(line(
+        "total".to_owned(),
+        Some(ledger.rollouts()),
+        ledger.usage().total(),
+    ));
+    grid.render(0)
+}
+
+fn line(name: String, rollouts: Option<u64>, usage: RoleUsage) -> [String; 6] {
+    [
+        name,
+        rollouts.map(count).unwrap_or_default(),
+        count(usage.calls),
+        count(usage.input_tokens),
+        count(usage.output_tokens),
+        dollars(usage.usd),
+    ]
+}

@@ -1,0 +1,177 @@
+//! What a run costs at most, before it starts.
+
+use capo_core::budget::Budget;
+use capo_core::llm::Role;
+use capo_core::methods;
+use capo_core::problem::Problem;
+use capo_core::study::{FeedbackForm, Rounds, StudyError};
+use capo_core::workload::{Split, Workload};
+use capo_models::ModelSpec;
+use capo_models::prices::{Price, PriceTable};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+/// A rewriter whose answer cannot be used is asked once more.
+const ANSWERS_PER_REWRITE: u64 = 2;
+
+/// Upper bounds on a run. Tries that fail come on top: how many there will be nobody knows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Rollouts at most, held-out ones included; null without any bound.
+    pub rollouts: Option<u64>,
+    /// Model calls at most; null without any bound.
+    pub calls: Option<u64>,
+    /// US dollars at most; null when no bound is known.
+    pub usd: Option<f64>,
+    /// Who may be asked.
+    pub by_role: IndexMap<Role, RoleForecast>,
+    /// The bounds if there were no budget.
+    pub without_budget: Unbudgeted,
+    /// The budgets that may end the run early: `rollouts`, `calls`, `tokens`, `usd`, `seconds`.
+    pub cut_by: Vec<&'static str>,
+    /// The budget.
+    pub budget: Budget,
+}
+
+/// Bounds that follow from the study alone; null for a search until the budget is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Unbudgeted {
+    /// Rollouts of the search.
+    pub search_rollouts: Option<u64>,
+    /// Rollouts of the held-out evaluation.
+    pub evaluation_rollouts: u64,
+    /// Model calls.
+    pub calls: Option<u64>,
+}
+
+/// What one role is asked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RoleForecast {
+    /// Calls at most; null without any bound.
+    pub calls: Option<u64>,
+    /// Provider and model.
+    pub model: String,
+    /// Dollars per million tokens; null when unknown.
+    pub price: Option<Price>,
+}
+
+impl Forecast {
+    /// The bounds of a study.
+    ///
+    /// # Errors
+    /// When its method does not exist or does not take its settings.
+    pub fn new(
+        problem: &Problem,
+        models: &IndexMap<Role, ModelSpec>,
+        prices: &PriceTable,
+    ) -> Result<Self, StudyError> {
+        let study = problem.study();
+        let (budget, repeats) = (study.budget, u64::from(study.study.repeats));
+        let method = methods::build(&study.study.method, &study.method)?;
+        let effort = match study.study.rounds {
+            Rounds::Count(rounds) => Some(method.at_most(rounds)),
+            Rounds::Open(_) => None,
+        };
+
+        let examples = |workload: &dyn Workload, split| workload.examples(split).len() as u64;
+        let (mut search, mut evaluation) = (Some(0), 0);
+        let mut calls: IndexMap<Role, Option<u64>> = IndexMap::new();
+        // No prompt meets an example more often than the study says, however rounds draw batches.
+        for workload in problem.workloads() {
+            let searched =
+                effort.map(|effort| effort.candidates * examples(&**workload, Split::Optimize) * repeats);
+            let held_out = 2 * examples(&**workload, Split::Evaluate) * repeats;
+            search = plus(search, searched);
+            evaluation += held_out;
+            let rollouts = searched.map(|searched| searched + held_out);
+            for (role, each) in workload.max_calls() {
+                let total = calls.entry(role).or_insert(Some(0));
+                // The budget counts rollouts of all workloads together.
+                let bound = least(rollouts, budget.rollouts).map(|rollouts| rollouts * each);
+                *total = plus(*total, bound);
+            }
+        }
+        let critiques = match study.feedback.form {
+            FeedbackForm::Summary => effort.map(|effort| effort.critiques),
+            FeedbackForm::Trajectory | FeedbackForm::None => Some(0),
+        };
+        let rewrites = effort.map(|effort| ANSWERS_PER_REWRITE * effort.rewrites);
+        for (role, asked) in [(Role::Critic, critiques), (Role::Rewriter, rewrites)] {
+            let total = calls.entry(role).or_insert(Some(0));
+            *total = plus(*total, asked);
+        }
+        calls.retain(|_, calls| *calls != Some(0));
+
+        let total = calls.values().fold(Some(0), |total, calls| plus(total, *calls));
+        let rollouts = search.map(|search| search + evaluation);
+        let by_role: IndexMap<Role, RoleForecast> = calls
+            .into_iter()
+            .filter_map(|(role, calls)| Some((role, RoleForecast::new(role, calls, models, prices)?)))
+            .collect();
+        let free = by_role
+            .values()
+            .all(|role| role.price.is_some_and(|price| price.is_free()));
+        Ok(Self {
+            rollouts: least(rollouts, budget.rollouts),
+            calls: least(total, budget.calls),
+            usd: if free { Some(0.0) } else { budget.usd },
+            cut_by: cut_by(&budget, rollouts, total, free),
+            by_role,
+            without_budget: Unbudgeted {
+                search_rollouts: search,
+                evaluation_rollouts: evaluation,
+                calls: total,
+            },
+            budget,
+        })
+    }
+}
+
+impl RoleForecast {
+    fn new(
+        role: Role,
+        calls: Option<u64>,
+        models: &IndexMap<Role, ModelSpec>,
+        prices: &PriceTable,
+    ) -> Option<Self> {
+        let mut asked = role;
+        let spec = loop {
+            match models.get(&asked) {
+                Some(spec) => break spec,
+                None => asked = asked.fallback()?,
+            }
+        };
+        let provider = spec.provider.get();
+        let model = spec.model.as_deref().or(provider.model).unwrap_or_default();
+        Some(Self {
+            calls,
+            model: format!("{}/{model}", provider.name),
+            price: spec.price.or_else(|| prices.get(provider.name, model)),
+        })
+    }
+}
+
+fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a?.saturating_add(b?))
+}
+
+fn least(bound: Option<u64>, budget: Option<u64>) -> Option<u64> {
+    bound.into_iter().chain(budget).min()
+}
+
+/// The budgets that are below the bounds, or for which there is no bound to compare with.
+fn cut_by(budget: &Budget, rollouts: Option<u64>, calls: Option<u64>, free: bool) -> Vec<&'static str> {
+    let below = |budget: Option<u64>, bound: Option<u64>| {
+        budget.is_some_and(|budget| bound.is_none_or(|bound| budget < bound))
+    };
+    [
+        ("rollouts", below(budget.rollouts, rollouts)),
+        ("calls", below(budget.calls, calls)),
+        ("tokens", budget.tokens.is_some()),
+        ("usd", budget.usd.is_some() && !free),
+        ("seconds", budget.seconds.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, cuts)| cuts.then_some(name))
+    .collect()
+}

@@ -1,0 +1,370 @@
+//! From a study file to a run.
+//!
+//! [`StudyFile`] is what stands in the file, [`Session`] the same joined with its workloads and
+//! models, ready to run over a journal. Nothing here is `Send`: [`block_on`] keeps everything on
+//! one thread.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use capo_core::arena::{self, Clock, RunOptions};
+use capo_core::control::Control;
+use capo_core::evaluate::Evaluation;
+use capo_core::journal::{FileJournal, Fsync, Journal, JournalError};
+use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use capo_core::methods;
+use capo_core::problem::Problem;
+use capo_core::study::{Format, Rounds, Study, StudyError};
+use capo_core::workload::Split;
+use capo_core::{Outcome, RunError};
+use capo_models::prices::PriceTable;
+use capo_models::{Builder, Keys, ModelSpec};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+
+use crate::files::{StudyFolder, TextError, read_prompt, read_text};
+
+/// Effects under way at once where the agent's model says nothing.
+const CONCURRENCY: usize = 16;
+
+/// Why a study cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The study file, or the prompt file it names, cannot be read.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The study is wrong or impossible.
+    #[error("{study}: {error}")]
+    Study {
+        /// The study file.
+        study: String,
+        /// What is wrong with it.
+        error: StudyError,
+    },
+    /// Its workload cannot be built.
+    #[error("{study}: {error}")]
+    Workload {
+        /// The study file.
+        study: String,
+        /// What is wrong with `[workload]` or its data.
+        error: capo_workloads::BuildError,
+    },
+    /// Its models cannot be built.
+    #[error("{study}: {error}")]
+    Models {
+        /// The study file.
+        study: String,
+        /// What is wrong with `[models]`, or which key is missing.
+        error: capo_models::BuildError,
+    },
+    /// The journal cannot be opened.
+    #[error("{}: {error}", path.display())]
+    Journal {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        error: JournalError,
+    },
+    /// The folder of the journal cannot be made.
+    #[error("the folder {} cannot be made: {source}; choose another place with --journal", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl SessionError {
+    /// Whether the study, its data or its settings must change, not the surroundings.
+    pub fn is_bad_study(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Study { .. } | Self::Workload { .. } | Self::Run(RunError::Study(_)) => {
+                true
+            }
+            Self::Models { error, .. } => !matches!(
+                error,
+                capo_models::BuildError::MissingKey { .. } | capo_models::BuildError::Http(_)
+            ),
+            Self::Journal { .. } | Self::Folder { .. } | Self::Run(_) => false,
+        }
+    }
+}
+
+/// A study and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyFile {
+    /// The study, its prompt's text loaded.
+    pub study: Study,
+    /// The study file as people named it.
+    pub name: String,
+    /// Where the paths in it start.
+    pub folder: StudyFolder,
+}
+
+impl StudyFile {
+    /// Reads a study file (TOML, or JSON when it ends in `.json`) and the prompt file it names.
+    ///
+    /// # Errors
+    /// When either cannot be read, or the study is wrong.
+    pub fn read(path: &Path) -> Result<Self, SessionError> {
+        let text = read_text("study file", path)?;
+        Self::parse(&text, path)
+    }
+
+    /// Like [`StudyFile::read`] for a text that stands for the file at `path`.
+    ///
+    /// # Errors
+    /// When the study is wrong, or the prompt file it names cannot be read.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SessionError> {
+        let name = path.display().to_string();
+        let wrong = |error| SessionError::Study {
+            study: name.clone(),
+            error,
+        };
+        let mut study = Study::parse(text, Format::of_path(&name)).map_err(wrong)?;
+        let folder = StudyFolder::of(path);
+        if let (None, Some(file)) = (&study.prompt.text, &study.prompt.file) {
+            study.prompt.text = Some(read_prompt(&folder.resolve(file))?);
+            study.prompt.file = None;
+        }
+        study.seed_prompt().map_err(wrong)?;
+        Ok(Self { study, name, folder })
+    }
+
+    /// Joins the study with its workloads, without models: enough to say what a run would cost.
+    ///
+    /// # Errors
+    /// When the workload or its data are wrong, or the study asks of it what it cannot give.
+    pub fn problem(&self) -> Result<Problem, SessionError> {
+        let seed = self.study.study.seed;
+        let workloads = capo_workloads::build(&self.study.workload, &self.folder, seed).map_err(|error| {
+            SessionError::Workload {
+                study: self.name.clone(),
+                error,
+            }
+        })?;
+        let problem = Problem::new(self.study.clone(), workloads).map_err(|error| self.wrong(error))?;
+        self.check_roles(&problem)?;
+        Ok(problem)
+    }
+
+    /// The tables `[models.ROLE]`, read.
+    ///
+    /// # Errors
+    /// Names the table that does not read.
+    pub fn models(&self) -> Result<IndexMap<Role, ModelSpec>, SessionError> {
+        let read = |(&role, table)| match ModelSpec::parse(table) {
+            Ok(spec) => Ok((role, spec)),
+            Err(message) => Err(self.bad_models(capo_models::BuildError::Spec { role, message })),
+        };
+        self.study.models.iter().map(read).collect()
+    }
+
+    /// Refuses a study in which somebody who will be asked has no model.
+    fn check_roles(&self, problem: &Problem) -> Result<(), SessionError> {
+        for role in roles(problem).map_err(|error| self.wrong(error))? {
+            let mut asked = Some(role);
+            while asked.is_some_and(|role| !self.study.models.contains_key(&role)) {
+                asked = asked.and_then(Role::fallback);
+            }
+            if asked.is_none() {
+                return Err(self.bad_models(capo_models::BuildError::NoModel { role }));
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, error: StudyError) -> SessionError {
+        SessionError::Study {
+            study: self.name.clone(),
+            error,
+        }
+    }
+
+    fn bad_models(&self, error: capo_models::BuildError) -> SessionError {
+        SessionError::Models {
+            study: self.name.clone(),
+            error,
+        }
+    }
+}
+
+/// Everybody a run of the problem may ask.
+fn roles(problem: &Problem) -> Result<Vec<Role>, StudyError> {
+    let study = problem.study();
+    let rounds = match study.study.rounds {
+        Rounds::Count(rounds) => rounds,
+        Rounds::Open(_) => 1,
+    };
+    let effort = methods::build(&study.study.method, &study.method)?.at_most(rounds);
+    let workloads = problem
+        .workloads()
+        .iter()
+        .flat_map(|workload| workload.max_calls());
+    let mut roles: Vec<Role> = workloads
+        .filter(|(_, calls)| *calls > 0)
+        .map(|(role, _)| role)
+        .collect();
+    roles.extend((effort.critiques > 0).then_some(Role::Critic));
+    roles.extend((effort.rewrites > 0).then_some(Role::Rewriter));
+    Ok(roles)
+}
+
+/// A study joined with its workloads and models.
+pub struct Session {
+    problem: Problem,
+    models: Rc<dyn arena::Models>,
+    concurrency: usize,
+    attempts: u32,
+}
+
+impl Session {
+    /// Builds the workloads and models of a study. Calls are priced by what the study states, else
+    /// by the provider, else by `prices`.
+    ///
+    /// # Errors
+    /// When the workload, its data or a model is wrong, or a key is missing.
+    pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
+        let problem = file.problem()?;
+        let specs = file.models()?;
+        let models = Builder::new(keys)
+            .seed(file.study.study.seed)
+            .prices(prices)
+            .build(&file.study.models)
+            .map_err(|error| file.bad_models(error))?;
+        let agent = specs.get(&Role::Agent);
+        Ok(Self {
+            problem,
+            models: Rc::new(Seats::new(&models)),
+            concurrency: agent
+                .and_then(|spec| spec.concurrency)
+                .map_or(CONCURRENCY, usize::from),
+            attempts: match agent.and_then(|spec| spec.retries) {
+                Some(0) => 1,
+                _ => RunOptions::default().attempts,
+            },
+        })
+    }
+
+    /// The study joined with its workloads.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// Runs the study over a journal, or resumes it where the journal ends.
+    ///
+    /// # Errors
+    /// When the run cannot begin or its journal fails, see [`capo_core::optimize`].
+    pub async fn optimize(self, journal: Journal, control: Control) -> Result<Outcome, SessionError> {
+        let options = self.options(control);
+        Ok(capo_core::optimize(self.problem, journal, self.models, options).await?)
+    }
+
+    /// Scores one prompt on a split.
+    ///
+    /// # Errors
+    /// When the run cannot begin or its journal fails, see [`capo_core::evaluate::evaluate`].
+    pub async fn evaluate(
+        self,
+        journal: Journal,
+        control: Control,
+        prompt: &str,
+        split: Split,
+    ) -> Result<Evaluation, SessionError> {
+        let options = self.options(control);
+        Ok(capo_core::evaluate::evaluate(self.problem, journal, self.models, options, prompt, split).await?)
+    }
+
+    fn options(&self, control: Control) -> RunOptions {
+        RunOptions {
+            concurrency: self.concurrency,
+            attempts: self.attempts,
+            started_at: now(),
+            clock: Rc::new(Elapsed(Instant::now())),
+            control,
+        }
+    }
+}
+
+/// Opens or creates a journal, its folder included.
+///
+/// # Errors
+/// When the file cannot be written, is in use, or is no journal.
+pub fn open_journal(path: &Path, fsync: Fsync) -> Result<Journal, SessionError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|source| SessionError::Folder {
+            path: folder.to_owned(),
+            source,
+        })?;
+    }
+    FileJournal::open(path, fsync).map_err(|error| SessionError::Journal {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Runs a future that is not `Send`, and the tasks it spawns, on this thread.
+///
+/// # Errors
+/// When the system gives no event queue.
+pub fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(tokio::task::LocalSet::new().block_on(&runtime, future))
+}
+
+/// Now, as RFC 3339 in UTC, to the second.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+struct Elapsed(Instant);
+
+impl Clock for Elapsed {
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
+/// Who answers for each role.
+struct Seats([Rc<dyn Llm>; 5]);
+
+impl Seats {
+    fn new(models: &capo_models::Models) -> Self {
+        Self(Role::ALL.map(|role| models.get(role).unwrap_or_else(|_| Rc::new(Vacant(role)))))
+    }
+}
+
+impl arena::Models for Seats {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        let seat = Role::ALL.iter().position(|other| *other == role);
+        // Every role is in `Role::ALL`.
+        seat.map_or_else(
+            || Rc::new(Vacant(role)) as Rc<dyn Llm>,
+            |seat| Rc::clone(&self.0[seat]),
+        )
+    }
+}
+
+/// The seat of a role the study gives no model, for studies in which nobody asks it. Those that do
+/// are refused before they start; should a workload ask all the same, this says what to add.
+struct Vacant(Role);
+
+impl Llm for Vacant {
+    fn name(&self) -> &'static str {
+        "no model"
+    }
+
+    fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        let missing = capo_models::BuildError::NoModel { role: self.0 };
+        let error = LlmError::failed(FailureKind::Provider, false, missing.to_string());
+        async move { Err(error) }.boxed_local()
+    }
+}

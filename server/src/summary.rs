@@ -1,0 +1,210 @@
+//! The result of a run, as scripts read it: the object of `capo optimize --json`.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use capo_core::estimate::Estimate;
+use capo_core::journal::{FinishedEvent, Status};
+use capo_core::run_state::RunState;
+use capo_core::score::Multipliers;
+use capo_core::usage::Usage;
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::recorded::thresholds;
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// How the run ended.
+    pub status: Status,
+    /// The returned prompt; null when not even the seed prompt was measured.
+    pub best: Option<Best>,
+    /// λ after the last round, by metric.
+    pub multipliers: Multipliers,
+    /// Complete rounds.
+    pub rounds: usize,
+    /// What the whole run consumed, all sessions of it together.
+    pub usage: Spend,
+    /// The returned prompt on held-out examples; null when there are none, or when the run ended
+    /// before they were measured.
+    pub evaluation: Option<HeldOut>,
+    /// The journal's file.
+    pub journal: String,
+}
+
+/// The returned prompt on the optimisation split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Best {
+    /// Its text.
+    pub prompt: Rc<str>,
+    /// Whether it satisfies every constraint.
+    pub feasible: bool,
+    /// R.
+    pub objective: f64,
+    /// C by metric.
+    pub costs: IndexMap<String, f64>,
+    /// J under the last multipliers.
+    pub lagrangian: f64,
+}
+
+/// What was consumed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spend {
+    /// Rollouts, held-out ones included.
+    pub rollouts: u64,
+    /// Model calls, failed ones included.
+    pub calls: u64,
+    /// Tokens read.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// US dollars; null when a price is unknown.
+    pub usd: Option<f64>,
+    /// The same by role.
+    pub by_role: Usage,
+}
+
+impl Spend {
+    /// The sum over roles, beside the roles.
+    pub fn new(rollouts: u64, usage: Usage) -> Self {
+        let total = usage.total();
+        Self {
+            rollouts,
+            calls: total.calls,
+            input_tokens: total.input_tokens,
+            output_tokens: total.output_tokens,
+            usd: total.usd,
+            by_role: usage,
+        }
+    }
+}
+
+/// Held-out estimates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldOut {
+    /// Means with standard errors, by metric.
+    #[serde(flatten)]
+    pub metrics: IndexMap<String, Estimate>,
+    /// Whether every constraint is satisfied on the mean.
+    pub all_sat: bool,
+    /// The same of the seed prompt, beside the returned prompt's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Box<HeldOut>>,
+}
+
+impl HeldOut {
+    /// Estimates of a prompt, held against thresholds; `None` when it was not measured.
+    pub fn new(estimates: &IndexMap<String, Estimate>, thresholds: &IndexMap<String, f64>) -> Option<Self> {
+        let admits = |(metric, threshold): (&String, &f64)| {
+            estimates
+                .get(metric)
+                .is_some_and(|estimate| estimate.mean <= *threshold)
+        };
+        (!estimates.is_empty()).then(|| Self {
+            metrics: estimates.clone(),
+            all_sat: thresholds.iter().all(admits),
+            seed: None,
+        })
+    }
+}
+
+impl Summary {
+    /// The result of a run that has ended, from the fold over its journal.
+    pub fn new(state: &RunState, finished: &FinishedEvent, journal: &Path) -> Self {
+        let thresholds = thresholds(state);
+        let held_out = HeldOut::new(&finished.evaluation, &thresholds);
+        Self {
+            status: finished.status,
+            best: best(state, finished),
+            multipliers: finished.multipliers.clone(),
+            rounds: state.rounds().len(),
+            usage: Spend::new(state.ledger().rollouts(), state.ledger().usage()),
+            evaluation: held_out.map(|held_out| HeldOut {
+                seed: HeldOut::new(&finished.seed_evaluation, &thresholds).map(Box::new),
+                ..held_out
+            }),
+            journal: journal.display().to_string(),
+        }
+    }
+}
+
+fn best(state: &RunState, finished: &FinishedEvent) -> Option<Best> {
+    let id = finished.best?;
+    let score = finished.final_scores.get(&id)?;
+    Some(Best {
+        prompt: Rc::clone(&state.candidate(&id)?.prompt),
+        feasible: score.feasible,
+        objective: score.objective,
+        costs: score.costs.clone(),
+        lagrangian: score.lagrangian,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn estimates(cost: f64) -> IndexMap<String, Estimate> {
+        let of = |mean| Estimate {
+            mean,
+            standard_error: 0.1,
+            n: 4,
+        };
+        [("success".to_owned(), of(0.75)), ("turns".to_owned(), of(cost))].into()
+    }
+
+    #[test]
+    fn held_out_estimates_stand_beside_the_verdict() {
+        let thresholds = IndexMap::from([("turns".to_owned(), 5.0)]);
+        let best = HeldOut::new(&estimates(5.0), &thresholds).unwrap();
+        let seed = HeldOut::new(&estimates(5.1), &thresholds).unwrap();
+        let written = serde_json::to_value(HeldOut {
+            seed: Some(Box::new(seed)),
+            ..best
+        })
+        .unwrap();
+        let estimate = |mean| json!({ "mean": mean, "standard_error": 0.1, "n": 4 });
+        assert_eq!(
+            written,
+            json!({
+                "success": estimate(0.75), "turns": estimate(5.0), "all_sat": true,
+                "seed": { "success": estimate(0.75), "turns": estimate(5.1), "all_sat": false },
+            })
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_null_and_what_is_missing_is_not_satisfied() {
+        let thresholds = IndexMap::from([("cost".to_owned(), 1.0)]);
+        assert_eq!(HeldOut::new(&IndexMap::new(), &thresholds), None);
+        assert!(!HeldOut::new(&estimates(1.0), &thresholds).unwrap().all_sat);
+    }
+
+    #[test]
+    fn an_unknown_price_is_null() {
+        use capo_core::llm::{CallUsage, Role};
+        let mut usage = Usage::default();
+        usage.add(
+            Role::Agent,
+            CallUsage {
+                input_tokens: 3,
+                output_tokens: 2,
+                usd: None,
+                seconds: 1.0,
+            },
+        );
+        let written = serde_json::to_value(Spend::new(7, usage)).unwrap();
+        assert_eq!(
+            written,
+            json!({
+                "rollouts": 7, "calls": 1, "input_tokens": 3, "output_tokens": 2, "usd": null,
+                "by_role": { "agent": {
+                    "calls": 1, "input_tokens": 3, "output_tokens": 2, "usd": null, "seconds": 1.0,
+                } },
+            })
+        );
+    }
+}
