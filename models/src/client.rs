@@ -80,6 +80,7 @@ impl Client {
             // Others may have failed while this call waited for its turn.
             self.check_breaker(spent)?;
 
+            let started = Instant::now();
             let (failure, usage) = match self.attempt(request.clone(), asked_characters).await {
                 Ok((mut answer, hold)) => {
                     if let Some(hold) = hold {
@@ -98,16 +99,18 @@ impl Client {
             };
             spent = tariff::sum(spent, usage);
             let message = self.redactor.clean(&failure.message);
-            self.endpoint.breaker.failed(failure.kind, &message);
+            self.endpoint.breaker.failed(failure.kind, &message, started);
+            let wait = self.backoff.wait(tries, failure.wait, time::jitter());
             if failure.slow_down {
-                if let Some(wait) = failure.wait.filter(|wait| *wait <= LONGEST_ASKED) {
+                // Nobody gets through to a provider that is down or asked everybody to wait.
+                let everybody = failure.wait.is_some() || failure.kind != FailureKind::RateLimit;
+                if let Some(wait) = wait.filter(|_| everybody) {
                     self.endpoint.limiter.hold(wait);
                 }
                 permit.slowed();
             } else {
                 drop(permit);
             }
-            let wait = self.backoff.wait(tries, failure.wait, time::jitter());
             let Some(wait) = wait.filter(|_| failure.retryable) else {
                 return Err(self.give_up(&failure, &message, tries, spent));
             };

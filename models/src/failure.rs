@@ -5,6 +5,7 @@ use std::time::Duration;
 use capo_core::llm::FailureKind;
 use http::StatusCode;
 use rig_core::ProviderError;
+use rig_core::http_client;
 use serde_json::Value;
 
 use crate::rate_limit;
@@ -15,7 +16,7 @@ use crate::transport::Reply;
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) retryable: bool,
-    /// Whether the provider asked to slow down, so that the limiter should.
+    /// Whether fewer calls should be under way: the provider asked for that, or is out of reach.
     pub(crate) slow_down: bool,
     /// How long the provider asked to wait.
     pub(crate) wait: Option<Duration>,
@@ -75,15 +76,24 @@ impl Failure {
     fn unsent(error: &ProviderError, base_url: &str) -> Self {
         match error {
             ProviderError::Http(_) | ProviderError::Truncated => {
+                let cause = match error {
+                    ProviderError::Http(error) => match &**error {
+                        http_client::Error::Instance(error) => chain(error.as_ref()),
+                        error => chain(error),
+                    },
+                    error => chain(error),
+                };
                 let hint = if cfg!(target_arch = "wasm32") {
                     " (in a browser also when the server does not allow pages to call it, see \
                      docs/providers.md)"
                 } else {
                     ""
                 };
-                let cause = chain(error);
                 let message = format!("cannot reach {base_url}{hint}: {cause}");
-                Self::new(FailureKind::Provider, true, message)
+                Self {
+                    slow_down: true,
+                    ..Self::new(FailureKind::Provider, true, message)
+                }
             }
             error => Self::refused_here(format!("the request cannot be made: {}", chain(error))),
         }
@@ -123,7 +133,7 @@ impl Failure {
                 slow_down: true,
                 ..Self::new(FailureKind::RateLimit, true, plain)
             },
-            503 => Self {
+            502 | 503 => Self {
                 slow_down: true,
                 ..Self::new(FailureKind::Provider, true, plain)
             },
@@ -256,7 +266,7 @@ mod tests {
         for status in [400, 401, 402, 403, 404, 405, 413, 422] {
             assert!(!read(status, "").retryable, "{status}");
         }
-        for status in [429, 503, 529] {
+        for status in [429, 502, 503, 529] {
             assert!(read(status, "").slow_down, "{status}");
         }
         assert!(!read(500, "").slow_down);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use capo_core::llm::FailureKind;
 
+use crate::time::Instant;
+
 /// The mean wait before the first retry is half of this.
 pub(crate) const FIRST_WAIT: Duration = Duration::from_secs(1);
 
@@ -56,6 +58,8 @@ struct Tries {
     failed_in_a_row: u32,
     /// The last failure, kept for the message.
     last: Option<(FailureKind, String)>,
+    /// When the last counted try failed.
+    counted_at: Option<Instant>,
     key_refused: bool,
 }
 
@@ -67,16 +71,20 @@ impl Breaker {
         state.last = None;
     }
 
-    /// A try failed. A request that does not fit the model's context says nothing about the
+    /// A try that started at `started` failed. Tries under way together count once: a provider that
+    /// stumbles for a moment under many calls has failed once. A request that does not fit the model's context says nothing about the
     /// provider; one that came too fast is a matter for the limiter. Neither counts.
-    pub(crate) fn failed(&self, kind: FailureKind, message: &str) {
+    pub(crate) fn failed(&self, kind: FailureKind, message: &str, started: Instant) {
         let mut state = self.state.borrow_mut();
         match kind {
             FailureKind::ContextLength | FailureKind::RateLimit => return,
             FailureKind::Authentication => state.key_refused = true,
             _ => {}
         }
-        state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
+        if state.counted_at.is_none_or(|counted_at| counted_at <= started) {
+            state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
+            state.counted_at = Some(Instant::now());
+        }
         state.last = Some((kind, message.to_owned()));
     }
 
@@ -146,15 +154,15 @@ mod tests {
     #[test]
     fn failures_in_a_row_open_the_breaker_and_a_success_resets_it() {
         let breaker = Breaker::default();
-        breaker.failed(FailureKind::Provider, "HTTP 500");
-        breaker.failed(FailureKind::Timeout, "no answer");
+        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
+        breaker.failed(FailureKind::Timeout, "no answer", Instant::now());
         assert_eq!(breaker.open(3), None);
         breaker.succeeded();
         for _ in 0..2 {
-            breaker.failed(FailureKind::Timeout, "no answer");
+            breaker.failed(FailureKind::Timeout, "no answer", Instant::now());
         }
         assert_eq!(breaker.open(3), None);
-        breaker.failed(FailureKind::Provider, "HTTP 500");
+        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
         let (kind, message) = breaker.open(3).unwrap();
         assert_eq!(kind, FailureKind::Provider);
         assert_eq!(
@@ -167,8 +175,8 @@ mod tests {
     fn slow_downs_and_long_requests_do_not_count_but_a_call_that_gives_up_does() {
         let breaker = Breaker::default();
         for _ in 0..10 {
-            breaker.failed(FailureKind::RateLimit, "429");
-            breaker.failed(FailureKind::ContextLength, "too long");
+            breaker.failed(FailureKind::RateLimit, "429", Instant::now());
+            breaker.failed(FailureKind::ContextLength, "too long", Instant::now());
         }
         assert_eq!(breaker.open(1), None);
         breaker.gave_up("429");
@@ -178,9 +186,22 @@ mod tests {
     #[test]
     fn a_refused_key_opens_it_at_once() {
         let breaker = Breaker::default();
-        breaker.failed(FailureKind::Authentication, "the key was refused");
+        breaker.failed(FailureKind::Authentication, "the key was refused", Instant::now());
         let (kind, message) = breaker.open(50).unwrap();
         assert_eq!(kind, FailureKind::Authentication);
         assert_eq!(message, "given up: the key was refused");
+    }
+
+    #[test]
+    fn tries_under_way_together_count_once() {
+        let breaker = Breaker::default();
+        let started = Instant::now();
+        for _ in 0..10 {
+            breaker.failed(FailureKind::Provider, "HTTP 500", started);
+        }
+        assert!(breaker.open(1).is_some());
+        assert_eq!(breaker.open(2), None);
+        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
+        assert!(breaker.open(2).is_some());
     }
 }
