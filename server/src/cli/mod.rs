@@ -3,6 +3,7 @@
 mod compare;
 mod dry_run;
 mod evaluate;
+mod experiment;
 pub(crate) mod failure;
 mod journal;
 pub(crate) mod layout;
@@ -40,6 +41,7 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Compare(compare::CompareArgs),
     Journal(journal::JournalArgs),
+    Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
 }
 
@@ -102,6 +104,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Journal(args) => journal::run(&args),
+        Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => {
             block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;
             Ok(Ending::Done)

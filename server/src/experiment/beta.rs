@@ -28,7 +28,7 @@ const SWEEP: Sweep = Sweep {
 
 fn vary(base: &Study) -> Vec<Variant> {
     let variant = |beta: f64| {
-        Variant::of(base, beta.to_string(), beta.to_string(), |study| {
+        Variant::of(base, beta.to_string(), format!("β = {beta}"), |study| {
             study.method.insert("beta".into(), json!(beta));
         })
     };

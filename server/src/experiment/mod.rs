@@ -15,6 +15,7 @@ mod noise;
 mod output;
 mod paper;
 mod plot;
+mod progress;
 mod progressive;
 mod record;
 mod run;
@@ -31,8 +32,9 @@ pub use figure::{Axis, Figure, Panel, Point, Series};
 pub use output::{OutputError, write};
 pub use paper::{Figure as PaperFigure, figures as paper_figures};
 pub use plot::{PlotError, svg};
+pub use progress::Progress;
 pub use record::{Outcome, RoundRecord, RunRecord, Runs};
-pub use run::{DriveError, Seeds, Trial, Watch, drive, trials};
+pub use run::{DriveError, Runner, Seeds, Trial, Watch, drive, trials};
 pub use statistics::Share;
 pub use table::{Cell, Column, ColumnKind, Table};
 

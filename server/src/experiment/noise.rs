@@ -29,7 +29,7 @@ const SWEEP: Sweep = Sweep {
 
 fn vary(base: &Study) -> Vec<Variant> {
     let variant = |sigma: f64| {
-        Variant::of(base, sigma.to_string(), sigma.to_string(), |study| {
+        Variant::of(base, sigma.to_string(), format!("σ = {sigma}"), |study| {
             study.method.insert("noise".into(), json!(sigma));
         })
     };
@@ -54,7 +54,7 @@ fn trade_off(runs: &Runs) -> Figure {
         .iter()
         .enumerate()
         .map(|(style, variant)| Series {
-            label: format!("σ = {}", variant.label),
+            label: variant.label.clone(),
             style,
             joined: false,
             points: runs

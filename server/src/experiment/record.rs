@@ -21,6 +21,8 @@ pub struct RunRecord {
     pub seed: u64,
     /// How the run ended.
     pub status: Status,
+    /// What stopped it, in words, unless it went its whole way.
+    pub reason: Option<String>,
     /// Thresholds in force, by metric, after freezing relative ones.
     pub thresholds: IndexMap<String, f64>,
     /// The returned prompt on the optimisation split; `None` when none was measured on all of it.
@@ -87,6 +89,7 @@ impl RunRecord {
             variant: variant.to_owned(),
             seed,
             status: finished.status,
+            reason: finished.reason.clone(),
             optimize: searched(finished),
             evaluate: held_out(&finished.evaluation, objective, &thresholds),
             seed_prompt: held_out(&finished.seed_evaluation, objective, &thresholds),

@@ -94,6 +94,11 @@ impl Trial<'_> {
         study
     }
 
+    /// What the fold of its journal says, once the run has ended.
+    pub fn record(&self, state: &RunState) -> Option<RunRecord> {
+        RunRecord::of(&self.variant.key, self.seed, state)
+    }
+
     /// For people: variant and seed.
     pub fn name(&self) -> String {
         format!("{}, seed {}", self.variant.label, self.seed)
@@ -120,6 +125,25 @@ pub fn trials<'a>(
             })
         })
         .collect()
+}
+
+/// Carries trials out.
+pub trait Runner: Sync {
+    /// Why a trial cannot be carried out.
+    type Error: std::error::Error + Send;
+
+    /// The id of the trial's study, as its journal must state it: see
+    /// [`capo_core::problem::Problem::id`].
+    ///
+    /// # Errors
+    /// When the study or its data are wrong.
+    fn study_id(&self, trial: &Trial) -> Result<String, Self::Error>;
+
+    /// Carries the trial's study on over its journal until the run ends, and says how it did.
+    ///
+    /// # Errors
+    /// When the run cannot begin, or its journal is of another study or fails.
+    fn run(&self, trial: &Trial) -> Result<RunRecord, Self::Error>;
 }
 
 /// Why an experiment stopped before every trial was run.
@@ -169,23 +193,21 @@ pub trait Watch: Sync {
 
 /// Runs what is not finished, `jobs` trials at once, and returns the record of every trial in order.
 ///
-/// `run` carries one trial's study on over its journal until the run ends.
-///
 /// # Errors
 /// At the first trial that cannot be run, fails or is interrupted; trials under way end first.
-pub fn drive<E: std::error::Error + Send>(
+pub fn drive<R: Runner>(
     trials: &[Trial],
     jobs: NonZeroUsize,
     watch: &dyn Watch,
-    run: &(dyn Fn(&Trial) -> Result<(), E> + Sync),
-) -> Result<Vec<RunRecord>, DriveError<E>> {
+    runner: &R,
+) -> Result<Vec<RunRecord>, DriveError<R::Error>> {
     let queue: Mutex<VecDeque<usize>> = Mutex::new((0..trials.len()).collect());
     let records: Mutex<Vec<Option<RunRecord>>> = Mutex::new(vec![None; trials.len()]);
-    let failure: Mutex<Option<DriveError<E>>> = Mutex::new(None);
+    let failure: Mutex<Option<DriveError<R::Error>>> = Mutex::new(None);
     let next = || lock(&queue).pop_front();
     let worker = || {
         while let Some(at) = next() {
-            match one(&trials[at], watch, run) {
+            match one(&trials[at], watch, runner) {
                 Ok(record) if record.status == Status::Stopped => {
                     lock(&queue).clear();
                     lock(&failure).get_or_insert(DriveError::Interrupted {
@@ -201,11 +223,11 @@ pub fn drive<E: std::error::Error + Send>(
             }
         }
     };
+    // Every worker has a thread of its own, so that it can have an async runtime of its own.
     std::thread::scope(|scope| {
-        for _ in 1..jobs.get().min(trials.len()) {
+        for _ in 0..jobs.get().min(trials.len()) {
             scope.spawn(worker);
         }
-        worker();
     });
     let records = into_inner(records);
     match into_inner(failure) {
@@ -218,66 +240,46 @@ pub fn drive<E: std::error::Error + Send>(
     }
 }
 
-fn one<E: std::error::Error>(
-    trial: &Trial,
-    watch: &dyn Watch,
-    run: &dyn Fn(&Trial) -> Result<(), E>,
-) -> Result<RunRecord, DriveError<E>> {
-    if let Some(record) = finished(trial)?
-        && complete(record.status)
-    {
-        watch.done(trial, false);
-        return Ok(record);
-    }
-    watch.started(trial);
-    run(trial).map_err(|error| DriveError::Run {
+fn one<R: Runner>(trial: &Trial, watch: &dyn Watch, runner: &R) -> Result<RunRecord, DriveError<R::Error>> {
+    let failed = |error| DriveError::Run {
         trial: trial.name(),
         error,
-    })?;
-    let state = fold(trial)?;
-    let failed = |reason: &str| DriveError::Failed {
-        trial: trial.name(),
-        reason: reason.to_owned(),
     };
-    let record = RunRecord::of(&trial.variant.key, trial.seed, &state)
-        .ok_or_else(|| failed("its journal has no `finished` event"))?;
+    if trial.journal.exists() {
+        let known = finished(trial, &runner.study_id(trial).map_err(failed)?).map_err(|error| {
+            DriveError::Journal {
+                path: trial.journal.clone(),
+                error,
+            }
+        })?;
+        if let Some(record) = known.filter(|record| complete(record.status)) {
+            watch.done(trial, false);
+            return Ok(record);
+        }
+    }
+    watch.started(trial);
+    let record = runner.run(trial).map_err(failed)?;
     if record.status == Status::Failed {
-        let reason = state.finished().and_then(|finished| finished.reason.clone());
-        return Err(failed(reason.as_deref().unwrap_or("no reason is given")));
+        return Err(DriveError::Failed {
+            trial: trial.name(),
+            reason: record.reason.unwrap_or_default(),
+        });
     }
     watch.done(trial, true);
     Ok(record)
 }
 
-/// The record of an earlier run of this very trial; `None` when there is none, or its journal is of
-/// another study (which running it will refuse, naming the differences).
-fn finished<E: std::error::Error>(trial: &Trial) -> Result<Option<RunRecord>, DriveError<E>> {
-    if !trial.journal.exists() {
-        return Ok(None);
-    }
-    let state = fold(trial)?;
-    let same = state
-        .study()
-        .is_some_and(|event| event.study.identity() == trial.study().identity());
-    Ok(if same {
-        RunRecord::of(&trial.variant.key, trial.seed, &state)
-    } else {
-        None
-    })
-}
-
-fn fold<E: std::error::Error>(trial: &Trial) -> Result<RunState, DriveError<E>> {
+/// The record of an earlier run; `None` when it has not ended, or the journal is of another study
+/// (which running it will refuse, naming the differences).
+fn finished(trial: &Trial, study_id: &str) -> Result<Option<RunRecord>, JournalError> {
     let mut state = RunState::default();
-    let folding = |line: usize, event: Event| {
+    FileJournal::read(&trial.journal, |line, event: Event| {
         state
             .apply(&event, line as u64)
             .map_err(|reason| JournalError::Line { line, reason })
-    };
-    FileJournal::read(&trial.journal, folding).map_err(|error| DriveError::Journal {
-        path: trial.journal.clone(),
-        error,
     })?;
-    Ok(state)
+    let same = state.study().is_some_and(|event| event.id == study_id);
+    Ok(if same { trial.record(&state) } else { None })
 }
 
 /// A lock that ignores poisoning: a worker that panicked takes the scope down with it anyway.
@@ -293,7 +295,6 @@ fn into_inner<T>(mutex: Mutex<T>) -> T {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::rc::Rc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -402,8 +403,10 @@ mod tests {
         ]
     }
 
-    fn carry_on(trial: &Trial) -> Result<(), capo_core::RunError> {
-        std::fs::create_dir_all(trial.journal.parent().unwrap()).unwrap();
+    /// Runs trials on [`Echo`].
+    struct Honest;
+
+    fn problem(trial: &Trial) -> Result<Problem, capo_core::RunError> {
         let workload = Echo {
             metrics: vec![
                 MetricSpec::objective("success", "Long enough."),
@@ -411,10 +414,39 @@ mod tests {
             ],
             examples: ["a", "b", "c"].map(String::from).into(),
         };
-        let problem = Problem::new(trial.study(), vec![Rc::new(workload)])?;
-        let journal = FileJournal::open(&trial.journal, Fsync::Never)?;
-        let running = capo_core::optimize(problem, journal, Rc::new(Nobody), RunOptions::default());
-        running.now_or_never().expect("nothing to wait for").map(|_| ())
+        Ok(Problem::new(trial.study(), vec![Rc::new(workload)])?)
+    }
+
+    impl Runner for Honest {
+        type Error = capo_core::RunError;
+
+        fn study_id(&self, trial: &Trial) -> Result<String, Self::Error> {
+            Ok(problem(trial)?.id())
+        }
+
+        fn run(&self, trial: &Trial) -> Result<RunRecord, Self::Error> {
+            std::fs::create_dir_all(trial.journal.parent().unwrap()).unwrap();
+            let journal = FileJournal::open(&trial.journal, Fsync::Never)?;
+            let running =
+                capo_core::optimize(problem(trial)?, journal, Rc::new(Nobody), RunOptions::default());
+            let outcome = running.now_or_never().expect("nothing to wait for")?;
+            Ok(trial.record(outcome.journal.state()).expect("the run has ended"))
+        }
+    }
+
+    /// Fails every run.
+    struct Keyless;
+
+    impl Runner for Keyless {
+        type Error = std::io::Error;
+
+        fn study_id(&self, trial: &Trial) -> Result<String, Self::Error> {
+            Ok(problem(trial).unwrap().id())
+        }
+
+        fn run(&self, _: &Trial) -> Result<RunRecord, Self::Error> {
+            Err(std::io::Error::other("no key"))
+        }
     }
 
     #[derive(Default)]
@@ -444,7 +476,7 @@ mod tests {
         let variants = variants();
         let trials = trials(EXPERIMENTS[0], &variants, &"0,3,7".parse().unwrap(), out.path());
         let counts = Counts::default();
-        let first = drive(&trials, jobs(3), &counts, &carry_on).unwrap();
+        let first = drive(&trials, jobs(3), &counts, &Honest).unwrap();
         assert_eq!((counts.fresh.load(Relaxed), counts.known.load(Relaxed)), (6, 0));
         let keys: Vec<(&str, u64)> = first
             .iter()
@@ -466,8 +498,7 @@ mod tests {
         assert_eq!(first[0].evaluate.as_ref().unwrap().objective, 1.0);
 
         let counts = Counts::default();
-        let refuse = |trial: &Trial| -> Result<(), Infallible> { panic!("{} is run again", trial.name()) };
-        assert_eq!(drive(&trials, jobs(2), &counts, &refuse).unwrap(), first);
+        assert_eq!(drive(&trials, jobs(2), &counts, &Keyless).unwrap(), first);
         assert_eq!((counts.started.load(Relaxed), counts.known.load(Relaxed)), (0, 6));
     }
 
@@ -476,7 +507,7 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let variants = variants();
         let trials = trials(EXPERIMENTS[0], &variants[..1], &"1".parse().unwrap(), out.path());
-        let whole = drive(&trials, jobs(1), &Counts::default(), &carry_on).unwrap();
+        let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
         let text = std::fs::read_to_string(&trials[0].journal).unwrap();
         let lines = text.lines().count();
         let torn: String = text
@@ -486,7 +517,7 @@ mod tests {
             .collect();
         std::fs::write(&trials[0].journal, torn).unwrap();
         let counts = Counts::default();
-        assert_eq!(drive(&trials, jobs(1), &counts, &carry_on).unwrap(), whole);
+        assert_eq!(drive(&trials, jobs(1), &counts, &Honest).unwrap(), whole);
         assert_eq!(counts.fresh.load(Relaxed), 1);
     }
 
@@ -499,12 +530,12 @@ mod tests {
             &trials(EXPERIMENTS[0], &variants, &seeds, out.path()),
             jobs(1),
             &Counts::default(),
-            &carry_on,
+            &Honest,
         )
         .unwrap();
         variants[0].study.constraints[0].threshold = Some(2.0);
         let trials = trials(EXPERIMENTS[0], &variants, &seeds, out.path());
-        let error = drive(&trials, jobs(1), &Counts::default(), &carry_on)
+        let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
             .unwrap_err()
             .to_string();
         assert!(
@@ -521,7 +552,7 @@ mod tests {
         let trials = trials(EXPERIMENTS[0], &variants, &"1".parse().unwrap(), out.path());
         std::fs::create_dir_all(out.path().join("journals")).unwrap();
         std::fs::write(&trials[0].journal, "hello\n").unwrap();
-        let error = drive(&trials, jobs(1), &Counts::default(), &carry_on)
+        let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
             .unwrap_err()
             .to_string();
         assert!(
@@ -536,8 +567,9 @@ mod tests {
         let variants = variants();
         let trials = trials(EXPERIMENTS[0], &variants, &"3".parse().unwrap(), out.path());
         let counts = Counts::default();
-        let broken = |_: &Trial| Err(std::io::Error::other("no key"));
-        let error = drive(&trials, jobs(1), &counts, &broken).unwrap_err().to_string();
+        let error = drive(&trials, jobs(1), &counts, &Keyless)
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "loose, seed 0: no key");
         assert_eq!(counts.started.load(Relaxed), 1);
     }

@@ -55,7 +55,7 @@ pub(super) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         .push(Column::new("AllSat, held out", ColumnKind::Share));
     table
         .columns
-        .push(Column::new("feasible, search", ColumnKind::Share));
+        .push(Column::new("AllSat, search", ColumnKind::Share));
     table
         .columns
         .push(Column::new("rollouts", ColumnKind::Estimate).decimals(0));

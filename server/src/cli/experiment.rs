@@ -1,0 +1,273 @@
+//! `capo experiment`: the paper's studies.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use capo_core::control::Control;
+use capo_core::journal::Fsync;
+use capo_core::metric::MetricSpec;
+use capo_core::study::Study;
+use capo_models::Environment;
+use capo_models::prices::PriceTable;
+
+use super::Prices;
+use super::failure::{Ending, Failure, print};
+use super::layout::{Grid, count, dollars};
+use crate::experiment::{
+    DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
+    Trial, Variant, drive, find, trials, write,
+};
+use crate::forecast::Forecast;
+use crate::interrupt::Interrupts;
+use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
+
+/// Run one of the paper's studies over several seeds: tables, plots and every run's journal. What
+/// is finished in the directory is not run again.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = catalogue())]
+pub(crate) struct ExperimentArgs {
+    /// Which experiment.
+    #[arg(value_name = "NAME", value_parser = find)]
+    experiment: &'static Experiment,
+    /// Study to vary [default: one of this program's own, which needs no key].
+    #[arg(long, value_name = "FILE")]
+    study: Option<PathBuf>,
+    /// How many seeds (5), or which (0,3,7).
+    #[arg(long, default_value_t, value_name = "N|LIST")]
+    seeds: Seeds,
+    /// Where journals, tables and plots go [default: runs/experiments/NAME].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at once [default: one for each core if every model is simulated, else 1].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Say what the runs will cost at most, and touch nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    prices: Prices,
+}
+
+fn catalogue() -> String {
+    let lines = EXPERIMENTS.map(|experiment| format!("  {:<18}{}", experiment.name, experiment.title));
+    format!("Experiments:\n{}", lines.join("\n"))
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
+    let experiment = args.experiment;
+    let base = match &args.study {
+        Some(path) => StudyFile::read(path)?,
+        None => StudyFile::parse(experiment.study.1, Path::new(experiment.study.0))?,
+    };
+    let variants = experiment.variants(&base.study)?;
+    let metrics = measured(&base, &variants)?;
+    let out = args
+        .out
+        .clone()
+        .unwrap_or_else(|| Path::new("runs/experiments").join(experiment.name));
+    let trials = trials(experiment, &variants, &args.seeds, &out);
+    let prices = args.prices.table()?;
+    if args.dry_run {
+        return forecast(&base, &trials, &prices);
+    }
+
+    let progress = Progress::new(trials.len());
+    let said = progress.clone();
+    let interrupts = Interrupts::listen(move || {
+        said.say("interrupted: waiting for the answers under way; once more to leave at once");
+    })?;
+    let runner = SessionRunner {
+        base: &base,
+        prices: &prices,
+        progress: &progress,
+        interrupts,
+    };
+    let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
+    let driven = drive(&trials, jobs, &progress, &runner);
+    progress.finish();
+    let records = match driven {
+        Ok(records) => records,
+        Err(DriveError::Interrupted { done, all }) => {
+            super::failure::warn(&format!(
+                "interrupted: {done} of {all} runs are finished. To go on, run the same command again"
+            ));
+            return Ok(Ending::Stopped);
+        }
+        Err(error) => return Err(error.into()),
+    };
+
+    let runs = Runs {
+        base: &base.study,
+        variants: &variants,
+        metrics: &metrics,
+        records: &records,
+    };
+    let report = (experiment.report)(&runs);
+    let page = write(&out, experiment, &runs, &report).map_err(|error| Failure::new(error.to_string()))?;
+    let summary = report.tables.first().map(Table::markdown).unwrap_or_default();
+    print(&format!(
+        "{summary}\nTables, plots and journals: {}\n",
+        page.display()
+    ))?;
+    Ok(Ending::Done)
+}
+
+/// What the workloads measure. Refuses a variant that its workload cannot serve before anything is
+/// paid.
+fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, SessionError> {
+    for variant in variants {
+        StudyFile {
+            study: variant.study.clone(),
+            ..base.clone()
+        }
+        .problem()?;
+    }
+    let problem = base.problem()?;
+    Ok(problem
+        .workloads()
+        .iter()
+        .flat_map(|workload| workload.metrics())
+        .cloned()
+        .collect())
+}
+
+/// As many as there are cores when nobody is asked over a network; else one, for a provider's rate
+/// limits are better spent on one run at a time.
+fn usual_jobs(study: &Study) -> NonZeroUsize {
+    let is_simulated =
+        |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
+    match std::thread::available_parallelism() {
+        Ok(cores) if study.models.values().all(is_simulated) => cores,
+        _ => NonZeroUsize::MIN,
+    }
+}
+
+/// Tells the bounds of all runs together.
+fn forecast(base: &StudyFile, trials: &[Trial], prices: &PriceTable) -> Result<Ending, Failure> {
+    let (mut rollouts, mut calls, mut usd) = (Some(0), Some(0), Some(0.0));
+    for trial in trials {
+        let file = StudyFile {
+            study: trial.study(),
+            ..base.clone()
+        };
+        let one = Forecast::new(&file.problem()?, &file.models()?, prices).map_err(|error| {
+            SessionError::Study {
+                study: file.name.clone(),
+                error,
+            }
+        })?;
+        rollouts = rollouts
+            .zip(one.rollouts)
+            .map(|(sum, more): (u64, u64)| sum + more);
+        calls = calls.zip(one.calls).map(|(sum, more): (u64, u64)| sum + more);
+        usd = usd.zip(one.usd).map(|(sum, more)| sum + more);
+    }
+    let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
+    let mut grid = Grid::default();
+    grid.row(["runs".to_owned(), trials.len().to_string()]);
+    grid.row(["rollouts".to_owned(), bound(rollouts)]);
+    grid.row(["model calls".to_owned(), bound(calls)]);
+    grid.row(["dollars".to_owned(), dollars(usd)]);
+    print(&format!(
+        "{}: at most, failed tries and what is paid already aside\n{}The budget of the study holds for each run.\n",
+        base.study.study.name,
+        grid.render(2)
+    ))?;
+    Ok(Ending::Done)
+}
+
+/// Why one run could not be carried on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrialError {
+    /// Its study, models or journal.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The system gives no event queue.
+    #[error("the system gives no event queue: {0}")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<DriveError<TrialError>> for Failure {
+    fn from(error: DriveError<TrialError>) -> Self {
+        match error {
+            // The session's own words and exit code; they name the file.
+            DriveError::Run {
+                error: TrialError::Session(error),
+                ..
+            } => error.into(),
+            error => Self::new(error.to_string()),
+        }
+    }
+}
+
+/// Runs trials as `capo optimize` would.
+struct SessionRunner<'a> {
+    base: &'a StudyFile,
+    prices: &'a PriceTable,
+    progress: &'a Progress,
+    interrupts: Interrupts,
+}
+
+/// How often a run that waits for answers looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl SessionRunner<'_> {
+    fn file(&self, trial: &Trial) -> StudyFile {
+        StudyFile {
+            study: trial.study(),
+            ..self.base.clone()
+        }
+    }
+}
+
+impl Runner for SessionRunner<'_> {
+    type Error = TrialError;
+
+    fn study_id(&self, trial: &Trial) -> Result<String, TrialError> {
+        Ok(self.file(trial).problem()?.id())
+    }
+
+    fn run(&self, trial: &Trial) -> Result<RunRecord, TrialError> {
+        let session = Session::new(&self.file(trial), &Environment, self.prices.clone())?;
+        let mut journal = open_journal(&trial.journal, Fsync::default())?;
+        let control = Control::new();
+        let (mut show, ender, asked) = (
+            self.progress.observer(trial),
+            control.clone(),
+            self.interrupts.clone(),
+        );
+        journal.observe(Box::new(move |event, state| {
+            // While models in this process answer at once, the task below never gets its turn.
+            if asked.is_asked() {
+                ender.interrupt();
+            }
+            show(event, state);
+        }));
+        let asked = self.interrupts.clone();
+        let running = async move {
+            let waiter = control.clone();
+            let listening = tokio::task::spawn_local(async move {
+                // Several runs wait at once: each looks, for `Interrupts` wakes only one.
+                while !asked.is_asked() {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                waiter.interrupt();
+            });
+            let outcome = session.optimize(journal, control).await;
+            listening.abort();
+            outcome
+        };
+        let outcome = block_on(running).map_err(TrialError::Runtime)??;
+        Ok(trial
+            .record(outcome.journal.state())
+            .expect("a run journals its end before it returns"))
+    }
+}
