@@ -295,7 +295,7 @@ impl Draft {
     /// A greeting, with what the customer tells about themselves unasked.
     fn introduction(&self, world: &World) -> String {
         let customer = &world.shop.customers[&self.customer];
-        let greeting = ["Hi!", "Hello.", "Good morning.", "Hey there!", "Hi."][self.index % 5];
+        let greeting = ["Hi!", "Hello.", "Good day.", "Hey there!", "Hi."][self.index % 5];
         let known = match (self.index + self.index / 3) % 3 {
             _ if self.introduces_nobody => String::new(),
             0 => String::new(),

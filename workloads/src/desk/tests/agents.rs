@@ -79,7 +79,7 @@ pub(super) fn playing(answers: Vec<AssistantMessage>) -> impl Caller {
 
 /// An agent that knows the task: it asks for identity, follows the reference, asks before every
 /// write, reports, and says what must be told.
-pub(super) fn perfect(task: &Task) -> impl Caller {
+pub(super) fn perfect(task: &Task) -> Answering<impl Fn(Role, &ChatRequest) -> AssistantMessage> {
     let progress = RefCell::new(Progress::default());
     Answering(move |_, request: &ChatRequest| progress.borrow_mut().act(task, request))
 }
@@ -133,12 +133,9 @@ fn proposal(task: &Task, action: &Action) -> String {
         "book_appointment" => "book",
         other => panic!("{other} is no write"),
     };
-    let told = task
-        .expected
-        .told
-        .iter()
-        .filter(|told| told.what.contains("sold out"));
-    let told: String = told.map(|told| format!("It is {}. ", told.any_of[0])).collect();
+    let mut told = task.expected.told.iter();
+    let told = told.find(|told| told.what.contains("sold out"));
+    let told = told.map_or(String::new(), |told| format!("It is {}. ", told.any_of[0]));
     format!("{told}I will {deed} {record}. Shall I go ahead?")
 }
 

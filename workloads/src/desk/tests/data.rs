@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::desk::language::{Topic, affirms, mentions};
+use crate::desk::task::{Difficulty, Task};
 use crate::desk::tools::{self, Effect};
 use crate::desk::user::{STOP, ScriptedUser};
 
@@ -59,9 +60,8 @@ fn references_have_one_to_nine_calls_and_four_on_average() {
 #[test]
 fn the_mix_holds_every_kind_of_difficulty() {
     let desk = desk();
-    let all: Vec<_> = desk.tasks().values().map(|task| task.difficulty()).collect();
-    let count =
-        |holds: &dyn Fn(&crate::desk::task::Difficulty) -> bool| all.iter().filter(|one| holds(one)).count();
+    let all: Vec<_> = desk.tasks().values().map(Task::difficulty).collect();
+    let count = |holds: &dyn Fn(&Difficulty) -> bool| all.iter().filter(|one| holds(one)).count();
     assert_eq!(count(&|one| one.impossible), 38);
     assert!(
         count(&|one| one.ambiguous) >= 30,

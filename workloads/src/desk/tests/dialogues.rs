@@ -306,40 +306,26 @@ fn a_model_can_play_the_customer() {
     })
     .unwrap();
     let task = task(&desk, "cancel_placed");
+    let wish = &task.script.requests[0].text;
     let agent = perfect(task);
-    struct Both<A>(A, String);
-    impl<A: capo_core::workload::Caller> capo_core::workload::Caller for Both<A> {
-        fn call<'a>(
-            &'a self,
-            role: Role,
-            request: ChatRequest,
-        ) -> futures::future::LocalBoxFuture<'a, Result<capo_core::llm::ChatResponse, capo_core::llm::LlmError>>
-        {
-            if role == Role::Agent {
-                return self.0.call(role, request);
-            }
-            let Message::System { content } = &request.messages[0] else {
-                panic!("system first")
-            };
-            assert!(content.contains(&self.1) && content.contains(STOP));
-            let heard = last_user(&request).to_owned();
-            let reply = if heard.contains("anything else") {
-                format!("No, thank you. {STOP}")
-            } else if heard.contains("Shall I") {
-                "Yes, please.".to_owned()
-            } else {
-                self.1.clone()
-            };
-            let caller: &'static Answering<_> =
-                Box::leak(Box::new(Answering(move |_, _: &ChatRequest| says(&reply))));
-            capo_core::workload::Caller::call(caller, role, request)
+    let both = Answering(|role, request: &ChatRequest| {
+        if role == Role::Agent {
+            return (agent.0)(role, request);
         }
-    }
-    let done = rollout(
-        &desk,
-        &task.id,
-        &Both(agent, task.script.requests[0].text.clone()),
-    );
+        let Message::System { content } = &request.messages[0] else {
+            panic!("system first")
+        };
+        assert!(content.contains(wish) && content.contains(STOP));
+        let heard = last_user(request);
+        if heard.contains("anything else") {
+            says(&format!("No, thank you. {STOP}"))
+        } else if heard.contains("Shall I") {
+            says("Yes, please.")
+        } else {
+            says(wish)
+        }
+    });
+    let done = rollout(&desk, &task.id, &both);
     assert_eq!(
         value(&done.measurements, "success"),
         1.0,

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{desk, fresh};
+use crate::desk::shop::OrderState;
 use crate::desk::tools;
 
 /// Arguments that fit, nearly fit, or do not fit at all.
@@ -104,7 +105,6 @@ fn the_shop_refuses_what_its_software_forbids() {
             .map(|(id, order)| (id.clone(), order.clone()))
             .unwrap()
     };
-    use crate::desk::shop::OrderState;
     let (delivered, order) = find(&|order| order.state == OrderState::Delivered);
     let (placed, _) = find(&|order| order.state == OrderState::Placed);
     let sku = order.items.keys().next().unwrap().clone();
