@@ -100,6 +100,7 @@ impl<'a> Sources<'a> {
         Ok(content)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn directory(&self) -> Option<&'a Path> {
         self.files.directory()
     }

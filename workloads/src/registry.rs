@@ -8,27 +8,24 @@ use indexmap::IndexMap;
 use schemars::Schema;
 use serde_json::{Map, Value};
 
+use crate::desk::{Desk, DeskSettings};
 use crate::files::Files;
-use crate::settings::BuildError;
+use crate::settings::{BuildError, Settings, schema};
 use crate::{external, table};
 
-/// A study's `[workload]` table without `kind`, the files it names, the study's seed.
-type Build = fn(Map<String, Value>, &dyn Files, u64) -> Result<Vec<Rc<dyn Workload>>, BuildError>;
+/// Makes workloads of a kind's settings, the files they name, and the study's seed.
+type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
 
-/// A kind of workload: its name in study files, what makes it, what settings it takes.
+/// A study's workloads, the main one first.
+pub(crate) type Workloads = Vec<Rc<dyn Workload>>;
+
+/// A kind of workload: its name in study files, what makes it, the schema of its settings.
 struct Kind(&'static str, Build, fn() -> Schema);
 
 const KINDS: &[Kind] = &[
-    Kind(
-        "external",
-        |settings, files, _| external::build(settings, files),
-        external::settings_schema,
-    ),
-    Kind(
-        "table",
-        |settings, files, _| table::build(settings, files),
-        table::settings_schema,
-    ),
+    Kind("desk", desk, schema::<DeskSettings>),
+    Kind("external", external::build, external::settings_schema),
+    Kind("table", table::build, table::settings_schema),
 ];
 
 /// Makes the workloads of a study from its `[workload]` table, the main one first.
@@ -41,35 +38,27 @@ pub fn build(
     files: &dyn Files,
     seed: u64,
 ) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
+    let refuse = |problem: String| {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
+        Err(BuildError::setting(
+            "workload.kind",
+            format!("{problem}; there are {}", known.join(", ")),
+        ))
+    };
     let mut settings = kind_and_settings.clone();
-    let known = || KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>();
     let name = match settings.shift_remove("kind") {
         Some(Value::String(name)) => name,
-        Some(_) => {
-            return Err(BuildError::setting(
-                "workload.kind",
-                format!("must be text, one of {}", known().join(", ")),
-            ));
-        }
-        None => {
-            return Err(BuildError::setting(
-                "workload.kind",
-                format!("is missing; there are {}", known().join(", ")),
-            ));
-        }
+        Some(other) => return refuse(format!("must be text, not {other}")),
+        None => return refuse("is missing".to_owned()),
     };
     let Some(Kind(_, build, _)) = KINDS.iter().find(|kind| kind.0 == name) else {
-        let hint = nearest(&name, known()).map(|near| format!(" did you mean `{near}`?"));
-        return Err(BuildError::setting(
-            "workload.kind",
-            format!(
-                "there is no kind `{name}`;{} there are {}",
-                hint.unwrap_or_default(),
-                known().join(", ")
-            ),
-        ));
+        let near = nearest(&name, KINDS.iter().map(|kind| kind.0));
+        let hint = near
+            .map(|near| format!(" (did you mean `{near}`?)"))
+            .unwrap_or_default();
+        return refuse(format!("there is no kind `{name}`{hint}"));
     };
-    build(settings, files, seed)
+    build(Settings::new("workload", settings), files, seed)
 }
 
 /// The JSON schema of each kind's settings, `kind` itself left out.
@@ -78,4 +67,70 @@ pub fn schemas() -> IndexMap<&'static str, Schema> {
         .iter()
         .map(|Kind(name, _, schema)| (*name, schema()))
         .collect()
+}
+
+/// Builds the help desk.
+fn desk(mut settings: Settings, _: &dyn Files, _: u64) -> Result<Workloads, BuildError> {
+    let own: DeskSettings = settings.take()?;
+    settings.finish()?;
+    let desk = Desk::new(own).map_err(|error| BuildError::Kind(error.to_string()))?;
+    Ok(vec![Rc::new(desk)])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::MemoryFiles;
+
+    fn build_value(settings: Value) -> Result<Workloads, String> {
+        let Value::Object(settings) = settings else {
+            panic!("an object")
+        };
+        build(&settings, &MemoryFiles::new(), 0).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_unknown_or_missing_kind_lists_the_known_ones() {
+        assert_eq!(
+            build_value(json!({"kind": "dsk"})).err().unwrap(),
+            "workload.kind: there is no kind `dsk` (did you mean `desk`?); there are desk, external, table"
+        );
+        assert_eq!(
+            build_value(json!({})).err().unwrap(),
+            "workload.kind: is missing; there are desk, external, table"
+        );
+        assert!(
+            build_value(json!({"kind": 3}))
+                .err()
+                .unwrap()
+                .contains("must be text, not 3")
+        );
+    }
+
+    #[test]
+    fn the_desk_needs_no_settings_and_refuses_unknown_and_impossible_ones() {
+        assert_eq!(build_value(json!({"kind": "desk"})).unwrap()[0].name(), "desk");
+        let error = build_value(json!({"kind": "desk", "optimise": 3})).err().unwrap();
+        assert_eq!(
+            error,
+            "workload.optimise: there is no such setting; did you mean `optimize`?"
+        );
+        let error = build_value(json!({"kind": "desk", "optimize": 1000}))
+            .err()
+            .unwrap();
+        assert!(error.contains("optimize = 1000"), "{error}");
+    }
+
+    #[test]
+    fn every_kind_has_a_valid_schema_that_allows_no_other_keys() {
+        let schemas = schemas();
+        assert_eq!(schemas.len(), KINDS.len());
+        for (kind, schema) in schemas {
+            let schema = serde_json::to_value(schema).unwrap();
+            assert!(jsonschema::meta::is_valid(&schema), "{kind}");
+            assert_eq!(schema["additionalProperties"], false, "{kind}");
+        }
+    }
 }

@@ -34,6 +34,9 @@ pub enum BuildError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// A kind refuses its settings in its own words.
+    #[error("{0}")]
+    Kind(String),
     /// A file cannot be read.
     #[error("{key}: {error}")]
     File {

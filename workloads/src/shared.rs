@@ -1,4 +1,5 @@
-//! Recorded cases and public data for tests, kept outside the repository.
+//! What tests read: recorded cases and public data kept outside the repository, and the guides'
+//! code blocks.
 
 use std::path::PathBuf;
 
@@ -34,4 +35,14 @@ pub(crate) fn json_lines(path: &str) -> Option<Vec<Value>> {
             .map(|line| serde_json::from_str(line).expect("a line of JSON"))
             .collect(),
     )
+}
+
+/// The code blocks of a language in a page of `docs/`.
+pub(crate) fn guide_blocks(page: &str, language: &str) -> Vec<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../docs")
+        .join(page);
+    let guide = std::fs::read_to_string(path).expect("a page of the documentation");
+    let fence = format!("```{language}\n");
+    guide.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
 }

@@ -9,7 +9,7 @@ use capo_core::workload::RolloutError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
-use super::transport::{MOST_BYTES, Secrets, failed, too_large, variable};
+use super::transport::{Answer, MOST_BYTES, Secrets, failed, too_large, variable};
 
 /// Variables every command gets: where programs, home and temporary files are, and the language.
 /// Others, keys above all, must be named in the study.
@@ -34,7 +34,7 @@ const ENVIRONMENT: [&str; 16] = [
 
 /// A command to run.
 pub(super) struct Program {
-    program: String,
+    executable: String,
     arguments: Vec<String>,
     environment: Vec<String>,
     directory: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl Program {
         directory: Option<PathBuf>,
     ) -> Self {
         Self {
-            program: program.to_owned(),
+            executable: program.to_owned(),
             arguments: arguments.to_vec(),
             environment: environment.to_vec(),
             directory,
@@ -57,18 +57,19 @@ impl Program {
 
     /// For errors: what runs. Arguments may be long or private.
     pub(super) fn shown(&self) -> &str {
-        &self.program
+        &self.executable
     }
 
     /// Starts the command, writes the request, reads the answer. Dropping the future kills the
     /// command and what it started.
-    pub(super) async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
-        let tool = |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.program, problem);
+    pub(super) async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
+        let tool =
+            |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.executable, problem);
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(tool(false, "commands need a tokio runtime".to_owned()));
         }
         let (mut child, secrets) = self.start()?;
-        let _group = Group::of(&child);
+        let mut group = Group::of(&child);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(tool(false, "its standard streams cannot be opened".to_owned()));
@@ -81,6 +82,7 @@ impl Program {
         };
         let ((), answer, complaints, status) =
             futures::join!(write, read(stdout), read(stderr), child.wait());
+        group.release();
         let status = status.map_err(|error| tool(true, format!("it cannot be waited for: {error}")))?;
         let complaints = complaints.unwrap_or_else(|partial| partial);
         if !status.success() {
@@ -92,11 +94,12 @@ impl Program {
                 ),
             ));
         }
-        answer.map_err(|_| too_large(&self.program))
+        let bytes = answer.map_err(|_| too_large(&self.executable))?;
+        Ok(Answer { bytes, secrets })
     }
 
     fn start(&self) -> Result<(Child, Secrets), RolloutError> {
-        let mut command = tokio::process::Command::new(&self.program);
+        let mut command = tokio::process::Command::new(&self.executable);
         command.args(&self.arguments).env_clear().kill_on_drop(true);
         command
             .stdin(Stdio::piped())
@@ -129,7 +132,7 @@ impl Program {
             failed(
                 FailureKind::Tool,
                 false,
-                &self.program,
+                &self.executable,
                 format!("it cannot be started{place}: {error}; check workload.command"),
             )
         })?;
@@ -173,17 +176,26 @@ impl Group {
         }
     }
 
+    /// Lets the group be: the command has ended, and its id may soon be another's.
+    #[cfg(unix)]
+    fn release(&mut self) {
+        self.leader = None;
+    }
+
     #[cfg(not(unix))]
     fn of(_child: &Child) -> Self {
         Self {}
     }
+
+    #[cfg(not(unix))]
+    fn release(&mut self) {}
 }
 
 #[cfg(unix)]
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // The group is gone already when all went well.
+            // Nothing can be done about a group that is gone already.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }

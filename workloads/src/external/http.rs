@@ -9,7 +9,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::ExternalSettings;
-use super::transport::{MOST_BYTES, Secrets, failed, too_large, variable};
+use super::transport::{Answer, MOST_BYTES, Secrets, failed, too_large, variable};
 use crate::settings::BuildError;
 
 /// An HTTP endpoint.
@@ -81,7 +81,7 @@ impl Endpoint {
     }
 
     /// Posts a request and reads the answer.
-    pub(super) async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
+    pub(super) async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
         let (headers, secrets) = self.headers()?;
         let sent = self
             .client()?
@@ -99,7 +99,7 @@ impl Endpoint {
             .map(str::to_owned);
         let body = self.body(response).await?;
         if status.is_success() {
-            return Ok(body);
+            return Ok(Answer { bytes: body, secrets });
         }
         Err(self.refused(status, retry_after.as_deref(), &secrets.tail(&body)))
     }

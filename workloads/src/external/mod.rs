@@ -9,6 +9,9 @@ mod command;
 mod http;
 pub mod protocol;
 mod rollout;
+#[cfg(not(target_arch = "wasm32"))]
+#[cfg(test)]
+mod tests;
 mod transport;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,14 +19,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::metric::{Direction, MetricSpec};
-use capo_core::workload::{Split, Workload};
+use capo_core::workload::Split;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
+use crate::registry::Workloads;
 use crate::settings::{BuildError, Settings, merged, schema};
 use crate::table::check_name;
 
@@ -226,11 +230,7 @@ impl Agent {
 }
 
 /// Builds the workload of an external agent.
-pub(crate) fn build(
-    table: Map<String, Value>,
-    files: &dyn Files,
-) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
-    let mut settings = Settings::new("workload", table);
+pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
     let data: DataSettings = settings.take()?;
     let own: ExternalSettings = settings.take()?;
     settings.finish()?;

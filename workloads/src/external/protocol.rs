@@ -8,7 +8,7 @@ use capo_core::llm::{AssistantMessage, Message, ToolCall};
 use capo_core::usage::RoleUsage;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -185,6 +185,14 @@ impl WireUsage {
         };
         bad("usd", self.usd).or_else(|| bad("seconds", self.seconds))
     }
+}
+
+/// The JSON schemas of `request` and `response`, as printed in `docs/external-protocol.json`.
+pub fn schemas() -> IndexMap<&'static str, Schema> {
+    IndexMap::from([
+        ("request", schema_for!(Request)),
+        ("response", schema_for!(Response)),
+    ])
 }
 
 /// `NaN`, `Infinity` and `-Infinity` outside strings as `null`. Python writes them though JSON has

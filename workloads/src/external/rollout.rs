@@ -11,7 +11,7 @@ use serde_json::Value;
 use web_time::Instant;
 
 use super::protocol::{PROTOCOL, Request, Response, without_nan};
-use super::transport::{Secrets, failed};
+use super::transport::{Answer, failed};
 use super::{Agent, External};
 
 /// Seeds on the wire fit what JavaScript's numbers hold exactly.
@@ -95,7 +95,7 @@ impl External {
         serde_json::to_string(&request).map_err(|error| self.failed(FailureKind::Malformed, false, error))
     }
 
-    async fn exchange(&self, request: String) -> Result<Vec<u8>, RolloutError> {
+    async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
         match &self.agent {
             Agent::Endpoint(endpoint) => endpoint.exchange(request).await,
             #[cfg(not(target_arch = "wasm32"))]
@@ -103,8 +103,9 @@ impl External {
         }
     }
 
-    fn rollout_of(&self, answer: &[u8], elapsed: f64, prompt: &str) -> Result<Rollout, RolloutError> {
-        let malformed = |problem: String| self.failed(FailureKind::Malformed, true, problem);
+    fn rollout_of(&self, answer: &Answer, elapsed: f64, prompt: &str) -> Result<Rollout, RolloutError> {
+        let malformed =
+            |problem: String| self.failed(FailureKind::Malformed, true, answer.secrets.redacted(&problem));
         let response = parse(answer).map_err(malformed)?;
         if response.protocol != PROTOCOL {
             let problem = format!("it speaks protocol {}, Capo speaks {PROTOCOL}", response.protocol);
@@ -147,12 +148,12 @@ impl External {
 }
 
 /// Reads a response. Numbers that JSON does not have become `null`, to be named later.
-fn parse(answer: &[u8]) -> Result<Response, String> {
-    let text = std::str::from_utf8(answer)
+fn parse(answer: &Answer) -> Result<Response, String> {
+    let text = std::str::from_utf8(&answer.bytes)
         .map_err(|error| format!("its answer is not UTF-8 at byte offset {}", error.valid_up_to()))?;
     serde_json::from_str(text).or_else(|error| {
         serde_json::from_str(&without_nan(text)).map_err(|_| {
-            let shown = Secrets::default().tail(answer);
+            let shown = answer.secrets.tail(&answer.bytes);
             format!(
                 "its answer is not a response of protocol {PROTOCOL}: {error}; the answer ends with: {shown}"
             )

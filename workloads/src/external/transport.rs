@@ -9,6 +9,12 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 /// Characters of a failing agent's output shown in an error: its end, where the reason stands.
 const TAIL: usize = 600;
 
+/// What an agent answered, and what must not be shown of it.
+pub(super) struct Answer {
+    pub(super) bytes: Vec<u8>,
+    pub(super) secrets: Secrets,
+}
+
 /// Secret values that must not be shown.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Vec<String>);
@@ -21,12 +27,16 @@ impl Secrets {
         }
     }
 
+    /// A text without the secrets.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.0
+            .iter()
+            .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
+    }
+
     /// The end of an agent's output, without the secrets.
     pub(super) fn tail(&self, output: &[u8]) -> String {
-        let text = String::from_utf8_lossy(output);
-        let text = self.0.iter().fold(text.into_owned(), |text, secret| {
-            text.replace(secret, "[redacted]")
-        });
+        let text = self.redacted(&String::from_utf8_lossy(output));
         let text = text.trim();
         if text.is_empty() {
             return "nothing".to_owned();

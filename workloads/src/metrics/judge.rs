@@ -215,11 +215,11 @@ mod tests {
     }
 
     impl Caller for Scripted {
-        fn call<'a>(
-            &'a self,
+        fn call(
+            &self,
             role: Role,
             request: ChatRequest,
-        ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        ) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
             assert_eq!(role, Role::Judge);
             self.requests.borrow_mut().push(request);
             let Message::Assistant(message) = Message::assistant(self.answers.borrow_mut().remove(0)) else {

@@ -35,7 +35,7 @@ pub use judge::JudgeMetric;
 pub use length::{Length, LengthUnit};
 pub use numeric::{Extraction, Numeric, boxed, extract, gold, is_correct};
 pub use pattern::{Group, Occurrence, Pattern};
-pub use refusal::{Phrases, Position, Refusal};
+pub use refusal::{Comparison, Phrases, Position, Refusal};
 pub use resources::{Dollars, Latency};
 
 /// One `[[workload.metric]]` of a study file.

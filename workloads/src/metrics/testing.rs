@@ -18,7 +18,7 @@ pub(super) const USAGE: CallUsage = CallUsage {
 struct Nobody;
 
 impl Caller for Nobody {
-    fn call<'a>(&'a self, role: Role, _: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn call(&self, role: Role, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         panic!("a rule asked the {role}");
     }
 }

@@ -14,11 +14,12 @@ use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::workload::Workload;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
 use crate::metrics::{DefinitionError, Metric, MetricDefinition};
+use crate::registry::Workloads;
 use crate::settings::{BuildError, Settings, merged, schema};
 use crate::template::Template;
 
@@ -63,11 +64,7 @@ struct Case {
 }
 
 /// Builds the main table and one workload for each `[[workload.set]]`.
-pub(crate) fn build(
-    table: Map<String, Value>,
-    files: &dyn Files,
-) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
-    let mut settings = Settings::new("workload", table);
+pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
     let sets = take_sets(&mut settings)?;
     let mut tables = vec![Table::read(settings, NAME.to_owned(), files)?];
     for mut set in sets {

@@ -30,11 +30,7 @@ impl<F: Fn(&str) -> String> Agent<F> {
 }
 
 impl<F: Fn(&str) -> String> Caller for Agent<F> {
-    fn call<'a>(
-        &'a self,
-        role: Role,
-        request: ChatRequest,
-    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         assert_eq!(role, Role::Agent);
         let Some(Message::User { content }) = request.messages.last() else {
             panic!("a user message last")
@@ -173,7 +169,7 @@ fn an_empty_answer_is_measured_and_said() {
 fn a_failing_model_is_a_failure_not_a_score() {
     struct Down;
     impl Caller for Down {
-        fn call<'a>(&'a self, _: Role, _: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        fn call(&self, _: Role, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
             async { Err(LlmError::failed(FailureKind::Provider, true, "down")) }.boxed_local()
         }
     }
@@ -236,7 +232,7 @@ fn bad_settings_are_refused_by_key() {
     for (changes, expected) in [
         (
             json!({"kind": "tabel"}),
-            "workload.kind: there is no kind `tabel`; did you mean `table`?",
+            "workload.kind: there is no kind `tabel` (did you mean `table`?);",
         ),
         (
             json!({"usr": "x"}),
@@ -380,6 +376,39 @@ fn settings_of_the_tests_fit_the_schema_and_others_do_not() {
             "{changes}"
         );
     }
+}
+
+#[test]
+fn the_documented_studies_build() {
+    let study: Value = toml::from_str(&shared::guide_blocks("own-table.md", "toml").join("\n")).unwrap();
+    let Value::Object(workload) = &study["workload"] else {
+        panic!("a [workload] table")
+    };
+    let question =
+        |n: usize| json!({"question": format!("{n}?"), "answer": n, "customer": "Ann"}).to_string();
+    let questions: Vec<String> = (0..300).map(question).collect();
+    let prompts: Vec<String> = (0..80).map(|n| format!("prompt {n}")).collect();
+    let files = MemoryFiles::new()
+        .with("questions.jsonl", questions.join("\n"))
+        .with("harmless.csv", format!("prompt\n{}", prompts.join("\n")));
+    let workloads = crate::build(workload, &files, 0).unwrap();
+    let names: Vec<&str> = workloads
+        .iter()
+        .flat_map(|workload| workload.metrics())
+        .map(|spec| spec.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "accuracy",
+            "too_long",
+            "courtesy",
+            "prompt_length",
+            "over_refusal",
+            "prompt_length"
+        ]
+    );
+    assert_eq!(workloads[0].max_calls(), [(Role::Agent, 1), (Role::Judge, 2)]);
 }
 
 #[test]
