@@ -1,0 +1,168 @@
+//! Every file in `studies/` is a study this build can run.
+
+use std::path::{Path, PathBuf};
+
+use capo_core::budget::Budget;
+use capo_core::control::Control;
+use capo_core::journal::{Fsync, Status};
+use capo_core::study::Study;
+use capo_models::Environment;
+use capo_models::prices::PriceTable;
+use capo_server::session::{Session, StudyFile, block_on, open_journal};
+use serde_json::json;
+
+/// Rollouts a study is run for here, unless an agent has to be started for each: a first round and
+/// the beginning of a second one.
+const ROLLOUTS: u64 = 400;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies")
+}
+
+fn read(name: &str) -> StudyFile {
+    StudyFile::read(&folder().join(name)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a study until so many rollouts are spent. Returns how many rounds that was.
+fn run(mut file: StudyFile, rollouts: u64) -> usize {
+    file.study.budget = Budget {
+        rollouts: Some(rollouts),
+        ..Budget::default()
+    };
+    let out = tempfile::tempdir().unwrap();
+    let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
+    let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never).unwrap();
+    let outcome = block_on(session.optimize(journal, Control::new()))
+        .unwrap()
+        .unwrap();
+    let state = outcome.journal.state();
+    let failure = state.last_failure().map(|failure| failure.message.as_str());
+    assert_ne!(outcome.finished.status, Status::Failed, "{failure:?}");
+    assert!(state.ledger().rollouts() <= rollouts);
+    assert!(outcome.finished.best.is_some());
+    state.rounds().len()
+}
+
+fn is_simulated(study: &Study) -> bool {
+    study
+        .models
+        .values()
+        .all(|model| model["provider"] == "simulated")
+}
+
+#[test]
+fn every_file_is_known_here() {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".toml"))
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "gsm8k.toml",
+            "help-desk-openai.toml",
+            "help-desk.toml",
+            "nine-constraints.toml",
+            "own-agent.toml",
+            "progressive.toml"
+        ]
+    );
+}
+
+#[test]
+fn the_simulated_ones_run_as_they_stand() {
+    for name in ["help-desk.toml", "nine-constraints.toml", "progressive.toml"] {
+        let file = read(name);
+        assert!(is_simulated(&file.study), "{name}");
+        assert!(run(file, ROLLOUTS) >= 1, "{name}");
+    }
+}
+
+#[test]
+fn the_nine_constraints_are_nine() {
+    assert_eq!(read("nine-constraints.toml").study.constraints.len(), 9);
+}
+
+#[test]
+fn the_progressive_one_has_a_constraint_that_enters_later() {
+    let study = read("progressive.toml").study;
+    assert!(
+        study
+            .constraints
+            .iter()
+            .any(|constraint| constraint.from_round > 0)
+    );
+}
+
+#[test]
+fn the_real_help_desk_lacks_nothing_but_a_key() {
+    let file = read("help-desk-openai.toml");
+    assert!(!is_simulated(&file.study));
+    file.problem().unwrap();
+    file.models().unwrap();
+}
+
+#[test]
+fn gsm8k_says_which_file_to_supply() {
+    let file = read("gsm8k.toml");
+    let message = file
+        .problem()
+        .err()
+        .expect("the data are not shipped")
+        .to_string();
+    assert!(message.contains("gsm8k/train.jsonl"), "{message}");
+    assert!(message.contains("no file"), "{message}");
+}
+
+#[test]
+fn gsm8k_runs_on_the_published_files() {
+    let root = std::env::var_os("CAPO_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        PathBuf::from,
+    );
+    let data = root.join("data/gsm8k");
+    if !data.is_dir() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "{}: set CAPO_SHARED to the shared data",
+            data.display()
+        );
+        eprintln!("skipped: no shared data");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("gsm8k")).unwrap();
+    for part in ["train.jsonl", "test.jsonl"] {
+        std::fs::copy(data.join(part), place.path().join("gsm8k").join(part)).unwrap();
+    }
+    let copy = place.path().join("gsm8k.toml");
+    std::fs::copy(folder().join("gsm8k.toml"), &copy).unwrap();
+    let mut file = StudyFile::read(&copy).unwrap();
+    file.models().unwrap();
+    // The same study with models that need no key.
+    file.study
+        .models
+        .values_mut()
+        .for_each(|model| *model = json!({ "provider": "simulated" }));
+    run(file, ROLLOUTS);
+}
+
+#[test]
+fn the_agent_of_ones_own_runs_with_a_simulated_rewriter() {
+    let mut file = read("own-agent.toml");
+    file.models().unwrap();
+    file.problem().unwrap();
+    let python = std::process::Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|version| version.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "python3 is needed in CI");
+        eprintln!("skipped: no python3");
+        return;
+    }
+    file.study
+        .models
+        .values_mut()
+        .for_each(|model| *model = json!({ "provider": "simulated" }));
+    assert!(run(file, 80) >= 1);
+}
