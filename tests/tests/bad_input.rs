@@ -126,7 +126,7 @@ fn prompts_that_are_none_are_told() {
 
 #[test]
 fn data_that_cannot_be_read_names_file_and_line() {
-    Untouched::refuses_data("", &["problems.jsonl", "empty"]);
+    Untouched::refuses_data("", &["problems.jsonl", "no examples"]);
     let good = r#####"{"question": "How many?", "answer": "#### 1"}"#####;
     Untouched::refuses_data(
         format!("{good}\n{{\"question\": \n{good}\n"),

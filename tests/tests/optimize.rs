@@ -165,7 +165,7 @@ fn a_dry_run_asks_nobody_and_says_what_it_would_cost() {
     assert_eq!(stub.requests(), 0);
     assert!(!study.journal().exists());
     let most = ended.json();
-    // Four rounds of two parents with two children each, on twelve examples, with the seed; the
-    // seed and the best on the six held out.
-    assert_eq!(most["rollouts"], (1 + 4 * 4) * 12 + 2 * 6, "{most}");
+    // On twelve problems: the seed, its two children in the first round, and two children of two
+    // parents in each of the three others; on the six held out: the seed and the result.
+    assert_eq!(most["rollouts"], (1 + 2 + 3 * 2 * 2) * 12 + 2 * 6, "{most}");
 }

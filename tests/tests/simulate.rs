@@ -28,7 +28,9 @@ fn a_search_on_gsm8k_against_failing_simulated_models_ends_with_a_result() {
     let log = folder.path().join("served.jsonl");
     let simulated = Simulated::start(&[
         "--fault",
-        "429=0.05,500=0.02,timeout=0.005,malformed=0.02,empty=0.02",
+        "429=0.05,500=0.02,timeout=0.02,malformed=0.02,empty=0.02",
+        "--fault-seed",
+        "1",
         "--retry-after",
         "0.01",
         "--log",
