@@ -3,7 +3,7 @@
 //! A [`MetricDefinition`] is what the study file says; compiled, it becomes a [`Metric`], which
 //! measures a [`Sample`]. Each family of metrics is one file: its settings, its pure functions,
 //! its tests. A new one is a new file, a variant of [`MetricDefinition`] and a line in
-//! [`MetricDefinition::family`].
+//! `MetricDefinition::family`.
 
 mod answer;
 mod contains;

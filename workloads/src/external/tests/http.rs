@@ -1,0 +1,182 @@
+//! Agents behind HTTP endpoints.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// Serves connections on loopback with `respond`, which gets the request's text.
+async fn serve<R, F>(respond: R) -> String
+where
+    R: Fn(String) -> F + 'static,
+    F: Future<Output = String> + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/agent?key=hidden", listener.local_addr().unwrap());
+    let respond = Rc::new(respond);
+    tokio::task::spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let respond = Rc::clone(&respond);
+            tokio::task::spawn_local(async move { converse(stream, &*respond).await });
+        }
+    });
+    address
+}
+
+async fn converse<R, F>(mut stream: TcpStream, respond: &R)
+where
+    R: Fn(String) -> F,
+    F: Future<Output = String>,
+{
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    let complete = |request: &[u8]| {
+        let text = String::from_utf8_lossy(request);
+        text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head.lines().find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length: ")
+                    .map(str::to_owned)
+            });
+            length.is_some_and(|length| body.len() >= length.trim().parse().unwrap())
+        })
+    };
+    while !complete(&request) {
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => request.extend_from_slice(&buffer[..count]),
+        }
+    }
+    let response = respond(String::from_utf8(request).unwrap()).await;
+    let _ = stream.write_all(response.as_bytes()).await;
+}
+
+fn http(status: &str, head: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{head}\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn http_failures_are_told_apart_without_secrets() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let secret = std::env::var(SECRET).unwrap();
+            for (status, head, expected_kind, expected_retry, says) in [
+                (
+                    "401 Unauthorized",
+                    "",
+                    FailureKind::Authentication,
+                    false,
+                    "check the environment variable CARGO_MANIFEST_DIR",
+                ),
+                (
+                    "429 Too Many Requests",
+                    "retry-after: 7\r\n",
+                    FailureKind::RateLimit,
+                    true,
+                    "it asks to wait 7; lower workload.concurrency",
+                ),
+                (
+                    "500 Internal Server Error",
+                    "",
+                    FailureKind::Tool,
+                    true,
+                    "HTTP 500",
+                ),
+                ("404 Not Found", "", FailureKind::Tool, false, "HTTP 404"),
+                (
+                    "302 Found",
+                    "location: http://127.0.0.1:9/\r\n",
+                    FailureKind::Tool,
+                    false,
+                    "redirects are not followed",
+                ),
+            ] {
+                let body = format!("bad key {secret}");
+                let endpoint = serve(move |request| {
+                    let seen = request.to_lowercase().contains("x-key: ");
+                    let response = http(status, head, &body);
+                    async move {
+                        if seen {
+                            response
+                        } else {
+                            http("200 OK", "", "no key")
+                        }
+                    }
+                })
+                .await;
+                let workload =
+                    build(json!({"endpoint": endpoint, "headers_env": {"X-Key": SECRET}})).unwrap();
+                let (kind, retryable, message) = failure(&*workload).await;
+                assert_eq!((kind, retryable), (expected_kind, expected_retry), "{message}");
+                assert!(message.contains(says), "{message}");
+                assert!(
+                    !message.contains(&secret) && !message.contains("hidden"),
+                    "{message}"
+                );
+            }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_endpoint_that_is_not_there_or_too_slow_is_named() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let gone = TcpListener::bind("127.0.0.1:0")
+                .await
+                .unwrap()
+                .local_addr()
+                .unwrap();
+            let (kind, retryable, message) =
+                failure(&*build(json!({"endpoint": format!("http://{gone}/")})).unwrap()).await;
+            assert_eq!((kind, retryable), (FailureKind::Tool, true));
+            assert!(
+                message.contains(&gone.to_string()) && message.contains("is it running and reachable?"),
+                "{message}"
+            );
+
+            let slow = serve(|_| async {
+                tokio::time::sleep(Duration::from_secs(30)).await;
+                http("200 OK", "", GOOD)
+            })
+            .await;
+            let (kind, _, message) =
+                failure(&*build(json!({"endpoint": slow, "timeout": 0.2})).unwrap()).await;
+            assert_eq!(kind, FailureKind::Timeout, "{message}");
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn no_more_rollouts_run_at_a_time_than_allowed() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let (running, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+            let seen = Rc::clone(&most);
+            let endpoint = serve(move |_| {
+                let (running, most) = (Rc::clone(&running), Rc::clone(&most));
+                async move {
+                    running.set(running.get() + 1);
+                    most.set(most.get().max(running.get()));
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    running.set(running.get() - 1);
+                    http("200 OK", "", GOOD)
+                }
+            })
+            .await;
+            let workload = build(json!({"endpoint": endpoint, "concurrency": 2, "timeout": 0.4})).unwrap();
+            let examples = ["1", "2", "3", "4", "5", "6", "7", "8"].repeat(2);
+            // Waiting for a turn does not count against the timeout: 16 rollouts of 50 ms take 0.4 s.
+            let rollouts = join_all(examples.iter().map(|example| roll(&*workload, example, "p"))).await;
+            assert!(rollouts.iter().all(Result::is_ok), "{rollouts:?}");
+            assert_eq!(seen.get(), 2);
+        })
+        .await;
+}
