@@ -129,11 +129,10 @@ impl Client {
     fn request(&self, chat: &ChatRequest) -> Result<CompletionRequest, String> {
         let mut options = GenerationOptions::new();
         options.reasoning = self.asking.reasoning;
-        // Gemini's seed is a 32-bit signed integer; 31 bits are enough for everybody.
         options.seed = chat
             .seed
             .filter(|_| self.asking.seeds)
-            .map(|seed| seed & 0x7fff_ffff);
+            .map(conversation::portable_seed);
         let request = conversation::request(chat, &self.turns.borrow())?
             .temperature(self.asking.temperature)
             .max_tokens(self.asking.max_tokens)

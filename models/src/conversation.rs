@@ -78,6 +78,11 @@ pub(crate) fn request(chat: &ChatRequest, turns: &Turns) -> Result<CompletionReq
     Ok(CompletionRequest::new(last).messages(spoken).tools(tools))
 }
 
+/// As much of a seed as every provider takes: Gemini's is a 32-bit signed integer.
+pub(crate) fn portable_seed(seed: u64) -> u64 {
+    seed & 0x7fff_ffff
+}
+
 /// Adds a tool's answer to the turn that holds the answers to the same calls: some providers want
 /// all of them together.
 fn answer_tool(spoken: &mut Vec<Spoken>, result: ToolResult) {

@@ -7,6 +7,7 @@ use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError};
 use futures::future::LocalBoxFuture;
 
 use super::{Access, Key, Plan, Provider};
+use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
 use crate::prices::Price;
 use crate::simulated::Simulated;
@@ -46,7 +47,9 @@ impl Paced<Simulated> {
 }
 
 impl<M: Llm> Paced<M> {
-    async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
+    async fn answer(&self, mut request: ChatRequest) -> Result<ChatResponse, LlmError> {
+        // The same model behind an HTTP endpoint gets no longer seed: one run, either way.
+        request.seed = request.seed.map(portable_seed);
         let mut answer = self.model.chat(request).await?;
         let usage = &mut answer.usage;
         if let Some(price) = self.price {
