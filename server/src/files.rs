@@ -80,7 +80,11 @@ impl StudyFolder {
 
     /// Where a path of the study leads.
     pub fn resolve(&self, path: &str) -> PathBuf {
-        self.0.join(path)
+        if self.0 == Path::new(".") {
+            PathBuf::from(path)
+        } else {
+            self.0.join(path)
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use capo_core::study::{FeedbackForm, Rounds, StudyError};
 use capo_core::workload::{Split, Workload};
 use capo_models::ModelSpec;
 use capo_models::prices::{Price, PriceTable};
+use capo_models::providers::Provider;
+use capo_models::simulated::parameters::MODELS;
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -146,9 +148,24 @@ impl RoleForecast {
         Some(Self {
             calls,
             model: format!("{}/{model}", provider.name),
-            price: spec.price.or_else(|| prices.get(provider.name, model)),
+            price: spec
+                .price
+                .or_else(|| prices.get(provider.name, model))
+                .or_else(|| simulated(provider, model)),
         })
     }
+}
+
+/// What a simulated model says it costs, which no price table lists.
+fn simulated(provider: &Provider, model: &str) -> Option<Price> {
+    let model = MODELS
+        .iter()
+        .find(|known| provider.in_process() && known.name == model)?;
+    Some(Price {
+        input: model.usd_per_million_input,
+        output: model.usd_per_million_output,
+        cached_input: None,
+    })
 }
 
 fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {

@@ -30,10 +30,7 @@ impl RecordedRun {
     /// # Errors
     /// When the file cannot be read, or is no journal.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
-        let failed = |error| SessionError::Journal {
-            path: path.to_owned(),
-            error,
-        };
+        let failed = |error| SessionError::journal(path, error);
         let (mut state, mut lines) = (RunState::default(), 0);
         FileJournal::read(path, |line, event| {
             lines = line;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use capo_core::arena::{self, Clock, RunOptions};
 use capo_core::control::Control;
 use capo_core::evaluate::Evaluation;
-use capo_core::journal::{FileJournal, Fsync, Journal, JournalError};
+use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
 use capo_core::methods;
 use capo_core::problem::Problem;
@@ -59,14 +59,17 @@ pub enum SessionError {
         /// What is wrong with `[models]`, or which key is missing.
         error: capo_models::BuildError,
     },
-    /// The journal cannot be opened.
+    /// A line of the journal is wrong.
     #[error("{}: {error}", path.display())]
     Journal {
         /// Its file.
         path: PathBuf,
-        /// Why.
+        /// Which line, and what is wrong.
         error: JournalError,
     },
+    /// The journal's file cannot be opened, read or written.
+    #[error(transparent)]
+    Store(StoreError),
     /// The folder of the journal cannot be made.
     #[error("the folder {} cannot be made: {source}; choose another place with --journal", path.display())]
     Folder {
@@ -91,7 +94,20 @@ impl SessionError {
                 error,
                 capo_models::BuildError::MissingKey { .. } | capo_models::BuildError::Http(_)
             ),
-            Self::Journal { .. } | Self::Folder { .. } | Self::Run(_) => false,
+            Self::Journal { .. } | Self::Store(_) | Self::Folder { .. } | Self::Run(_) => false,
+        }
+    }
+}
+
+impl SessionError {
+    /// What is wrong with the journal at `path`. A store's own errors name the file already.
+    pub fn journal(path: &Path, error: JournalError) -> Self {
+        match error {
+            JournalError::Store(error) => Self::Store(error),
+            error => Self::Journal {
+                path: path.to_owned(),
+                error,
+            },
         }
     }
 }
@@ -303,10 +319,7 @@ pub fn open_journal(path: &Path, fsync: Fsync) -> Result<Journal, SessionError> 
             source,
         })?;
     }
-    FileJournal::open(path, fsync).map_err(|error| SessionError::Journal {
-        path: path.to_owned(),
-        error,
-    })
+    FileJournal::open(path, fsync).map_err(|error| SessionError::journal(path, error))
 }
 
 /// Runs a future that is not `Send`, and the tasks it spawns, on this thread.

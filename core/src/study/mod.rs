@@ -86,7 +86,7 @@ fn one() -> u32 {
 
 /// How long a search goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "write a whole number of rounds, or \"until-budget\"")]
 pub enum Rounds {
     /// So many rounds.
     Count(u32),

@@ -1,6 +1,7 @@
 //! From text to [`Study`], with errors a person can act on.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::{Rounds, Study, suggest};
 use crate::methods;
@@ -48,6 +49,17 @@ impl StudyError {
     }
 }
 
+/// A message on one line after the line and column that it is about, both from 1.
+fn placed(text: &str, span: Option<Range<usize>>, message: &str) -> String {
+    let message = message.lines().collect::<Vec<_>>().join("; ");
+    let Some(before) = span.and_then(|span| text.get(..span.start)) else {
+        return message;
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    format!("line {line}, column {column}: {message}")
+}
+
 impl Study {
     /// Parses and checks a study file's text.
     ///
@@ -58,7 +70,7 @@ impl Study {
     pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
         let study: Self = match format {
             Format::Toml => toml::from_str(text)
-                .map_err(|error| StudyError::Syntax(suggest(error.to_string().trim_end())))?,
+                .map_err(|error| StudyError::Syntax(suggest(&placed(text, error.span(), error.message()))))?,
             Format::Json => {
                 serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?
             }

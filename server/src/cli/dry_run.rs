@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use capo_core::budget::Budget;
+use capo_core::journal::JournalError;
+use capo_core::study::differences;
 use capo_models::prices::PriceTable;
 use serde::Serialize;
 
@@ -12,6 +14,9 @@ use crate::forecast::Forecast;
 use crate::recorded::RecordedRun;
 use crate::session::{SessionError, StudyFile};
 
+/// Differences to another study that are looked for.
+const DIFFERENCES: usize = 8;
+
 /// The object of `--dry-run --json`.
 #[derive(Serialize)]
 struct DryRun {
@@ -19,6 +24,8 @@ struct DryRun {
     forecast: Forecast,
     /// Rollouts the journal holds already.
     paid_rollouts: u64,
+    /// What the whole run comes to at the price of those, critiques and rewrites included.
+    usd_at_this_rate: Option<f64>,
     journal: String,
 }
 
@@ -29,21 +36,38 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
         study: file.name.clone(),
         error,
     })?;
-    let mut paid_rollouts = 0;
+    let (mut paid_rollouts, mut usd_at_this_rate) = (0, None);
     // A journal nobody has written to yet is empty.
     if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
         let recorded = RecordedRun::read(path)?;
         if recorded.study.id != problem.id() {
-            return Err(Failure::new(format!(
-                "{} belongs to another study; choose another file with --journal",
-                path.display()
-            )));
+            let mut lines = differences(
+                &recorded.study.study.identity(),
+                &problem.study().identity(),
+                DIFFERENCES,
+            );
+            if lines.is_empty() {
+                lines.push("the data changed since it was written".into());
+            }
+            return Err(SessionError::journal(path, JournalError::OtherStudy(lines)).into());
         }
-        paid_rollouts = recorded.state.ledger().rollouts();
+        let ledger = recorded.state.ledger();
+        paid_rollouts = ledger.rollouts();
+        let share = forecast
+            .rollouts
+            .filter(|_| paid_rollouts > 0)
+            .map(|all| all as f64 / paid_rollouts as f64);
+        usd_at_this_rate = ledger
+            .usage()
+            .total()
+            .usd
+            .zip(share)
+            .map(|(usd, share)| usd * share);
     }
     let dry_run = DryRun {
         forecast,
         paid_rollouts,
+        usd_at_this_rate,
         journal: path.display().to_string(),
     };
     if json {
@@ -58,6 +82,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     let DryRun {
         forecast,
         paid_rollouts,
+        usd_at_this_rate,
         journal,
     } = dry_run;
     let unbudgeted = &forecast.without_budget;
@@ -87,9 +112,13 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     );
     if *paid_rollouts > 0 {
         text += &format!(
-            "{} of these are paid already, in {journal}.\n",
+            "Paid already, in {journal}: {}",
             counted(*paid_rollouts, "rollout")
         );
+        text += &match usd_at_this_rate {
+            Some(usd) => format!("; at their price the whole comes to {}.\n", dollars(Some(*usd))),
+            None => ".\n".to_owned(),
+        };
     }
     text
 }

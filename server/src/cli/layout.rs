@@ -81,10 +81,12 @@ pub(crate) fn signed(value: f64) -> String {
     }
 }
 
-/// A mean with its standard error, which one example alone does not have.
+/// A mean with its standard error, where there is one: not of one example, nor of equal values.
 pub(crate) fn estimate(estimate: &Estimate) -> String {
     let mean = number(estimate.mean);
-    if estimate.n < 2 {
+    // Equal values differ from their mean by a rounding error.
+    let certain = estimate.standard_error <= 1e-12 * estimate.mean.abs();
+    if estimate.n < 2 || certain {
         mean
     } else {
         format!("{mean} ± {}", number(estimate.standard_error))

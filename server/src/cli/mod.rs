@@ -121,6 +121,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
             Err(failure) => failure.report(),
         };
     }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let help = "say what to do, such as `capo optimize STUDY`\nSee `capo --help`.";
+        return Failure::usage(help).report();
+    }
     Failure::usage(condensed(&rendered.to_string())).report()
 }
 

@@ -72,8 +72,12 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     // Everything that can be wrong with the study is found before the journal is touched.
     let session = Session::new(&file, &Environment, prices)?;
     let journal = open_journal(&path, args.fsync.into())?;
-    if let Some(known) = known(journal.state(), &path) {
-        warn(&known);
+    if journal
+        .state()
+        .study()
+        .is_some_and(|study| study.id == session.problem().id())
+    {
+        warn(&known(journal.state(), &path));
     }
 
     let outcome = watched(journal, async |journal, control| {
@@ -98,21 +102,20 @@ fn default_journal(study: &Path, seed: u64) -> PathBuf {
     Path::new("runs").join(format!("{stem}-{seed}.journal.jsonl"))
 }
 
-/// What is paid already, if anything is.
-fn known(state: &RunState, path: &Path) -> Option<String> {
-    state.study()?;
+/// What is paid already.
+fn known(state: &RunState, path: &Path) -> String {
     let (rollouts, rounds) = (state.ledger().rollouts(), state.rounds().len() as u64);
     let paid = format!(
         "{} and {}",
         counted(rounds, "round"),
         counted(rollouts, "rollout")
     );
-    Some(match state.finished() {
+    match state.finished() {
         Some(finished) if matches!(finished.status, Status::Feasible | Status::Infeasible) => {
             format!("{} holds the finished run: {paid}", path.display())
         }
         _ => format!("resuming {}: {paid} are paid already", path.display()),
-    })
+    }
 }
 
 /// Says why a run ended early and how to go on, on standard error.

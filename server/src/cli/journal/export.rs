@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use capo_core::ids::CandidateId;
-use capo_core::journal::{Event, FileJournal, JournalError, RolloutEvent};
+use capo_core::journal::{Event, FileJournal, RolloutEvent};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -132,10 +132,7 @@ fn rollouts(run: &RecordedRun) -> Result<Vec<Row>, Failure> {
         }
         Ok(())
     })
-    .map_err(|error: JournalError| SessionError::Journal {
-        path: run.path.clone(),
-        error,
-    })?;
+    .map_err(|error| SessionError::journal(&run.path, error))?;
     Ok(rows)
 }
 

@@ -75,12 +75,12 @@ fn verify(path: &Path, json: bool) -> Result<Ending, Failure> {
         }))?;
     } else {
         let result = if verified.finished {
-            " and the result"
+            ", and the result, follow"
         } else {
-            "; the run has not ended"
+            " follow"
         };
         print(&format!(
-            "{}: {}, {}, {}: every score, multiplier and pool of {} follows from the rollouts{result}\n",
+            "{}: verified. {}, {}, {}; every score, multiplier and pool of {}{result} from the rollouts.\n",
             path.display(),
             counted(verified.lines as u64, "line"),
             counted(verified.candidates as u64, "candidate"),
