@@ -1,16 +1,47 @@
-//! The words by which texts of agents are read, all in lower case.
+//! The words by which texts of agents are read, all in lower case. Each counts where a word begins.
 
 use super::reading::Topic;
 
-pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
-    (Topic::Email, &["e-mail", "email"]),
-    (Topic::Postcode, &["postcode", "post code", "postal code", "zip"]),
+/// What a word in a sentence is a sign of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cue {
+    /// Speaks of a fact that could be asked for.
+    Asks(Topic),
+    /// Is a question when the sentence begins with it.
+    Question,
+    /// Asks for something.
+    Request,
+    /// Asks for a yes.
+    Proposal,
+    /// Looks like a proposal but asks for a fact.
+    Inquiry,
+    /// Asks for a yes where no fact is asked for.
+    Confirmation,
+    /// Says that something cannot be.
+    Refusal,
+    /// Says that something is done.
+    Done,
+    /// Begins to say what the agent did.
+    ByMe,
+    /// Goes on with what the agent did.
+    Deed,
+    /// Asks whether there is more.
+    Closing,
+}
+
+/// All words by what they are a sign of.
+pub(super) const CUES: [(Cue, &[&str]); 22] = [
+    (Cue::Asks(Topic::Email), &["e-mail", "email"]),
     (
-        Topic::Name,
+        Cue::Asks(Topic::Postcode),
+        &["postcode", "post code", "postal code", "zip"],
+    ),
+    (
+        Cue::Asks(Topic::Name),
         &["your name", "your full name", "full name", "name on the account"],
     ),
     (
-        Topic::Order,
+        Cue::Asks(Topic::Order),
         &[
             "order number",
             "order id",
@@ -22,7 +53,7 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
         ],
     ),
     (
-        Topic::Item,
+        Cue::Asks(Topic::Item),
         &[
             "which item",
             "what item",
@@ -35,11 +66,11 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
         ],
     ),
     (
-        Topic::Variant,
+        Cue::Asks(Topic::Variant),
         &["size", "colour", "color", "which variant", "which option"],
     ),
     (
-        Topic::Address,
+        Cue::Asks(Topic::Address),
         &[
             "new address",
             "delivery address",
@@ -52,7 +83,7 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
         ],
     ),
     (
-        Topic::Date,
+        Cue::Asks(Topic::Date),
         &[
             "which day",
             "what day",
@@ -78,7 +109,7 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
         ],
     ),
     (
-        Topic::Service,
+        Cue::Asks(Topic::Service),
         &[
             "which service",
             "what service",
@@ -88,7 +119,7 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
         ],
     ),
     (
-        Topic::Appointment,
+        Cue::Asks(Topic::Appointment),
         &[
             "which appointment",
             "current appointment",
@@ -97,9 +128,9 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
             "appointment number",
         ],
     ),
-    (Topic::Reason, &["reason", "why"]),
+    (Cue::Asks(Topic::Reason), &["reason", "why"]),
     (
-        Topic::Goal,
+        Cue::Asks(Topic::Goal),
         &[
             "can i help",
             "may i help",
@@ -113,115 +144,142 @@ pub(super) const TOPICS: [(Topic, &[&str]); 12] = [
             "describe",
         ],
     ),
+    (
+        Cue::Question,
+        &["what", "which", "when", "where", "who", "why", "how", "for what"],
+    ),
+    (
+        Cue::Request,
+        &[
+            "could you",
+            "can you",
+            "would you",
+            "please",
+            "may i have",
+            "can i have",
+            "could i have",
+            "i need",
+            "i'll need",
+            "i will need",
+            "provide",
+            "tell me",
+            "give me",
+            "send me",
+            "let me know",
+            "share",
+            "may i ask",
+        ],
+    ),
+    (
+        Cue::Proposal,
+        &[
+            "shall i",
+            "shall we",
+            "should i",
+            "would you like me",
+            "do you want",
+            "want me to",
+            "may i ",
+            "can i ",
+            "go ahead",
+            "proceed",
+            "yes or no",
+            "yes/no",
+            "is that right",
+            "is that correct",
+            "is this correct",
+            "is this right",
+            "is that ok",
+            "is this ok",
+            "is it ok",
+            "do you agree",
+            "do you confirm",
+            "confirm that",
+            "to confirm",
+            "would you accept",
+        ],
+    ),
+    (
+        Cue::Inquiry,
+        &[
+            "may i have",
+            "can i have",
+            "may i ask",
+            "can i help",
+            "can i do for",
+        ],
+    ),
+    (Cue::Confirmation, &["confirm", "ok?", "okay?", "right?", "agree"]),
+    (
+        Cue::Refusal,
+        &[
+            "cannot",
+            "can't",
+            "can not",
+            "unable",
+            "not able",
+            "not possible",
+            "impossible",
+            "not allowed",
+            "not permitted",
+            "unfortunately",
+            "not eligible",
+            "could not verify",
+            "couldn't verify",
+            "no longer",
+            "not available",
+            "out of stock",
+        ],
+    ),
+    (
+        Cue::Done,
+        &[
+            "been cancel",
+            "been return",
+            "been refund",
+            "been exchang",
+            "been swap",
+            "been replac",
+            "been chang",
+            "been updat",
+            "been book",
+            "been move",
+            "been reschedul",
+            "been regist",
+            "been arrang",
+            "been request",
+            "been process",
+            "been set",
+            "is now",
+            "are now",
+            "is done",
+            "all done",
+            "done.",
+            "done:",
+            "done!",
+            "all set",
+            "is booked",
+            "is cancelled",
+        ],
+    ),
+    (Cue::ByMe, &["i have ", "i've ", "i just ", "we have "]),
+    (
+        Cue::Deed,
+        &[
+            "cancelled",
+            "canceled",
+            "returned",
+            "refunded",
+            "exchanged",
+            "swapped",
+            "changed",
+            "updated",
+            "booked",
+            "moved",
+            "rescheduled",
+            "registered",
+            "arranged",
+        ],
+    ),
+    (Cue::Closing, &["anything else", "something else", "any other"]),
 ];
-
-pub(super) const QUESTION_WORDS: [&str; 8] =
-    ["what", "which", "when", "where", "who", "why", "how", "for what"];
-pub(super) const REQUESTS: [&str; 17] = [
-    "could you",
-    "can you",
-    "would you",
-    "please",
-    "may i have",
-    "can i have",
-    "could i have",
-    "i need",
-    "i'll need",
-    "i will need",
-    "provide",
-    "tell me",
-    "give me",
-    "send me",
-    "let me know",
-    "share",
-    "may i ask",
-];
-pub(super) const PROPOSALS: [&str; 24] = [
-    "shall i",
-    "shall we",
-    "should i",
-    "would you like me",
-    "do you want",
-    "want me to",
-    "may i ",
-    "can i ",
-    "go ahead",
-    "proceed",
-    "yes or no",
-    "yes/no",
-    "is that right",
-    "is that correct",
-    "is this correct",
-    "is this right",
-    "is that ok",
-    "is this ok",
-    "is it ok",
-    "do you agree",
-    "do you confirm",
-    "confirm that",
-    "to confirm",
-    "would you accept",
-];
-pub(super) const REFUSALS: [&str; 16] = [
-    "cannot",
-    "can't",
-    "can not",
-    "unable",
-    "not able",
-    "not possible",
-    "impossible",
-    "not allowed",
-    "not permitted",
-    "unfortunately",
-    "not eligible",
-    "could not verify",
-    "couldn't verify",
-    "no longer",
-    "not available",
-    "out of stock",
-];
-pub(super) const DONE: [&str; 26] = [
-    "been cancel",
-    "been return",
-    "been refund",
-    "been exchang",
-    "been swap",
-    "been replac",
-    "been chang",
-    "been updat",
-    "been book",
-    "been move",
-    "been reschedul",
-    "been regist",
-    "been arrang",
-    "been request",
-    "been process",
-    "been set",
-    "is now",
-    "are now",
-    "is done",
-    "all done",
-    "done.",
-    "done:",
-    "done!",
-    "all set",
-    "is booked",
-    "is cancelled",
-];
-pub(super) const DONE_BY_ME: [&str; 4] = ["i have ", "i've ", "i just ", "we have "];
-pub(super) const DONE_WORDS: [&str; 13] = [
-    "cancelled",
-    "canceled",
-    "returned",
-    "refunded",
-    "exchanged",
-    "swapped",
-    "changed",
-    "updated",
-    "booked",
-    "moved",
-    "rescheduled",
-    "registered",
-    "arranged",
-];
-pub(super) const CLOSING: [&str; 3] = ["anything else", "something else", "any other"];

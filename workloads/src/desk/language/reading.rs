@@ -1,11 +1,12 @@
 //! What an agent's text asks, proposes, refuses and reports.
 
+use std::sync::OnceLock;
+
+use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Serialize};
 
-use super::cues::{
-    CLOSING, DONE, DONE_BY_ME, DONE_WORDS, PROPOSALS, QUESTION_WORDS, REFUSALS, REQUESTS, TOPICS,
-};
-use super::{holds_any, sentences};
+use super::cues::{CUES, Cue};
+use super::sentences;
 
 /// What an agent can ask a customer for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,41 +61,25 @@ pub fn read(text: &str) -> Reading {
     let text = text.to_lowercase().replace('’', "'");
     let mut reading = Reading::default();
     for sentence in sentences(&text) {
-        if holds_any(sentence, &CLOSING) {
+        let signs = Signs::of(sentence);
+        if signs.has(Cue::Closing) {
             reading.closes = true;
             continue;
         }
-        let refuses = holds_any(sentence, &REFUSALS);
+        let refuses = signs.has(Cue::Refusal);
         reading.refuses |= refuses;
-        reading.reports |= !refuses
-            && (holds_any(sentence, &DONE)
-                || sentence == "done"
-                || (holds_any(sentence, &DONE_BY_ME) && holds_any(sentence, &DONE_WORDS)));
-        let question = QUESTION_WORDS.iter().any(|word| sentence.starts_with(word));
-        let requests = question || holds_any(sentence, &REQUESTS) || sentence.ends_with('?');
-        let proposes = !question
-            && holds_any(sentence, &PROPOSALS)
-            && !holds_any(
-                sentence,
-                &[
-                    "may i have",
-                    "can i have",
-                    "may i ask",
-                    "can i help",
-                    "can i do for",
-                ],
-            );
-        if proposes {
+        let did = signs.has(Cue::Done) || (signs.has(Cue::ByMe) && signs.has(Cue::Deed));
+        reading.reports |= !refuses && (did || sentence == "done");
+        if signs.has(Cue::Proposal) && !signs.question && !signs.has(Cue::Inquiry) {
             reading.proposes = true;
-        } else if requests {
+        } else if signs.question || signs.has(Cue::Request) || sentence.ends_with('?') {
             let before = reading.topics.len();
-            for (topic, cues) in TOPICS {
-                if holds_any(sentence, cues) && !reading.topics.contains(&topic) {
+            for topic in signs.topics() {
+                if !reading.topics.contains(&topic) {
                     reading.topics.push(topic);
                 }
             }
-            reading.proposes |= reading.topics.len() == before
-                && holds_any(sentence, &["confirm", "ok?", "okay?", "right?", "agree"]);
+            reading.proposes |= reading.topics.len() == before && signs.has(Cue::Confirmation);
         }
         if !refuses {
             reading.offered.push_str(sentence);
@@ -102,4 +87,57 @@ pub fn read(text: &str) -> Reading {
         }
     }
     reading
+}
+
+/// The cues found in one sentence, in order.
+struct Signs {
+    cues: Vec<Cue>,
+    question: bool,
+}
+
+impl Signs {
+    /// Finds all cues in one pass.
+    fn of(sentence: &str) -> Self {
+        let (automaton, meanings) = automaton();
+        let mut signs = Self {
+            cues: Vec::new(),
+            question: false,
+        };
+        for found in automaton.find_overlapping_iter(sentence) {
+            let before = sentence[..found.start()].chars().next_back();
+            if before.is_some_and(char::is_alphanumeric) {
+                continue;
+            }
+            let cue = meanings[found.pattern()];
+            signs.question |= cue == Cue::Question && found.start() == 0;
+            if !signs.has(cue) {
+                signs.cues.push(cue);
+            }
+        }
+        signs
+    }
+
+    fn has(&self, cue: Cue) -> bool {
+        self.cues.contains(&cue)
+    }
+
+    fn topics(&self) -> impl Iterator<Item = Topic> + '_ {
+        self.cues.iter().filter_map(|cue| match cue {
+            Cue::Asks(topic) => Some(*topic),
+            _ => None,
+        })
+    }
+}
+
+/// Searches for every cue at once, with what each of its patterns means.
+fn automaton() -> &'static (AhoCorasick, Vec<Cue>) {
+    static AUTOMATON: OnceLock<(AhoCorasick, Vec<Cue>)> = OnceLock::new();
+    AUTOMATON.get_or_init(|| {
+        let words = CUES
+            .iter()
+            .flat_map(|(cue, words)| words.iter().map(move |word| (*word, *cue)));
+        let (patterns, meanings): (Vec<_>, Vec<_>) = words.unzip();
+        let automaton = AhoCorasick::new(patterns).expect("the cues are few and short");
+        (automaton, meanings)
+    })
 }
