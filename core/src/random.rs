@@ -2,7 +2,8 @@
 //!
 //! Every draw comes from a stream named by (seed, purpose, round, index), so neither concurrency
 //! nor the order of arrival can change a run, and adding a draw somewhere changes nothing
-//! elsewhere.
+//! elsewhere. Logarithm and cosine are `libm`'s, not the platform's, whose last bits differ: a run
+//! in the browser and a native one draw the same numbers.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -46,13 +47,13 @@ impl Streams {
 
 /// A standard Gumbel draw, −ln(−ln U).
 pub fn gumbel(rng: &mut ChaCha12Rng) -> f64 {
-    -(-open_unit(rng).ln()).ln()
+    -libm::log(-libm::log(open_unit(rng)))
 }
 
 /// A standard normal draw (Box–Muller).
 pub fn normal(rng: &mut ChaCha12Rng) -> f64 {
-    let radius = (-2.0 * open_unit(rng).ln()).sqrt();
-    radius * (std::f64::consts::TAU * open_unit(rng)).cos()
+    let radius = (-2.0 * libm::log(open_unit(rng))).sqrt();
+    radius * libm::cos(std::f64::consts::TAU * open_unit(rng))
 }
 
 /// Uniform on the open interval (0, 1).
