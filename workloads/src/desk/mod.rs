@@ -62,46 +62,50 @@
 //! - *Confirmed*: earlier, one text of the agent named the record's id (`O-1042`; for
 //!   appointments the new slot `T-041`) and one of the tool's own words (cancel | return, refund |
 //!   exchange, swap, replace | address | book, appointment, move, reschedule), and the customer's
-//!   reply to that very text says yes ([`user::affirms`]). One text may list several changes.
+//!   reply to that very text says yes ([`language::affirms`]). One text may list several changes.
 //!
 //! # What the scripted customer understands
 //!
-//! The customer ([`user`]) reads the agent's text sentence by sentence, in this order:
+//! The customer ([`user`]) reads the agent's text sentence by sentence ([`language::read`], whose words
+//! are listed in `language/cues.rs`) and answers the first of these that is in it:
 //!
-//! 1. **Questions for facts**: a sentence that asks (starts with or holds "what", "which",
-//!    "when", "where", "who", "why", "how", "could you", "can you", "please", "may I have",
-//!    "can I have", "I need", "I'll need", "provide", "tell me", "give me", "let me know") and names a topic:
-//!    *e-mail*, *postcode*, *name*, *order* (order number), *item*, *variant* (size, colour),
-//!    *address* (new or delivery address), *date* (day, time, slot, appointment), *service*,
-//!    *goal* ("how can I help", "what would you like"), *reason*. The customer answers every
-//!    topic asked: with the fact, or "I don't know that, sorry." where they know none, or "I don't
-//!    have the number at hand. It is the order with …" where they know the order only by what was
-//!    in it or when it was placed.
-//! 2. **Proposals**: "shall I", "should I", "do you want", "would you like me", "may I", "go
-//!    ahead", "proceed", "confirm", "is that right/correct/ok", "yes or no", "agree". The customer
-//!    says yes when the text names the action wanted (the words above), no ("No, …") when it
-//!    names another one, a wrong order number they can recognise, or an alternative they do not
-//!    want; they say yes to a voucher only if the task lets them. To "shall I transfer you to a
-//!    human/colleague" a customer who pushes or needs it says yes, others ask to have it solved here.
-//! 3. **Refusals**: "cannot", "can't", "unable", "not possible", "not allowed", "unfortunately",
-//!    "not eligible", "could not verify", "no longer". A customer who pushes does so as often as
-//!    the task says ("Come on, surely you can make an exception?", "Then get me a human.",
-//!    "This is ridiculous. …"), and then gives in. An unverified customer who was asked again
-//!    gives the same data again.
-//! 4. **Reports**: "done", "has been", "have been", "is now", "cancelled", "booked", "anything
-//!    else", … The customer believes them, comes with the next request if there is one ("Thanks. One more
-//!    thing: …"), and ends otherwise.
-//! 5. **Answers**: for requests that are questions (when does my parcel arrive?), a text that holds
-//!    the answer counts as a report.
-//! 6. Anything else: "Sorry, I don't follow. …" and the request again in other words; the third
-//!    time the customer gives up and leaves.
+//! 1. **Questions for facts**: a sentence that asks (begins with "what", "which", "when", "where",
+//!    "who", "why", "how", holds "could you", "can you", "please", "may I have", "I need", "provide",
+//!    "tell me", "give me", "let me know", …, or ends with "?") and names a topic: *e-mail*, *postcode*,
+//!    *name*, *order* ("order number", "which order"), *item* ("which item"), *variant* ("size",
+//!    "colour"), *address* ("new address", "delivery address"), *date* ("which day", "what time", "which
+//!    slot", …), *service*, *appointment* ("which appointment"), *reason*, *goal* ("how can I help",
+//!    "what would you like"). The customer answers every topic asked: with the fact; with "I don't have
+//!    the number at hand. …" and what they know of the order; with "I don't know that, sorry." where
+//!    they know nothing. Who is asked the same a fifth time leaves.
+//! 2. **Proposals**: "shall I", "should I", "do you want", "would you like me", "may I", "go ahead",
+//!    "proceed", "confirm that", "is that right/correct/ok", "yes or no", …; "confirm" and "agree" where no
+//!    topic is asked. Sentences that refuse are left out of account. The customer says yes when the text
+//!    names the deed wanted (the words above) or none at all; "No, that's not the one. I mean O-1042." to
+//!    another number of the same shape as one they know; "No, I don't want a voucher." to a voucher, unless
+//!    it is all the rules allow and the task lets them take it, some after trying for the money once; "No,
+//!    that is not what I asked for. …" to another deed. To being handed to a human, customers who would
+//!    like that say yes, others "No, I'd rather you solved it here. …", and yes the second time.
+//! 3. **Reports and answers** that refuse nothing: "has been cancelled", "is booked", "I have moved …",
+//!    "done", …; for a request that is a question, any text that holds the answer. The customer believes
+//!    them, comes with the next request if there is one ("Thanks. One more thing: …"), and else ends.
+//! 4. **Refusals**: "cannot", "unable", "not possible", "not allowed", "unfortunately", "not eligible",
+//!    "could not verify", "no longer", "out of stock", …. A customer pushes as often as the task says ("Come on,
+//!    surely you can make an exception just this once.", "Then I want to speak to a human right now.", or
+//!    "If you don't have it, then I'd rather return the …"), and then gives in and leaves.
+//! 5. **Closing**: "anything else" counts as a report.
+//! 6. Anything else: "Sorry, I don't follow. …" and the request again in other words; the third time
+//!    the customer leaves.
 //!
-//! Replies hold facts in recoverable form: e-mail addresses, ids, `2026-03-19`-like dates are
-//! written in words as well ("Thursday 19 March"), postcodes as `4810`, sizes and colours as the
-//! `option` of a variant. Addresses read `12 Mill Lane, 4821 Aldport`. Yes is always one of the
+//! Replies hold facts in recoverable form: e-mail addresses, ids, dates in words ("Thursday 19 March"),
+//! times as `09:00`, postcodes as `4810`, sizes and colours as the `option` of a variant. Addresses read `12 Mill Lane, 4821 Aldport`. Yes is always one of the
 //! texts that start with "Yes", no starts with "No". The last message ends with [`user::STOP`].
 //!
 //! # Intents
+//!
+//! A wish for an appointment always means the first free slot at or after a day and time ("Friday
+//! 20 March at 09:00", which is free then; "the first free slot on or after Thursday 19 March"; "Thursday
+//! 19 March at 09:00, or the next free slot after that").
 //!
 //! Openings state the intent in ordinary words in one of several phrasings, with or without
 //! order number, e-mail address and postcode:
@@ -110,20 +114,25 @@
 //! |---|---|---|
 //! | cancel an order | cancel, call off, don't need … any more, stop the order | verify, (account), order, confirm, `cancel_order` |
 //! | return items | return, send back, money back, refund | verify, (account), order, confirm, `return_items`; `voucher` after 30 days |
-//! | exchange a variant | exchange, swap, other size/colour, too small/big | verify, (account), order, search, confirm, `exchange_item` |
-//! | change the delivery address | new address, moved, moving, deliver to, wrong address | verify, (account), order, confirm, `change_address` |
+//! | exchange a variant | exchange, swap, replace, … instead of … | verify, (account), order, search, confirm, `exchange_item` |
+//! | change the delivery address | new address, moving, deliver … to, wrong address | verify, (account), order, confirm, `change_address` |
 //! | book a service | book, appointment, bring in my bike | verify, slots, confirm, `book_appointment` |
 //! | move an appointment | move, reschedule, another day, can't make it | verify, account, slots, confirm, `book_appointment` with `moves` |
 //! | ask for a delivery | where is, when will … arrive, tracking, hasn't arrived | verify, (account), order, shipment, tell state and date |
 //! | injury or failed part | hurt, injured, crashed, broke/snapped while riding | verify, transfer |
 //!
+//! Where the customer goes by what was in the order, their first words may leave the variant open; asked
+//! which order, they name it: "It is the order with the Alder helmet (M)."
+//!
 //! Some requests are impossible (too late, clearance, shipped, packed without club membership,
 //! 1500.00 or more, on the day itself, not the account holder): right is to refuse naming the
 //! rule. Some must be transferred (lost, invoice, locked, injury), which only a look-up shows.
-//! A refusal *tells* the reason when it holds one of these words: returns too late "60" or
-//! "sixty"; clearance "clearance"; cancel after shipping "shipped", "delivered", "on its way"; packed "packed" or
-//! "club"; address of an expensive order "1500" or "1,500"; moving on the day "day before", "same day", "on the day" or "today";
-//! not verified "verif" or "not match"; nothing in stock "stock", "sold out", "available".
+//! A refusal *tells* the reason when it holds one of these words: returns too late "60 days", "60-day",
+//! "sixty days"; clearance "clearance"; cancel after shipping "shipped", "delivered", "on its way";
+//! packed "packed", "club", "club members"; address of an expensive order "1500.00", "1,500", …; moving on the
+//! day "day before", "same day", "on the day", "today", …; not verified "verify", "verified", "not match", …;
+//! nothing in stock "out of stock", "sold out", "not available", …. Whole words count, in any text of the
+//! agent, whatever the case of letters (`told` in `data/tasks.json`).
 //!
 //! # Measurements
 //!
@@ -142,9 +151,22 @@
 //! | `tool_errors` | calls answered by an error |
 //! | `policy_violations` | writes to unverified accounts, unconfirmed writes, ineligible writes, and transfers without reason; a write may break several rules |
 //!
+//! An agent that only greets solves nothing (`excess_tools` −1, no violation). One that hands
+//! everything over at once solves the 16 tasks that must be handed over, with one violation each:
+//! it verified nobody.
+//!
 //! Where the trade-offs lie: verifying and looking up cost calls; not looking up makes writes go to
 //! the wrong order, variant or slot, or past a rule; confirming costs turns and its absence is a
 //! violation; a transfer ends a hard dialogue at once but is right only in the cases listed.
+//!
+//! # Tasks
+//!
+//! 114 tasks of 23 scenarios in `data/tasks.json`, on the shop of `data/shop.json`, both written by
+//! the generator beside this file (test code) and committed. 76 can be done, 22 must be refused, 16
+//! must be handed to a human; references have 2 to 6 calls, 4 on average. [`task::Difficulty`] counts
+//! what makes a task hard: look-ups, an order the customer cannot name, pushing, impossibility. Half of
+//! the customers who cannot name their order have another one with the same product. Splits are drawn
+//! by a seed so that both hold the same mix of scenarios.
 
 pub mod episode;
 #[cfg(test)]
