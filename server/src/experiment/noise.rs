@@ -73,7 +73,8 @@ fn trade_off(runs: &Runs) -> Figure {
             "{}: returned prompts under noisy dual feedback",
             runs.base.study.name
         ),
-        caption: "One mark per seed; left of the dotted line every threshold is met.".into(),
+        caption: "One mark per seed; left of the dotted line and on it every threshold above zero is met."
+            .into(),
         panels: vec![panel],
     }
 }

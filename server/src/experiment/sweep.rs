@@ -65,6 +65,28 @@ pub(super) fn summary(runs: &Runs, sweep: Sweep) -> Table {
             .push(Column::new(format!("paper: {setting}"), ColumnKind::Judged));
     }
 
+    let cells = |outcomes: &[&Outcome]| -> Vec<Cell> {
+        constraints
+            .iter()
+            .map(|metric| mean(outcomes.iter().filter_map(|outcome| cost(outcome, metric))))
+            .chain([share(outcomes.iter().map(|outcome| outcome.all_sat))])
+            .collect()
+    };
+    // Every variant starts from the same prompt; one of them tells how that does.
+    let started = runs
+        .records
+        .iter()
+        .filter(|record| record.variant == sweep.reference);
+    let started: Vec<&Outcome> = started.filter_map(|record| record.seed_prompt.as_ref()).collect();
+    let mut row = vec![
+        Cell::text("seed prompt"),
+        mean(started.iter().map(|outcome| outcome.objective)),
+        Cell::Empty,
+    ];
+    row.extend(cells(&started));
+    row.resize(table.columns.len(), Cell::Empty);
+    table.push(row);
+
     for variant in runs.variants {
         let records: Vec<&RunRecord> = runs.of(variant).collect();
         let held_out: Vec<&Outcome> = records
@@ -76,18 +98,9 @@ pub(super) fn summary(runs: &Runs, sweep: Sweep) -> Table {
             mean(held_out.iter().map(|outcome| outcome.objective)),
             difference(runs, variant, sweep.reference),
         ];
-        row.extend(
-            constraints
-                .iter()
-                .map(|metric| mean(held_out.iter().filter_map(|outcome| cost(outcome, metric)))),
-        );
-        row.push(share(held_out.iter().map(|outcome| outcome.all_sat)));
-        row.push(share(
-            records
-                .iter()
-                .filter_map(|record| record.optimize.as_ref())
-                .map(|outcome| outcome.all_sat),
-        ));
+        row.extend(cells(&held_out));
+        let searched = records.iter().filter_map(|record| record.optimize.as_ref());
+        row.push(share(searched.map(|outcome| outcome.all_sat)));
         row.push(mean(records.iter().map(|record| record.rollouts as f64)));
         row.extend(
             settings

@@ -22,7 +22,7 @@ pub(super) const THRESHOLD: Experiment = Experiment {
 };
 
 const SWEEP: Sweep = Sweep {
-    axis: "threshold",
+    axis: "threshold (× the study's)",
     reference: "1",
     paper: Some("tab:tol_ablation"),
 };

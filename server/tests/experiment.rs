@@ -1,0 +1,271 @@
+//! `capo experiment`, from the command line to the files it leaves.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The help desk in small: seconds, not minutes.
+const STUDY: &str = r#"
+[study]
+name = "small desk"
+rounds = 2
+
+[workload]
+kind = "desk"
+optimize = 6
+evaluate = 4
+
+[prompt]
+text = "You are a customer service agent. Help the customer with their request."
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "human_requests"
+threshold = 0.3
+
+[[constraint]]
+metric = "excess_tools"
+threshold = 0.3
+
+[models.agent]
+provider = "simulated"
+"#;
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(place.path("study.toml"), STUDY).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, experiment: &str, seeds: &str, out: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_capo"));
+        command.args([
+            "experiment",
+            experiment,
+            "--study",
+            "study.toml",
+            "--seeds",
+            seeds,
+            "--out",
+            out,
+        ]);
+        command
+            .current_dir(self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, experiment: &str, seeds: &str, out: &str) -> Output {
+        self.command(experiment, seeds, out).output().unwrap()
+    }
+
+    fn journals(&self, out: &str) -> Vec<(String, Vec<u8>)> {
+        let folder = self.path(out).join("journals");
+        let mut journals: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|entry| {
+                (
+                    entry.file_name().into_string().unwrap(),
+                    std::fs::read(entry.path()).unwrap(),
+                )
+            })
+            .collect();
+        journals.sort();
+        journals
+    }
+
+    fn report(&self, out: &str) -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(self.path(out).join("report.json")).unwrap()).unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
+    let place = Place::new();
+    let output = place.run("feedback", "2", "out");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(
+        text(&output.stderr),
+        "",
+        "quiet where standard error is no terminal"
+    );
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("## Held-out results by feedback\n"), "{shown}");
+    assert!(shown.trim_end().ends_with("out/report.md"), "{shown}");
+    for file in [
+        "report.md",
+        "summary.csv",
+        "multipliers.csv",
+        "paper.csv",
+        "outcomes.svg",
+        "trajectories.svg",
+    ] {
+        assert!(place.path("out").join(file).exists(), "{file}");
+    }
+    let report = place.report("out");
+    assert_eq!(report["runs"].as_array().unwrap().len(), 6);
+    assert!(report["runs"][0]["rollouts"].as_u64().unwrap() > 0);
+    let journals = place.journals("out");
+    let names: Vec<&str> = journals.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names[0], "feedback-none-seed-0.journal.jsonl");
+    assert_eq!(names.len(), 6);
+
+    let again = place.run("feedback", "2", "out");
+    assert!(again.status.success());
+    assert_eq!(again.stdout, output.stdout);
+    assert!(place.journals("out") == journals, "a finished run was touched");
+
+    let more = place.run("feedback", "0,1,5", "out");
+    assert!(more.status.success());
+    assert_eq!(place.report("out")["runs"].as_array().unwrap().len(), 9);
+    assert!(
+        place
+            .journals("out")
+            .iter()
+            .filter(|journal| journals.contains(journal))
+            .count()
+            == 6
+    );
+}
+
+#[test]
+fn goes_on_after_a_kill_to_the_same_report() {
+    let place = Place::new();
+    assert!(place.run("dual-step", "2", "whole").status.success());
+    let mut child = place.command("dual-step", "2", "cut").spawn().unwrap();
+    let begun = Instant::now();
+    while !place
+        .path("cut/journals/dual-step-count-seed-0.journal.jsonl")
+        .exists()
+    {
+        assert!(begun.elapsed() < Duration::from_mins(1), "nothing was begun");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !place.path("cut/report.json").exists(),
+        "killed too late to tell anything"
+    );
+    assert!(place.run("dual-step", "2", "cut").status.success());
+    let (mut whole, mut cut) = (place.report("whole"), place.report("cut"));
+    // The critic and rewriter are asked again for what was under way, which costs calls.
+    for report in [&mut whole, &mut cut] {
+        for run in report["runs"].as_array_mut().unwrap() {
+            run["calls"].take();
+        }
+    }
+    assert_eq!(whole, cut);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_keeps_what_is_finished() {
+    let place = Place::new();
+    let mut command = place.command("dual-step", "40", "out");
+    let child = command.args(["--jobs", "1"]).spawn().unwrap();
+    let begun = Instant::now();
+    while !place
+        .path("out/journals/dual-step-pid-seed-0.journal.jsonl")
+        .exists()
+    {
+        assert!(begun.elapsed() < Duration::from_mins(1), "nothing was begun");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("of 200 runs are finished. To go on, run the same command again"),
+        "{said}"
+    );
+    assert!(!place.path("out/report.md").exists());
+}
+
+#[test]
+fn a_dry_run_says_what_it_costs_and_touches_nothing() {
+    let place = Place::new();
+    let output = place
+        .command("beta", "3", "out")
+        .arg("--dry-run")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("runs") && shown.contains("12"), "{shown}");
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let refused = |output: &Output, part: &str| {
+        assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
+        let said = text(&output.stderr);
+        assert!(said.contains(part) && said.lines().count() <= 3, "{said}");
+        assert!(!place.path("out").exists());
+    };
+    refused(&place.run("treshold", "1", "out"), "did you mean `threshold`?");
+    refused(&place.run("beta", "x", "out"), "`x` is no seed");
+    let sampling = STUDY.replace("rounds = 2", "rounds = 2\nmethod = \"sampling\"");
+    std::fs::write(place.path("study.toml"), sampling).unwrap();
+    refused(
+        &place.run("beta", "1", "out"),
+        "`beta` does not fit the study `small desk`",
+    );
+    let bare: String = STUDY.split("[[constraint]]").next().unwrap().to_owned()
+        + "[models.agent]\nprovider = \"simulated\"\n";
+    std::fs::write(place.path("study.toml"), bare).unwrap();
+    refused(
+        &place.run("threshold", "1", "out"),
+        "it has 0 of the 1 constraints",
+    );
+}
+
+#[test]
+fn a_changed_study_is_not_mixed_with_an_earlier_one() {
+    let place = Place::new();
+    assert!(place.run("threshold", "1", "out").status.success());
+    std::fs::write(
+        place.path("study.toml"),
+        STUDY.replace("threshold = 0.3", "threshold = 0.4"),
+    )
+    .unwrap();
+    let output = place.run("threshold", "1", "out");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("belongs to another study") && said.contains("0.3 → 0.4"),
+        "{said}"
+    );
+    assert!(
+        Path::new(&place.path("out/report.md")).exists(),
+        "the earlier report is kept"
+    );
+}
