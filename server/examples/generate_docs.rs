@@ -1,5 +1,6 @@
 //! Writes the pages of `docs/` that follow from the code into the folder given:
 //! `cargo xtask docs`.
+#![expect(clippy::format_push_string, reason = "a page, written once in a while")]
 
 use std::error::Error;
 use std::path::PathBuf;

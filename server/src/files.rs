@@ -45,7 +45,7 @@ pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
         TextError::NotUtf8 {
             what,
             path: path.to_owned(),
-            line: 1 + valid.iter().filter(|&&byte| byte == b'\n').count(),
+            line: valid.split(|&byte| byte == b'\n').count(),
         }
     })
 }

@@ -104,7 +104,9 @@ impl Forecast {
         }
         calls.retain(|_, calls| *calls != Some(0));
 
-        let total = calls.values().fold(Some(0), |total, calls| plus(total, *calls));
+        let total = calls
+            .values()
+            .try_fold(0, |total, calls| plus(Some(total), *calls));
         let rollouts = search.map(|search| search + evaluation);
         let by_role: IndexMap<Role, RoleForecast> = calls
             .into_iter()
@@ -191,4 +193,88 @@ fn cut_by(budget: &Budget, rollouts: Option<u64>, calls: Option<u64>, free: bool
     .into_iter()
     .filter_map(|(name, cuts)| cuts.then_some(name))
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::session::StudyFile;
+
+    /// Two rounds of one parent with one child on three examples, two held out, at most ten answers
+    /// in a dialogue.
+    const STUDY: &str = r#"
+        [study]
+        name = "small"
+        rounds = 2
+        [workload]
+        kind = "desk"
+        optimize = 3
+        evaluate = 2
+        max_steps = 10
+        [prompt]
+        text = "Help."
+        [objective]
+        metric = "success"
+        [models.agent]
+        provider = "simulated"
+        [method]
+        parents = 1
+        children = 1
+    "#;
+
+    fn forecast(study: &str) -> Forecast {
+        let file = StudyFile::parse(study, Path::new("study.toml")).unwrap();
+        let (problem, models) = (file.problem().unwrap(), file.models().unwrap());
+        Forecast::new(&problem, &models, &PriceTable::shipped()).unwrap()
+    }
+
+    #[test]
+    fn bounds_follow_from_the_study() {
+        let forecast = forecast(STUDY);
+        // The seed and two children on three examples; the seed and the best on two held out.
+        assert_eq!(forecast.rollouts, Some(9 + 4));
+        assert_eq!(forecast.by_role[&Role::Agent].calls, Some(130));
+        assert_eq!(forecast.by_role[&Role::Critic].calls, Some(2));
+        assert_eq!(forecast.by_role[&Role::Rewriter].calls, Some(4));
+        assert_eq!(forecast.calls, Some(136));
+        assert_eq!((forecast.usd, forecast.cut_by.as_slice()), (None, [].as_slice()));
+        assert!(forecast.by_role[&Role::Rewriter].price.is_some());
+    }
+
+    #[test]
+    fn a_budget_cuts_and_says_so() {
+        let forecast = forecast(&format!("{STUDY}[budget]\nrollouts = 5\ncalls = 1000\nusd = 2.0"));
+        assert_eq!((forecast.rollouts, forecast.calls), (Some(5), Some(56)));
+        assert_eq!(forecast.without_budget.search_rollouts, Some(9));
+        assert_eq!(forecast.usd, Some(2.0));
+        assert_eq!(forecast.cut_by, ["rollouts", "usd"]);
+    }
+
+    #[test]
+    fn feedback_that_asks_no_critic_costs_no_critiques() {
+        let forecast = forecast(&format!("{STUDY}[feedback]\nform = \"none\""));
+        assert_eq!(forecast.by_role.get(&Role::Critic), None);
+        assert_eq!(forecast.calls, Some(134));
+    }
+
+    #[test]
+    fn a_search_until_the_budget_is_spent_is_bounded_by_it_alone() {
+        let open = STUDY.replace("rounds = 2", "rounds = \"until-budget\"");
+        let forecast = forecast(&format!("{open}[budget]\nrollouts = 50"));
+        assert_eq!(forecast.rollouts, Some(50));
+        assert_eq!(forecast.by_role[&Role::Agent].calls, Some(500));
+        assert_eq!(forecast.calls, None);
+        assert_eq!(forecast.cut_by, ["rollouts"]);
+    }
+
+    #[test]
+    fn free_models_cost_nothing_whatever_they_are_asked() {
+        let free = STUDY.replace(
+            "provider = \"simulated\"",
+            "provider = \"simulated\"\nprice = { input = 0, output = 0 }",
+        );
+        assert_eq!(forecast(&free).usd, Some(0.0));
+    }
 }

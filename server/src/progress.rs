@@ -56,10 +56,14 @@ impl Progress {
         if !self.visible {
             return;
         }
-        if let Event::Round(round) = event {
-            self.bar.println(round_line(round, state));
-        }
-        if self.shown.is_none_or(|shown| shown.elapsed() >= EVERY) {
+        let closed = match event {
+            Event::Round(round) => {
+                self.bar.println(round_line(round, state));
+                true
+            }
+            _ => false,
+        };
+        if closed || self.shown.is_none_or(|shown| shown.elapsed() >= EVERY) {
             self.shown = Some(Instant::now());
             self.draw(state);
         }
@@ -143,7 +147,7 @@ fn standing(rounds: &[RoundEvent]) -> String {
         .map(|score| score.objective)
         .max_by(f64::total_cmp);
     match best {
-        Some(objective) => format!("feasible, best {}", number(objective)),
+        Some(objective) => format!("feasible, best objective {}", number(objective)),
         None if rounds.is_empty() => "no round yet".into(),
         None => "not feasible yet".into(),
     }

@@ -52,11 +52,13 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
             return Err(SessionError::journal(path, JournalError::OtherStudy(lines)).into());
         }
         let ledger = recorded.state.ledger();
-        paid_rollouts = ledger.rollouts();
+        paid_rollouts = recorded.state.rollouts().count();
+        // A branch paid nothing itself for what it shares with another run.
+        let own = ledger.rollouts();
         let share = forecast
             .rollouts
-            .filter(|_| paid_rollouts > 0)
-            .map(|all| all as f64 / paid_rollouts as f64);
+            .filter(|_| own > 0)
+            .map(|all| all as f64 / own as f64);
         usd_at_this_rate = ledger
             .usage()
             .total()

@@ -1,4 +1,8 @@
 //! The command line of `capo`.
+#![expect(
+    clippy::format_push_string,
+    reason = "pages for people, read far more often than written"
+)]
 
 mod compare;
 mod dry_run;
@@ -52,7 +56,7 @@ struct StudyArgument {
     #[arg(value_name = "STUDY")]
     study: PathBuf,
     /// Seed to use instead of the study's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
 }
 

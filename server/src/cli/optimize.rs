@@ -104,7 +104,7 @@ fn default_journal(study: &Path, seed: u64) -> PathBuf {
 
 /// What is paid already.
 fn known(state: &RunState, path: &Path) -> String {
-    let (rollouts, rounds) = (state.ledger().rollouts(), state.rounds().len() as u64);
+    let (rollouts, rounds) = (state.rollouts().count(), state.rounds().len() as u64);
     let paid = format!(
         "{} and {}",
         counted(rounds, "round"),

@@ -58,7 +58,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
         Rows::Rounds => rounds(&run),
     };
     let text = match args.format {
-        Format::Json => json_text(rows)?,
+        Format::Json => json_text(&rows)?,
         Format::Csv => csv_text(&rows)?,
         Format::Markdown => markdown_text(&rows),
     };
@@ -194,8 +194,8 @@ fn spaced(ids: &[CandidateId]) -> String {
         .join(" ")
 }
 
-fn json_text(rows: Vec<Row>) -> Result<String, Failure> {
-    serde_json::to_string_pretty(&rows)
+fn json_text(rows: &[Row]) -> Result<String, Failure> {
+    serde_json::to_string_pretty(rows)
         .map(|text| text + "\n")
         .map_err(|error| Failure::new(error.to_string()))
 }
