@@ -74,19 +74,26 @@ pub async fn optimize(
     })
 }
 
-/// Measures the seed prompt and freezes the thresholds that are relative to it.
+/// Measures the seed prompt and freezes the thresholds that are relative to it. A run whose
+/// thresholds are frozen already looks at these measurements all the same: they make the seed one
+/// of the candidates measured on the whole split.
 pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
-    let open = arena
-        .problem()
-        .borrow()
-        .constraints()
-        .iter()
-        .any(|constraint| constraint.threshold.is_none());
-    if !open {
+    let (relative, open) = {
+        let problem = arena.problem().borrow();
+        let constraints = problem.constraints();
+        (
+            constraints.iter().any(|one| one.relative_to_seed.is_some()),
+            constraints.iter().any(|one| one.threshold.is_none()),
+        )
+    };
+    if !relative {
         return Ok(());
     }
     let (seed, whole) = (arena.seed(), arena.whole(Split::Optimize));
     arena.measure(&[seed], &whole).await?;
+    if !open {
+        return Ok(());
+    }
     let means = arena
         .means(seed, &whole)
         .ok_or_else(|| Halt::Replay("the seed was not measured".into()))?;

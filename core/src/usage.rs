@@ -17,6 +17,7 @@ pub struct RoleUsage {
     /// Tokens written.
     pub output_tokens: u64,
     /// US dollars; `None` as soon as the price of one call is unknown.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub usd: Option<f64>,
     /// Seconds the answers took, summed over calls (calls overlap, so this is not elapsed time).
     pub seconds: f64,

@@ -41,6 +41,18 @@ fn a_run_cut_at_any_line_resumes_to_the_same_result_and_pays_for_nothing_twice()
 }
 
 #[test]
+fn frozen_thresholds_and_minibatches_resume_to_the_same_result() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let mut study = study(0, "capo", relative, "[method]\npool = 2\n");
+    study.study.batch = Some(12);
+    let (whole, lines) = run(study.clone(), &probe());
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    let half = lines[..lines.len() / 2].to_vec();
+    let (resumed, _) = resume(study, &probe(), half, RunOptions::default());
+    assert_eq!(resumed.finished, whole.finished);
+}
+
+#[test]
 fn resuming_a_finished_run_does_nothing() {
     let (whole, lines) = run(study(5, "capo-ea", EFFORT, ""), &probe());
     let probe = probe();

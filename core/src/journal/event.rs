@@ -1,4 +1,7 @@
 //! The lines of a journal (schema 1).
+//!
+//! A field that may be null must be there all the same (`deserialize_with` takes serde's leniency
+//! away); only what is left out when there is nothing to say has a default.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -155,6 +158,7 @@ pub struct RewriteEvent {
     /// Which of the parent's children, from 0.
     pub index: u32,
     /// The child, or null.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub child: Option<CandidateId>,
     /// Why there is no child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -292,6 +296,7 @@ pub struct FinishedEvent {
     /// How.
     pub status: Status,
     /// The returned prompt; null when not even the seed was measured.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub best: Option<CandidateId>,
     /// Scores on the whole optimisation split of every candidate measured on it, under λ_T.
     pub final_scores: IndexMap<CandidateId, Score>,
