@@ -107,6 +107,25 @@ fn impossible_splits_are_told_with_what_there_is() {
 }
 
 #[test]
+fn the_same_example_in_both_splits_is_told_with_both_lines() {
+    let row = |number: usize| {
+        // The eighteenth repeats the first.
+        let pens = number % 17 + 1;
+        format!(
+            "{{\"question\": \"{pens} pens and 2 more?\", \"answer\": \"#### {}\"}}\n",
+            pens + 2
+        )
+    };
+    let rows: Vec<String> = (0..18).map(row).collect();
+    let mut untouched = Untouched::new();
+    untouched
+        .study
+        .replace("optimize = 12", "optimize = 12\nshuffle = false");
+    fs::write(untouched.study.file("problems.jsonl"), rows.concat()).unwrap();
+    untouched.expect_refused(&["line 18", "line 1", "exclude"]);
+}
+
+#[test]
 fn impossible_constraints_are_told() {
     let twice = "threshold = 0.2\n\n[[constraint]]\nmetric = \"too_long\"\nthreshold = 0.1";
     Untouched::refuses("threshold = 0.2", twice, &["too_long"]);

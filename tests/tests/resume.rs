@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use capo_tests::arithmetic::luck;
@@ -74,7 +75,12 @@ fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
         wait_until("the moment of the kill", || stub.requests() >= cut);
         std::thread::sleep(LATENCY.mul_f64(luck(&("moment", kill))));
         capo.signal(Signal::SIGKILL);
-        assert!(capo.wait(Duration::from_secs(10)).is_some());
+        let status = capo.wait(Duration::from_secs(10)).unwrap();
+        assert_eq!(
+            status.signal(),
+            Some(9),
+            "kill {kill} came after the end: {status}"
+        );
         wait_until("the stub to notice", || stub.open() == 0);
         let asked = times_asked(&stub);
         if study.journal().exists() {
@@ -140,6 +146,29 @@ fn an_interrupt_ends_with_code_3_and_can_be_resumed_without_paying_twice() {
     );
 }
 
+#[test]
+fn a_service_manager_ends_a_run_as_ctrl_c_does() {
+    let (study, stub, _, requests) = study_and_reference();
+    let capo = Running::start_piped(&mut study.optimize());
+    wait_until("the middle of the run", || stub.requests() >= requests / 2);
+    capo.signal(Signal::SIGTERM);
+    assert_eq!(capo.finish().expect_code(3).json()["status"], "stopped");
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait_for_what_is_under_way() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(Duration::from_mins(1), None, study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let mut capo = Running::start(&mut study.optimize());
+    wait_until("calls under way", || stub.open() == CONCURRENCY as usize);
+    capo.signal(Signal::SIGINT);
+    assert_eq!(capo.wait(Duration::from_millis(300)), None, "the first one waits");
+    capo.signal(Signal::SIGINT);
+    let status = capo.wait(Duration::from_secs(10)).unwrap();
+    assert_eq!(status.code(), Some(3));
+}
+
 /// Every round, and the last word: an interrupted run has said something before.
 fn rounds_and_last(events: &[Value]) -> Vec<Value> {
     let mut outcome = outcome(events);
@@ -175,7 +204,9 @@ fn a_line_torn_by_a_power_cut_is_dropped_and_paid_again_alone() {
 
 #[test]
 fn two_runs_do_not_write_one_journal() {
-    let (study, stub, ..) = study_and_reference();
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(Duration::from_secs(5), None, study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
     let _first = Running::start(&mut study.optimize());
     wait_until("the first run", || stub.requests() > 0);
     run(&mut study.optimize())
@@ -185,11 +216,8 @@ fn two_runs_do_not_write_one_journal() {
 
 #[test]
 fn questions_carry_seeds_shared_by_all_candidates() {
-    let (_study, stub, ..) = {
-        let (study, stub, whole, requests) = study_and_reference();
-        run(&mut study.optimize()).expect_code(0);
-        (study, stub, whole, requests)
-    };
+    let (study, stub, ..) = study_and_reference();
+    run(&mut study.optimize()).expect_code(0);
     let mut seeds: HashMap<String, Option<u64>> = HashMap::new();
     for question in stub.books().counts.into_keys().filter(Question::is_rollout) {
         assert!(question.seed.is_some());

@@ -1,0 +1,103 @@
+//! Rollouts done by a program of the user's own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+use std::fs;
+use std::path::PathBuf;
+
+use capo_tests::journal::{events, of_kind};
+use capo_tests::program::{Ended, command, run};
+use serde_json::Value;
+
+/// Runs a small study whose agent is a shell script; its rewriter is simulated.
+fn with_agent(script: &str) -> (Ended, Vec<Value>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| -> PathBuf { folder.path().join(name) };
+    let examples: Vec<String> = (1..=6)
+        .map(|number| format!("{{\"id\": \"e{number}\", \"rooms\": {number}}}\n"))
+        .collect();
+    fs::write(file("examples.jsonl"), examples.concat()).unwrap();
+    fs::write(file("agent.sh"), script).unwrap();
+    let study = r#"[study]
+name = "own agent"
+rounds = 1
+
+[workload]
+kind = "external"
+command = ["sh", "agent.sh"]
+data = "examples.jsonl"
+id = "id"
+optimize = 4
+evaluate = 2
+
+[[workload.metric]]
+name = "good"
+direction = "objective"
+
+[[workload.metric]]
+name = "steps"
+direction = "cost"
+
+[prompt]
+text = "Do it."
+
+[objective]
+metric = "good"
+
+[[constraint]]
+metric = "steps"
+threshold = 2.0
+
+[models.rewriter]
+provider = "simulated"
+"#;
+    fs::write(file("study.toml"), study).unwrap();
+    let mut optimize = command(["optimize", "--json", "--journal"]);
+    let ended = run(optimize.arg(file("run.jsonl")).arg(file("study.toml")));
+    assert!(
+        file("run.jsonl").exists(),
+        "the study itself is refused: {ended:?}"
+    );
+    let events = events(&file("run.jsonl"));
+    (ended, events)
+}
+
+#[test]
+fn a_script_can_be_the_agent() {
+    let (ended, events) = with_agent(
+        r#"read -r request; echo "working" >&2
+echo '{"protocol": 1, "measurements": {"good": 0.5, "steps": 1.5}}'"#,
+    );
+    let result = ended.expect_code(0).json();
+    assert_eq!(result["best"]["objective"], 0.5);
+    assert_eq!(result["best"]["costs"]["steps"], 1.5);
+    assert!(of_kind(&events, "failure").is_empty());
+}
+
+#[test]
+fn measurements_that_are_no_numbers_are_named_and_never_scores() {
+    for value in ["1e999", "NaN", "-Infinity", "\"many\"", "null", "-1"] {
+        let (ended, events) = with_agent(&format!(
+            r#"echo '{{"protocol": 1, "measurements": {{"good": 0.5, "steps": {value}}}}}'"#
+        ));
+        ended.expect_code(1).expect_error(&["steps"]);
+        assert!(of_kind(&events, "rollout").is_empty(), "{value}");
+        assert_eq!(of_kind(&events, "failure")[0]["kind"], "malformed", "{value}");
+    }
+}
+
+#[test]
+fn a_missing_measurement_is_named() {
+    let (ended, _) = with_agent(r#"echo '{"protocol": 1, "measurements": {"good": 0.5}}'"#);
+    ended.expect_code(1).expect_error(&["steps"]);
+}
+
+#[test]
+fn an_agent_that_fails_is_heard() {
+    let (ended, events) = with_agent("echo 'no such city' >&2; exit 7");
+    ended.expect_code(1).expect_error(&["7", "no such city"]);
+    assert_eq!(of_kind(&events, "failure")[0]["kind"], "tool");
+}
