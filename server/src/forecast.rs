@@ -25,6 +25,9 @@ pub struct Forecast {
     pub calls: Option<u64>,
     /// US dollars at most; null when no bound is known.
     pub usd: Option<f64>,
+    /// Whether `calls` holds those of the agent: not of one outside this program, which are counted
+    /// as it reports them.
+    pub calls_all_known: bool,
     /// Who may be asked.
     pub by_role: IndexMap<Role, RoleForecast>,
     /// The bounds if there were no budget.
@@ -112,13 +115,20 @@ impl Forecast {
             .into_iter()
             .filter_map(|(role, calls)| Some((role, RoleForecast::new(role, calls, models, prices)?)))
             .collect();
-        let free = by_role
-            .values()
-            .all(|role| role.price.is_some_and(|price| price.is_free()));
+        // An agent of the user's own makes calls that nobody sees before it reports them.
+        let all_seen = problem
+            .workloads()
+            .iter()
+            .all(|workload| !workload.max_calls().is_empty());
+        let free = all_seen
+            && by_role
+                .values()
+                .all(|role| role.price.is_some_and(|price| price.is_free()));
         Ok(Self {
             rollouts: least(rollouts, budget.rollouts),
             calls: least(total, budget.calls),
             usd: if free { Some(0.0) } else { budget.usd },
+            calls_all_known: all_seen,
             cut_by: cut_by(&budget, rollouts, total, free),
             by_role,
             without_budget: Unbudgeted {

@@ -104,6 +104,9 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     }
     grid.row(["dollars".to_owned(), dollars(forecast.usd)]);
     text += &grid.render(2);
+    if !forecast.calls_all_known {
+        text += "Calls that the agent makes on its own are counted when it reports them, and come on top.\n";
+    }
     if forecast.usd.is_none() {
         text += "Tokens per call are not known beforehand; `usd` under [budget] sets a bound in dollars.\n";
     }

@@ -1,0 +1,262 @@
+//! `optimize`, `evaluate`, `compare` and `journal` as a person uses them, on a small help desk.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+const STUDY: &str = r#"
+[study]
+name = "small desk"
+rounds = 2
+
+[workload]
+kind = "desk"
+optimize = 6
+evaluate = 4
+
+[prompt]
+text = "You are a customer service agent. Help the customer with their request."
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "excess_tools"
+threshold = 0.3
+
+[models.agent]
+provider = "simulated"
+"#;
+
+/// A folder with `study.toml` and `prompt.md`, in which commands run.
+struct Place(tempfile::TempDir);
+
+/// How a command ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        place.write("study.toml", STUDY);
+        place.write("prompt.md", "You are a help desk. Use only the tools you need.\n");
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Runs `capo` with the words of a line.
+    fn capo(&self, line: &str) -> Ended {
+        let output = Command::new(env!("CARGO_BIN_EXE_capo"))
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        Ended {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// A finished run.
+    fn optimize(&self, study: &str, journal: &str) -> Value {
+        let ended = self.capo(&format!("optimize {study} --journal {journal} --json"));
+        assert!([0, 2].contains(&ended.code), "{}", ended.stderr);
+        ended.json()
+    }
+}
+
+#[test]
+fn runs_lie_where_they_are_looked_for_and_are_told_when_they_are_there_already() {
+    let place = Place::new();
+    let first = place.capo("optimize study.toml --seed 5");
+    assert_eq!(
+        first.stderr, "",
+        "nothing is said where no terminal shows progress"
+    );
+    assert!(first.stdout.contains("held-out examples"), "{}", first.stdout);
+    let journal = "runs/study-5.journal.jsonl";
+    assert!(first.stdout.ends_with(&format!("Journal: {journal}\n")));
+    let before = place.read(journal);
+    let second = place.capo("optimize study.toml --seed 5");
+    assert_eq!((second.code, &second.stdout), (first.code, &first.stdout));
+    assert!(
+        second.stderr.contains("holds the finished run"),
+        "{}",
+        second.stderr
+    );
+    assert_eq!(place.read(journal), before);
+}
+
+#[test]
+fn one_prompt_is_measured_and_paid_once() {
+    let place = Place::new();
+    let line = "evaluate study.toml --prompt prompt.md --split optimize --journal kept.jsonl --json";
+    let first = place.capo(line);
+    let scored = first.json();
+    assert_eq!(scored["usage"]["rollouts"], 6);
+    assert_eq!(scored["estimates"]["success"]["n"], 6);
+    let cost = &scored["constraints"]["excess_tools"];
+    assert_eq!(cost["cost"], scored["estimates"]["excess_tools"]["mean"]);
+    assert_eq!(cost["satisfied"], scored["feasible"]);
+    assert_eq!(first.code, if scored["feasible"] == true { 0 } else { 2 });
+    let kept = place.read("kept.jsonl");
+    assert_eq!(place.capo(line).json(), scored);
+    assert_eq!(place.read("kept.jsonl"), kept, "nothing was asked again");
+}
+
+#[test]
+fn thresholds_relative_to_the_seed_are_measured_before_a_prompt_is_held_against_them() {
+    let place = Place::new();
+    place.write(
+        "relative.toml",
+        &STUDY.replace("threshold = 0.3", "relative_to_seed = 0.5"),
+    );
+    place.write(
+        "seed.md",
+        "You are a customer service agent. Help the customer with their request.",
+    );
+    let scored = place
+        .capo("evaluate relative.toml --prompt seed.md --split optimize --json")
+        .json();
+    let cost = &scored["constraints"]["excess_tools"];
+    assert_eq!(
+        cost["threshold"].as_f64(),
+        cost["cost"].as_f64().map(|cost| 0.5 * cost)
+    );
+    assert_eq!(scored["usage"]["rollouts"], 6, "the seed prompt is measured once");
+}
+
+#[test]
+fn a_prompt_is_not_measured_into_the_journal_of_a_search() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    let before = place.read("run.jsonl");
+    let ended = place.capo("evaluate study.toml --prompt prompt.md --journal run.jsonl");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("journal of a search"), "{}", ended.stderr);
+    assert_eq!(place.read("run.jsonl"), before);
+}
+
+#[test]
+fn runs_are_compared_by_example_on_the_same_held_out_examples_only() {
+    let place = Place::new();
+    let best = place.optimize("study.toml", "a.jsonl");
+    std::fs::copy(place.path("a.jsonl"), place.path("b.jsonl")).unwrap();
+    let compared = place.capo("compare a.jsonl b.jsonl --json").json();
+    assert_eq!(
+        compared["runs"][0]["evaluate"]["means"]["success"],
+        best["evaluation"]["success"]["mean"]
+    );
+    let difference = &compared["differences"][0]["metrics"]["success"];
+    for part in ["mean", "low", "high"] {
+        assert_eq!(
+            difference[part], 0.0,
+            "a run does not differ from its copy: {difference}"
+        );
+    }
+    assert_eq!(difference["n"], 4);
+    let against_seed = &compared["differences"][1];
+    assert_eq!(against_seed["minus"], "its seed prompt");
+    let mean = |pointer: &str| best.pointer(pointer).and_then(Value::as_f64).unwrap();
+    let expected = mean("/evaluation/success/mean") - mean("/evaluation/seed/success/mean");
+    let found = against_seed["metrics"]["success"]["mean"].as_f64().unwrap();
+    assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
+    assert!(
+        place
+            .capo("compare a.jsonl b.jsonl")
+            .stdout
+            .contains("run 2 minus run 1")
+    );
+
+    place.write("other.toml", &STUDY.replace("evaluate = 4", "evaluate = 5"));
+    place.optimize("other.toml", "c.jsonl");
+    let refused = place.capo("compare a.jsonl c.jsonl");
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("held-out examples of `desk` differ"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_branch_shares_what_came_before_and_takes_its_changes() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    let made =
+        place.capo("journal branch run.jsonl --round 1 --out branch.jsonl --threshold excess_tools=0.05");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let branched = place.optimize("study.toml", "branch.jsonl");
+    let rounds = |journal: &str| -> Vec<Value> {
+        let lines = place.read(journal);
+        let events = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events.filter(|event| event["event"] == "round").collect()
+    };
+    let (run, branch) = (rounds("run.jsonl"), rounds("branch.jsonl"));
+    assert_eq!(run[0], branch[0]);
+    assert_eq!((run.len(), branch.len()), (2, 2));
+    let feasible = branched["best"]["costs"]["excess_tools"].as_f64().unwrap() <= 0.05;
+    assert_eq!(
+        branched["best"]["feasible"], feasible,
+        "held against the new threshold"
+    );
+    assert_eq!(place.capo("journal verify branch.jsonl").code, 0);
+    let again = place.capo("journal branch run.jsonl --round 1 --out branch.jsonl");
+    assert_eq!(again.code, 1, "an existing journal is not overwritten");
+}
+
+#[test]
+fn exports_hold_every_row() {
+    let place = Place::new();
+    let result = place.optimize("study.toml", "run.jsonl");
+    let rows = |rows: &str| -> Vec<Value> {
+        let text = place
+            .capo(&format!("journal export run.jsonl --rows {rows} --format json"))
+            .stdout;
+        serde_json::from_str(&text).unwrap()
+    };
+    let rollouts = rows("rollouts");
+    assert_eq!(result["usage"]["rollouts"], rollouts.len());
+    let calls: u64 = rollouts.iter().map(|row| row["calls"].as_u64().unwrap()).sum();
+    assert_eq!(result["usage"]["by_role"]["agent"]["calls"], calls);
+    let candidates = rows("candidates");
+    let best: Vec<&Value> = candidates.iter().filter(|row| row["best"] == true).collect();
+    assert_eq!(best.len(), 1);
+    assert_eq!(best[0]["prompt"], result["best"]["prompt"]);
+    assert_eq!(
+        best[0]["evaluate.success"],
+        result["evaluation"]["success"]["mean"]
+    );
+    assert_eq!(rows("rounds").iter().filter(|row| row["best"] == true).count(), 2);
+    let csv = place.capo("journal export run.jsonl --out rows.csv");
+    assert_eq!((csv.code, csv.stdout.as_str()), (0, ""));
+    let written = place.read("rows.csv");
+    let mut reader = csv::Reader::from_reader(written.as_bytes());
+    assert_eq!(reader.records().count(), candidates.len());
+}
