@@ -44,8 +44,12 @@ impl Caller for Reference<'_> {
                 tool_calls: Vec::new(),
             },
         };
-        std::future::ready(Ok(ChatResponse { message, finish: Finish::Stop, usage: CallUsage::default() }))
-            .boxed_local()
+        std::future::ready(Ok(ChatResponse {
+            message,
+            finish: Finish::Stop,
+            usage: CallUsage::default(),
+        }))
+        .boxed_local()
     }
 }
 
@@ -57,9 +61,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut rollouts, mut calls) = (0, 0);
     for _ in 0..ROUNDS {
         for (id, task) in desk.tasks() {
-            let caller = Reference { task, step: Cell::new(0) };
-            let context =
-                RolloutContext { prompt: "Be brief.", example: id, repeat: 0, seed: 0, caller: &caller };
+            let caller = Reference {
+                task,
+                step: Cell::new(0),
+            };
+            let context = RolloutContext {
+                prompt: "Be brief.",
+                example: id,
+                repeat: 0,
+                seed: 0,
+                caller: &caller,
+            };
             block_on(desk.rollout(context))?;
             rollouts += 1;
             calls += caller.step.get();
