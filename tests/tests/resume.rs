@@ -23,9 +23,14 @@ const LATENCY: Duration = Duration::from_millis(15);
 /// Calls at once, as [`Study::new`] has it.
 const CONCURRENCY: u64 = 4;
 
-/// A study on a stub, and the journal of an uninterrupted run of it on another.
+/// A study on a stub, the journal of an uninterrupted run of it on another, and the requests that
+/// took.
 fn study_and_reference() -> (Study, Stub, Vec<Value>, u64) {
-    let study = Study::new("http://unused");
+    with_reference(Study::new("http://unused"))
+}
+
+/// [`study_and_reference`] of this study, whose models are nowhere yet.
+fn with_reference(study: Study) -> (Study, Stub, Vec<Value>, u64) {
     let reference = Stub::start_with(LATENCY, None, study.models().script());
     let stub = Stub::start_with(LATENCY, None, study.models().script());
     let study = study.with("http://unused", &reference.base_url);
@@ -35,22 +40,19 @@ fn study_and_reference() -> (Study, Stub, Vec<Value>, u64) {
     (study, stub, events(&whole), reference.requests())
 }
 
-/// The questions whose answers stand in a journal: prompt and user message of every rollout.
-fn journaled(events: &[Value]) -> Vec<(String, String)> {
+/// The rollouts that stand in a journal, by prompt and user message, and how many of each.
+fn journaled(events: &[Value]) -> HashMap<(String, String), u64> {
     let prompts: HashMap<&str, &str> = of_kind(events, "candidate")
         .into_iter()
         .map(|event| (event["id"].as_str().unwrap(), event["prompt"].as_str().unwrap()))
         .collect();
-    of_kind(events, "rollout")
-        .into_iter()
-        .map(|event| {
-            let user = event["trace"]["messages"][0]["content"].as_str().unwrap();
-            (
-                prompts[event["candidate"].as_str().unwrap()].to_owned(),
-                user.to_owned(),
-            )
-        })
-        .collect()
+    let mut journaled = HashMap::new();
+    for event in of_kind(events, "rollout") {
+        let prompt = prompts[event["candidate"].as_str().unwrap()];
+        let user = event["trace"]["messages"][0]["content"].as_str().unwrap();
+        *journaled.entry((prompt.to_owned(), user.to_owned())).or_default() += 1;
+    }
+    journaled
 }
 
 fn times_asked(stub: &Stub) -> HashMap<(String, String), u64> {
@@ -63,9 +65,24 @@ fn times_asked(stub: &Stub) -> HashMap<(String, String), u64> {
 
 #[test]
 fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
-    let (study, stub, whole, requests) = study_and_reference();
-    let mut cuts: Vec<u64> = (0..10)
-        .map(|kill| (luck(&("kill", kill)) * requests as f64) as u64)
+    survives_kills(Study::new("http://unused"), 10, 1);
+}
+
+#[test]
+fn kills_spare_frozen_thresholds_minibatches_and_repeats() {
+    let study = Study::new("http://unused")
+        .with("threshold = 0.2", "relative_to_seed = 0.5")
+        .with("text = \"Solve", "text = \"Work step by step. Solve")
+        .with("rounds = 4", "rounds = 4\nbatch = 5\nrepeats = 2");
+    survives_kills(study, 5, 2);
+}
+
+/// Kills a run so often, at moments spread over its course, and expects what the uninterrupted run
+/// says, and no example paid again once all its repeats are in the journal.
+fn survives_kills(study: Study, kills: u64, repeats: u64) {
+    let (study, stub, whole, requests) = with_reference(study);
+    let mut cuts: Vec<u64> = (0..kills)
+        .map(|kill| (luck(&("kill", kill)) * 0.9 * requests as f64) as u64)
         .collect();
     cuts.sort_unstable();
     // Asked so often when its answer was first seen in the journal: from then on, never again.
@@ -84,7 +101,10 @@ fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
         wait_until("the stub to notice", || stub.open() == 0);
         let asked = times_asked(&stub);
         if study.journal().exists() {
-            for question in journaled(&events(&study.journal())) {
+            let all_repeats = journaled(&events(&study.journal()))
+                .into_iter()
+                .filter(|&(_, times)| times == repeats);
+            for (question, _) in all_repeats {
                 let times = asked[&question];
                 assert_eq!(
                     *settled.entry(question).or_insert(times),
@@ -94,6 +114,7 @@ fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
             }
         }
     }
+    assert!(!settled.is_empty());
     run(&mut study.optimize()).expect_code(0);
 
     let events = events(&study.journal());
@@ -112,7 +133,7 @@ fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
     }
     let extra = stub.requests() - requests;
     assert!(
-        extra <= 10 * CONCURRENCY,
+        extra <= kills * CONCURRENCY,
         "{extra} requests more than the uninterrupted run's {requests}"
     );
 }
