@@ -242,7 +242,10 @@ fn noted(halt: Halt, what: &str, reasons: &mut Vec<String>) -> Result<(), RunErr
         Halt::Store(error) => Err(error.into()),
         Halt::Replay(difference) => Err(RunError::Replay(difference)),
         halt => {
-            reasons.push(format!("{what} could not be measured whole: {halt}"));
+            // A search that the budget ended has said so already.
+            let said = reasons.contains(&halt.to_string());
+            let why = if said { String::new() } else { format!(": {halt}") };
+            reasons.push(format!("{what} could not be measured whole{why}"));
             Ok(())
         }
     }

@@ -34,12 +34,7 @@ pub fn branch<L: AsRef<str>>(
         kept.push(line.to_owned());
     }
     if reached < round {
-        return Err(JournalError::Line {
-            line: number,
-            reason: format!(
-                "the journal ends after {reached} rounds, so nothing can branch off at round {round}"
-            ),
-        });
+        return Err(JournalError::NoSuchRound { reached, round });
     }
     let steer = SteerEvent {
         round,

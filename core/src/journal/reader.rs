@@ -17,6 +17,14 @@ pub enum JournalError {
     /// The journal belongs to another study.
     #[error("this journal belongs to another study; choose another journal file, or undo these changes:\n{}", .0.join("\n"))]
     OtherStudy(Vec<String>),
+    /// A branch from a round that was never reached.
+    #[error("the journal ends after {reached} rounds, so nothing can branch off at round {round}")]
+    NoSuchRound {
+        /// Complete rounds.
+        reached: u32,
+        /// The round asked for.
+        round: u32,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
