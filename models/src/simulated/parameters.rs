@@ -34,7 +34,7 @@ pub const MODELS: [Parameters; 3] = [
         competence: 0.55,
         obedience: 0.75,
         noise: 0.6,
-        context_window: 8_192,
+        context_window: 16_384,
         usd_per_million_input: 0.05,
         usd_per_million_output: 0.20,
         seconds_to_start: 0.25,

@@ -81,14 +81,15 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -
 }
 
 /// How much an issue presses: the objective by how far it is from perfect, a violated constraint by
-/// its weight and the size of the violation; a satisfied one hardly.
+/// its weight and the size of the violation, a satisfied one by its weight alone, as its slack
+/// earns too.
 fn pressure(issue: &Issue) -> f64 {
     if issue.objective {
         0.5 * issue.residual
     } else if issue.residual > 0.0 {
-        issue.weight * (0.15 + issue.residual.min(1.5))
+        issue.weight * (0.2 + issue.residual.min(1.5))
     } else {
-        0.03 * issue.weight
+        0.2 * issue.weight
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) enum Act {
 }
 
 /// The most redundant calls the agent makes at one point of a request.
-const REDUNDANT_AT_ONCE: usize = 3;
+const REDUNDANT_AT_ONCE: usize = 4;
 
 /// An agent at one moment of a conversation.
 pub(super) struct Clerk<'a> {
@@ -113,10 +113,11 @@ impl Clerk<'_> {
                 let difficulty = match setback {
                     Setback::Pushed => 0.6,
                     Setback::IdentityFailed => 0.1,
-                    Setback::Unknown => 0.0,
+                    Setback::Unknown => -1.5,
                     Setback::Lost => 0.3,
                     Setback::ToolError => 0.2,
                     Setback::Declined => -0.8,
+                    Setback::WantsHuman => 0.3,
                 };
                 self.temper.does(Behaviour::GiveUp, self.occasion("give up").at(index), difficulty)
             })
@@ -268,6 +269,10 @@ impl Clerk<'_> {
             [only] => return Ok(only.to_owned()),
             _ => {}
         }
+        // Several orders that may be meant: a hard case.
+        if self.offers("transfer_to_human") && self.temper.does(Behaviour::GiveUp, self.occasion("several orders"), -1.2) {
+            return Err(self.transfer("it is unclear which order is meant"));
+        }
         // Most recent first: the likely one.
         candidates.reverse();
         if !self.does(Behaviour::TellApart, "tell apart") {
@@ -410,7 +415,11 @@ impl Clerk<'_> {
             && (0..pushes).all(|push| self.temper.does(Behaviour::SeeObstacle, self.occasion("firm").at(push), 1.8))
     }
 
+    /// Says no with the reason, or leaves that to a person.
     fn refuse(&self, wish: &Wish, intent: Intent, record: &str, reason: &str) -> Act {
+        if wish.refusals == 0 && self.offers("transfer_to_human") && self.temper.does(Behaviour::GiveUp, self.occasion("leave the no to others"), -0.4) {
+            return self.transfer("the request is not possible");
+        }
         let deed = match intent {
             Intent::Cancel => "cancel",
             Intent::Return => "take back",

@@ -23,6 +23,8 @@ pub(super) enum Setback {
     Lost,
     /// A tool answered with an error.
     ToolError,
+    /// The customer asks for a person.
+    WantsHuman,
 }
 
 /// What a text of the agent was for, read off its words.
@@ -186,6 +188,9 @@ impl Notes {
                 Speech::Question if unknowing(&lower) => wish.setbacks.push(Setback::Unknown),
                 _ => {}
             }
+        }
+        if ["speak to a human", "talk to a human", "get me a human", "speak to a person", "put me through"].iter().any(|cue| lower.contains(cue)) {
+            wish.setbacks.push(Setback::WantsHuman);
         }
         wish.said.push_str(text);
         wish.said.push('\n');
