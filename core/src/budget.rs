@@ -21,7 +21,7 @@ pub struct Budget {
     /// US dollars; no call starts once they are spent. Calls of unknown price are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
-    /// Seconds of running, waiting included.
+    /// Seconds since this session of the run began, waiting included; a resumed run starts anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
@@ -93,7 +93,7 @@ pub struct Spent {
     pub tokens: u64,
     /// US dollars; `None` when the price of a call is unknown.
     pub usd: Option<f64>,
-    /// Seconds of running.
+    /// Seconds since this session began.
     pub seconds: f64,
 }
 
