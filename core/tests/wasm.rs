@@ -43,7 +43,7 @@ async fn a_run_comes_to_the_recorded_end() {
     .await
     .expect("the run begins");
 
-    let lines = store.lines();
+    let lines = store.lines().to_vec();
     let journal = sha256_hex(lines[1..].join("\n"));
     let multiplier = outcome.finished.multipliers["effort"];
     let best = outcome.finished.best.expect("a prompt was measured");
@@ -59,7 +59,7 @@ async fn a_run_comes_to_the_recorded_end() {
         "λ = {multiplier:?}"
     );
     assert_eq!(best, CandidateId::of(BEST));
-    verify(lines.iter()).await.expect("the journal verifies here too");
+    verify(&lines).await.expect("the journal verifies here too");
 }
 
 fn draws_are_the_recorded_bits() {

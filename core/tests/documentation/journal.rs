@@ -1,0 +1,187 @@
+//! `docs/journal.md` lists every field of every event, and its examples are lines of a real run.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use capo_core::arena::{Models, RunOptions};
+use capo_core::journal::{Event, Journal, MemoryJournal};
+use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use capo_core::{optimize, verify};
+use futures::FutureExt;
+use futures::executor::block_on;
+use futures::future::{LocalBoxFuture, ready};
+use serde_json::Value;
+
+use crate::{blocks, names, page, root, rows, section, tiny};
+
+/// The tiny world, whose agent is asked to slow down once.
+struct OnceBusy(Rc<Cell<bool>>);
+
+impl Models for OnceBusy {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        let busy = role == Role::Agent && !self.0.replace(true);
+        if busy {
+            Rc::new(Busy)
+        } else {
+            tiny::Tiny.model(role)
+        }
+    }
+}
+
+struct Busy;
+
+impl Llm for Busy {
+    fn name(&self) -> &'static str {
+        "busy"
+    }
+
+    fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        let refusal = LlmError::failed(FailureKind::RateLimit, true, "tiny: 429, too many requests");
+        ready(Err(refusal)).boxed_local()
+    }
+}
+
+/// The run of the page: stopped by a budget of five rollouts, then resumed with forty.
+fn lines() -> Vec<String> {
+    let store = MemoryJournal::new();
+    let busy = Rc::new(Cell::new(false));
+    for budget in [5, 40] {
+        let study = format!("{}\n[budget]\nrollouts = {budget}\n", tiny::STUDY);
+        let known = store.lines().to_vec();
+        let known = (0..).zip(known).map(Ok);
+        let journal = Journal::open(Box::new(store.clone()), known).unwrap();
+        let options = RunOptions {
+            concurrency: 1,
+            started_at: "2026-03-02T09:30:00Z".into(),
+            ..RunOptions::default()
+        };
+        let problem = tiny::problem(&study).unwrap();
+        block_on(optimize(
+            problem,
+            journal,
+            Rc::new(OnceBusy(busy.clone())),
+            options,
+        ))
+        .unwrap();
+    }
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    let lines = store.lines();
+    lines
+        .iter()
+        .map(|line| line.replace(&version, "\"version\":\"0.1.0\""))
+        .collect()
+}
+
+#[test]
+fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
+    let (page, lines) = (page("journal"), lines());
+    block_on(verify(&lines)).unwrap();
+    let examples: Vec<&str> = blocks(&page, "json").into_iter().flat_map(str::lines).collect();
+    let mut shown = BTreeSet::new();
+    for example in &examples {
+        assert!(
+            lines.iter().any(|line| line == example),
+            "not a line of the page's run:\n{example}\nIts lines are:\n{}",
+            lines.join("\n")
+        );
+        let event: Event = serde_json::from_str(example).unwrap();
+        let again: Value = serde_json::to_value(&event).unwrap();
+        assert_eq!(again, serde_json::from_str::<Value>(example).unwrap());
+        shown.insert(again["event"].as_str().unwrap().to_owned());
+    }
+    let kinds = names::parts(&root(), EVENTS, "Event");
+    assert_eq!(shown, kinds.into_iter().map(|(kind, _)| snake(&kind)).collect());
+}
+
+const EVENTS: &str = "core/src/journal/event.rs";
+
+/// Where the shapes that several events share are defined, and under which heading they stand.
+const SHAPES: [(&str, &str, &str); 8] = [
+    ("### Usage", "core/src/usage.rs", "RoleUsage"),
+    ("### Traces", "core/src/workload.rs", "Trace"),
+    ("### Scores", "core/src/score.rs", "Score"),
+    ("### Estimates", "core/src/estimate.rs", "Estimate"),
+    ("### Workloads", EVENTS, "WorkloadRecord"),
+    ("### Metrics", "core/src/metric.rs", "MetricSpec"),
+    ("### Budgets", "core/src/budget.rs", "Budget"),
+    ("### Branches", EVENTS, "Branch"),
+];
+
+/// A table must name the fields of the type in its order, and say of each whether it may be absent.
+fn compare(page: &str, heading: &str, path: &str, owner: &str) {
+    let rows = rows(section(page, heading));
+    let listed: Vec<&str> = rows.iter().map(|cells| cells[0].as_str()).collect();
+    let parts = names::parts(&root(), path, owner);
+    let fields: Vec<&str> = parts.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(
+        listed, fields,
+        "the table below `{heading}` and the fields of `{owner}`"
+    );
+    // A container's `default` lets every field be absent.
+    let all_optional = owner == "Budget";
+    for (cells, (field, attributes)) in rows.iter().zip(&parts) {
+        let optional = all_optional || attributes.contains("default");
+        assert_eq!(
+            cells[1].contains("may be absent"),
+            optional,
+            "`{field}` of `{owner}` {}: {cells:?}",
+            if optional {
+                "may be absent"
+            } else {
+                "may not be absent"
+            }
+        );
+    }
+}
+
+#[test]
+fn the_tables_list_every_field() {
+    let page = page("journal");
+    for (variant, _) in names::parts(&root(), EVENTS, "Event") {
+        compare(
+            &page,
+            &format!("### `{}`", snake(&variant)),
+            EVENTS,
+            &format!("{variant}Event"),
+        );
+    }
+    for (heading, path, owner) in SHAPES {
+        compare(&page, heading, path, owner);
+    }
+}
+
+#[test]
+fn every_word_a_field_can_hold_is_named() {
+    let page = page("journal");
+    for (heading, path, owner) in [
+        ("### `candidate`", EVENTS, "Origin"),
+        ("### `finished`", EVENTS, "Status"),
+        ("### `failure`", EVENTS, "EffectName"),
+        ("### `failure`", "core/src/llm.rs", "FailureKind"),
+        ("### Usage", "core/src/llm.rs", "Role"),
+        ("### `rollout`", "core/src/workload.rs", "Split"),
+        ("### Metrics", "core/src/metric.rs", "Direction"),
+    ] {
+        let section = section(&page, heading);
+        for (variant, _) in names::parts(&root(), path, owner) {
+            let word = format!("`{}`", snake(&variant));
+            assert!(
+                section.contains(&word),
+                "{word} of `{owner}` is missing below {heading}"
+            );
+        }
+    }
+}
+
+/// What serde makes of a variant's name.
+fn snake(variant: &str) -> String {
+    let mut word = String::new();
+    for letter in variant.chars() {
+        if letter.is_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.extend(letter.to_lowercase());
+    }
+    word
+}
