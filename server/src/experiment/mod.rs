@@ -1,7 +1,7 @@
 //! The paper's studies, on any study file.
 //!
 //! An [`Experiment`] turns a base study into [`Variant`]s and the finished runs into a [`Report`];
-//! both steps are pure. [`run`] drives every variant over every seed in between. A new experiment
+//! both steps are pure. `run` drives every variant over every seed in between. A new experiment
 //! is one file here and one line in [`EXPERIMENTS`].
 
 mod beta;
