@@ -68,7 +68,7 @@ impl Failure {
             None => return Self::unsent(error, base_url),
         };
         let mut failure = Self::by_status(status, &body, error, variable);
-        failure.wait = rate_limit::wait(&reply.headers, now);
+        failure.wait = rate_limit::wait(&reply.headers, now).or(body.wait);
         failure
     }
 
@@ -111,18 +111,15 @@ impl Failure {
             let message = format!("the request does not fit the model's context: {said}");
             return Self::new(FailureKind::ContextLength, false, message);
         }
-        if code == 401 {
+        if code == 401 || body.refuses_key() {
             // What the provider says here may quote a part of the key.
-            return Self::new(
-                FailureKind::Authentication,
-                false,
-                match variable {
-                    Some(variable) => format!("HTTP 401: the key in {variable} was refused; check it"),
-                    None => "HTTP 401: a key is needed; name its variable with `api_key_env`".to_owned(),
-                },
-            );
+            let what = match variable {
+                Some(variable) => format!("the key in {variable} was refused; check it"),
+                None => "a key is needed; name its variable with `api_key_env`".to_owned(),
+            };
+            return Self::new(FailureKind::Authentication, false, format!("HTTP {code}: {what}"));
         }
-        if code == 403 {
+        if code == 403 && !body.is_about_content() {
             let key = variable.map_or_else(String::new, |name| format!(" for the key in {name}"));
             let message = format!("HTTP 403: not allowed{key}: {said}");
             return Self::new(FailureKind::Authentication, false, message);
@@ -138,6 +135,11 @@ impl Failure {
                 ..Self::new(FailureKind::Provider, true, plain)
             },
             408 | 504 => Self::new(FailureKind::Timeout, true, plain),
+            300..=399 => {
+                let message =
+                    format!("HTTP {code}: redirects are not followed; write the final address as `base_url`");
+                Self::new(FailureKind::Provider, false, message)
+            }
             // 409: two requests met; 425: too early. Both pass.
             409 | 425 | 500..=599 => Self::new(FailureKind::Provider, true, plain),
             _ => Self::new(FailureKind::Provider, false, plain),
@@ -164,8 +166,11 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[derive(Debug, Default, PartialEq)]
 struct Body {
     message: Option<String>,
+    /// Codes and reasons, as far as they are words.
     code: String,
     status: Option<StatusCode>,
+    /// How long it asks to wait: Gemini says it here, not in a header.
+    wait: Option<Duration>,
 }
 
 impl Body {
@@ -199,11 +204,23 @@ impl Body {
                     .or_else(|| source.get("message"))
                     .map(Value::to_string)
             });
+        let details = || {
+            source
+                .get("details")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
         let code = ["code", "type", "status"]
             .iter()
-            .filter_map(|key| source.get(*key).and_then(Value::as_str))
+            .filter_map(|key| source.get(*key))
+            .chain(details().filter_map(|detail| detail.get("reason")))
+            .filter_map(Value::as_str)
             .collect::<Vec<_>>()
             .join(" ");
+        let wait = details()
+            .filter_map(|detail| detail.get("retryDelay").and_then(Value::as_str))
+            .find_map(|delay| humantime::parse_duration(delay).ok());
         let status = error
             .and_then(|error| error.get("code"))
             .and_then(Value::as_u64)
@@ -214,6 +231,7 @@ impl Body {
             message,
             code,
             status,
+            wait,
         }
     }
 
@@ -237,10 +255,22 @@ impl Body {
             ])
     }
 
+    /// Whether the account is spent. Gemini names billing for its limits by the minute, too.
     fn is_about_money(&self) -> bool {
         self.code.contains("insufficient_quota")
             || self.code.contains("billing")
-            || self.mentions(&["billing", "credit balance", "insufficient credits"])
+            || (!self.code.contains("RESOURCE_EXHAUSTED")
+                && self.mentions(&["billing", "credit balance", "insufficient credits"]))
+    }
+
+    /// Whether the key is refused under another status than 401, as Gemini does.
+    fn refuses_key(&self) -> bool {
+        self.code.contains("API_KEY_INVALID")
+    }
+
+    /// Whether the request's content is refused, as `OpenRouter` does for models it moderates.
+    fn is_about_content(&self) -> bool {
+        self.mentions(&["flagged", "moderation"])
     }
 }
 
@@ -297,6 +327,42 @@ mod tests {
         let body = r#"{"error":{"code":"insufficient_quota","message":"check your plan"}}"#;
         let failure = read(429, body);
         assert_eq!((failure.kind, failure.retryable), (FailureKind::Provider, false));
+    }
+
+    #[test]
+    fn geminis_quota_by_the_minute_is_a_rate_limit_with_a_wait_of_its_own() {
+        // The words of a spent account, without its code: it says the same for every quota.
+        let failure = read(
+            429,
+            r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"You exceeded your current quota, please check your plan and billing details.","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36.5s"}]}}"#,
+        );
+        assert_eq!((failure.kind, failure.retryable), (FailureKind::RateLimit, true));
+        assert_eq!(failure.wait, Some(Duration::from_millis(36_500)));
+    }
+
+    #[test]
+    fn geminis_refused_key_is_one_though_its_status_is_400() {
+        let failure = read(
+            400,
+            r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid. Please pass a valid API key.","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}"#,
+        );
+        assert_eq!(failure.kind, FailureKind::Authentication);
+        assert!(
+            failure.message.contains("the key in A_KEY was refused"),
+            "{}",
+            failure.message
+        );
+    }
+
+    #[test]
+    fn a_moderated_request_is_not_a_refused_key() {
+        // 403, with the reasons under `metadata`: the next request may pass.
+        let failure = read(
+            403,
+            r#"{"error":{"code":403,"message":"Your input was flagged","metadata":{"reasons":["violence"],"flagged_input":"x"}}}"#,
+        );
+        assert_eq!((failure.kind, failure.retryable), (FailureKind::Provider, false));
+        assert_eq!(failure.message, "HTTP 403: Your input was flagged");
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Builds the models. Roles with equal tables share one; models with the same provider, base
-    /// URL and name share their limit of concurrent calls, the lowest that any of them states.
+    /// URL, name and key share their limit of concurrent calls, the lowest that any of them states.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl<'a> Builder<'a> {
                     model,
                     seed: spec.seed.unwrap_or(self.seed),
                     latency: spec.latency.unwrap_or(0.0),
-                    limiter: endpoints.get(provider.name, "", model, most).limiter.clone(),
+                    limiter: endpoints.get(provider.name, "", model, "", most).limiter.clone(),
                     price: spec.price,
                 };
                 start(plan).map_err(wrong)
@@ -243,7 +243,8 @@ impl<'a> Builder<'a> {
                         headers.insert(*name, HeaderValue::from_static(value));
                     }
                 }
-                let endpoint = endpoints.get(provider.name, &account.base_url, model, most);
+                let variable = account.variable.as_deref().unwrap_or_default();
+                let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
                 let client = self.client(spec, model, connect, account, endpoint, http.clone());
                 Ok(Rc::new(Client {
                     headers,
@@ -384,15 +385,23 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What is shared by provider, base URL and model.
+/// What is shared by provider, base URL, model and the variable of the key: limits and refusals are
+/// a key's.
 #[derive(Default)]
-struct Endpoints(IndexMap<(&'static str, String, String), Rc<Endpoint>>);
+struct Endpoints(IndexMap<(&'static str, [String; 3]), Rc<Endpoint>>);
 
 impl Endpoints {
-    fn get(&mut self, provider: &'static str, base_url: &str, model: &str, most: usize) -> Rc<Endpoint> {
+    fn get(
+        &mut self,
+        provider: &'static str,
+        base_url: &str,
+        model: &str,
+        variable: &str,
+        most: usize,
+    ) -> Rc<Endpoint> {
         let endpoint = self
             .0
-            .entry((provider, base_url.to_owned(), model.to_owned()))
+            .entry((provider, [base_url, model, variable].map(str::to_owned)))
             .or_insert_with(|| {
                 let limiter = Limiter::new(most);
                 Rc::new(Endpoint {
@@ -409,9 +418,12 @@ impl Endpoints {
 /// that drives them.
 fn http_client() -> Result<DynHttpClient, BuildError> {
     let client = reqwest::Client::builder();
-    // Not from a page: servers that list the headers they take from pages do not list this one.
+    // No user agent from a page: servers that list the headers they take from pages do not list
+    // it. A redirect could carry a key to another host; a page cannot forbid the browser to follow.
     #[cfg(not(target_arch = "wasm32"))]
-    let client = client.user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")));
+    let client = client
+        .user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none());
     let client = client
         .build()
         .map_err(|error| BuildError::Http(error.to_string()))?;

@@ -138,6 +138,17 @@ mod tests {
     }
 
     #[test]
+    fn fractions_of_a_second_in_a_span_are_read() {
+        for (span, seconds) in [("7.66s", 7.66), ("2m59.5s", 179.5), ("1h0m0.25s", 3600.25)] {
+            let headers = [
+                ("x-ratelimit-remaining-tokens", "0"),
+                ("x-ratelimit-reset-tokens", span),
+            ];
+            assert_eq!(waited(&headers), Some(seconds), "{span}");
+        }
+    }
+
+    #[test]
     fn an_allowance_that_is_left_says_nothing() {
         assert_eq!(
             waited(&[

@@ -72,8 +72,9 @@ impl Breaker {
     }
 
     /// A try that started at `started` failed. Tries under way together count once: a provider that
-    /// stumbles for a moment under many calls has failed once. A request that does not fit the model's context says nothing about the
-    /// provider; one that came too fast is a matter for the limiter. Neither counts.
+    /// stumbles for a moment under many calls has failed once. A request that does not fit the
+    /// model's context says nothing about the provider; one that came too fast is a matter for the
+    /// limiter. Neither counts.
     pub(crate) fn failed(&self, kind: FailureKind, message: &str, started: Instant) {
         let mut state = self.state.borrow_mut();
         match kind {

@@ -73,12 +73,18 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor that knows `secrets`. Empty ones are ignored.
+    /// A redactor that knows `secrets`, and the last word of each that has several: the token of
+    /// `Bearer TOKEN` is quoted alone. Empty ones are ignored.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut secrets: Vec<String> = secrets
             .into_iter()
-            .map(|secret| secret.expose().trim().to_owned())
+            .flat_map(|secret| {
+                let whole = secret.expose().trim();
+                [Some(whole), whole.split_whitespace().next_back()]
+            })
+            .flatten()
             .filter(|secret| !secret.is_empty())
+            .map(str::to_owned)
             .collect();
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
@@ -144,6 +150,15 @@ mod tests {
         assert_eq!(format!("{:?}", Secret::new("sk-very-secret")), "Secret(…)");
         let redactor = Redactor::new([&Secret::new("sk-very-secret")]);
         assert!(!format!("{redactor:?}").contains("very"));
+    }
+
+    #[test]
+    fn the_token_of_an_authorization_header_is_a_key_of_its_own() {
+        let redactor = Redactor::new([&Secret::new("Bearer abc-123-def\n")]);
+        assert_eq!(
+            redactor.clean("token abc-123-def expired; send Bearer tokens"),
+            "token ••• expired; send Bearer tokens"
+        );
     }
 
     #[test]

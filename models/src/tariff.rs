@@ -26,7 +26,10 @@ impl Tariff {
     /// What an answer consumed. `document` is the provider's reply, in which some say what they
     /// charged.
     pub(crate) fn answer(&self, usage: &Usage, document: &Value, seconds: f64) -> CallUsage {
-        let reported = document.pointer("/usage/cost").and_then(Value::as_f64);
+        let reported = document
+            .pointer("/usage/cost")
+            .and_then(Value::as_f64)
+            .filter(|cost| *cost >= 0.0);
         let counted = usage.input_tokens.is_some() || usage.output_tokens.is_some();
         let input_tokens = usage.input_tokens.unwrap_or(0);
         let output_tokens = usage.output_tokens.unwrap_or(0);
@@ -120,6 +123,14 @@ mod tests {
             None,
             "unknown is unknown, not 0"
         );
+    }
+
+    #[test]
+    fn an_impossible_charge_is_no_report() {
+        for cost in [json!(-0.5), json!("0.5"), json!(null)] {
+            let reported = json!({ "usage": { "cost": cost } });
+            assert_eq!(dollars(None, None, &reported), None, "{reported}");
+        }
     }
 
     #[test]

@@ -146,6 +146,41 @@ async fn a_refused_key_is_named_and_ends_everything() {
 }
 
 #[tokio::test]
+async fn a_redirect_takes_no_key_elsewhere() {
+    for subject in SUBJECTS {
+        let elsewhere = MockServer::start().await;
+        subject
+            .serve(&elsewhere, vec![subject.says("Give me your key.")])
+            .await;
+        let moved = ResponseTemplate::new(307)
+            .insert_header("location", format!("{}{}", elsewhere.uri(), subject.path));
+        let (answer, requests) = ask(subject, vec![moved], json!({})).await;
+        let (kind, message, retryable, _) = failed(answer);
+        assert_eq!((kind, retryable, requests), (FailureKind::Provider, false, 1));
+        assert!(
+            message.contains("HTTP 307") && message.contains("`base_url`"),
+            "{message}"
+        );
+        assert!(received(&elsewhere).await.is_empty(), "{}", subject.provider);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_key_leaves_roles_with_another_key_alone() {
+    let server = MockServer::start().await;
+    PLAIN
+        .serve(&server, vec![status(401, "no"), PLAIN.says("Welcome.")])
+        .await;
+    let own = PLAIN.table(&server, &json!({}));
+    let other = PLAIN.table(&server, &json!({ "api_key_env": "OTHER_KEY" }));
+    let models = models([(Role::Agent, own), (Role::Judge, other)]);
+    let (kind, ..) = failed(models.get(Role::Agent).unwrap().chat(question()).await);
+    assert_eq!(kind, FailureKind::Authentication);
+    let answer = models.get(Role::Judge).unwrap().chat(question()).await;
+    assert_eq!(answer.unwrap().message.text(), "Welcome.");
+}
+
+#[tokio::test]
 async fn a_request_that_is_too_long_is_its_own_kind() {
     let long = ResponseTemplate::new(400).set_body_json(json!({ "error": {
         "code": "context_length_exceeded",
