@@ -15,12 +15,23 @@ pub struct Estimate {
 
 impl Estimate {
     /// The estimate from one value for each example, in a fixed order; `None` without values.
+    ///
+    /// ```
+    /// use capo_core::estimate::Estimate;
+    ///
+    /// let estimate = Estimate::of(&[1.0, 0.0, 1.0, 1.0]).unwrap();
+    /// assert_eq!((estimate.mean, estimate.standard_error, estimate.n), (0.75, 0.25, 4));
+    /// ```
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
+        // Rounding must not carry the mean past every value: a cost at its threshold on each example
+        // is at its threshold on the mean.
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mean = (values.iter().sum::<f64>() / n as f64).clamp(least, most);
         let standard_error = if n < 2 {
             0.0
         } else {

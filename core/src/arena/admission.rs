@@ -4,9 +4,8 @@ use std::cell::Cell;
 
 use super::{Arena, Halt, Phase};
 use crate::budget::Spent;
-use crate::llm::CallUsage;
 use crate::run_state::Ledger;
-use crate::usage::Usage;
+use crate::usage::{RoleUsage, Usage};
 use crate::workload::Split;
 
 /// What the run has spent, effects under way included.
@@ -88,7 +87,7 @@ impl Arena {
     }
 
     /// Counts what a call consumed.
-    pub(super) fn end_call(&self, usage: CallUsage) {
+    pub(super) fn end_call(&self, usage: RoleUsage) {
         let spending = &self.spending;
         spending
             .tokens

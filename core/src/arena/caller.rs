@@ -41,12 +41,12 @@ impl Caller for MeteredCaller<'_> {
                 Err(LlmError::Failed { usage, .. }) => *usage,
                 Err(LlmError::Budget(_)) => return answer,
             };
-            self.arena.end_call(consumed);
             // A failed call of unknown price consumed nothing that anybody could know of.
             let mut share = RoleUsage::from(consumed);
             if answer.is_err() && consumed.input_tokens + consumed.output_tokens == 0 {
-                share.usd = Some(0.0);
+                share.usd = share.usd.or(Some(0.0));
             }
+            self.arena.end_call(share);
             self.usage.borrow_mut().add(role, share);
             answer
         }

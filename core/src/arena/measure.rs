@@ -32,8 +32,38 @@ impl Batch {
 /// at this point of its course, whatever else the journal holds already.
 #[derive(Debug, Default, Clone)]
 struct Sums {
-    values: Vec<f64>,
+    values: Vec<Tally>,
     repeats: u32,
+}
+
+/// One metric's sum over repeats, with the bounds of its terms.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    sum: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Tally {
+    fn of(value: f64) -> Self {
+        Self {
+            sum: value,
+            least: value,
+            most: value,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
+
+    /// Σ/n. Rounding may carry a sum's quotient past every one of its terms, so that a cost that
+    /// equals its threshold on each example would seem to exceed it: the mean stays between them.
+    fn mean(self, n: u64) -> f64 {
+        (self.sum / n as f64).clamp(self.least, self.most)
+    }
 }
 
 /// Running sums by candidate, set and example.
@@ -184,10 +214,10 @@ impl Arena {
                     ))
                 })?;
             if sums.values.is_empty() {
-                sums.values = values.to_vec();
+                sums.values = values.iter().copied().map(Tally::of).collect();
             } else {
-                for (sum, value) in sums.values.iter_mut().zip(values) {
-                    *sum += value;
+                for (tally, value) in sums.values.iter_mut().zip(values) {
+                    tally.add(Tally::of(*value));
                 }
             }
             sums.repeats += 1;
@@ -211,7 +241,8 @@ impl Arena {
         Some(Means { objective, costs })
     }
 
-    /// Σ of measurements / number of rollouts, summed in the order of the examples.
+    /// Σ of measurements / number of rollouts, summed in the order of the examples, see
+    /// [`Tally::mean`].
     fn mean(&self, candidate: CandidateId, metric: &MetricSource, batch: &Batch) -> Option<f64> {
         let board = self.board.borrow();
         let set = SetKey {
@@ -219,13 +250,17 @@ impl Arena {
             split: batch.split,
         };
         let sums = board.sums.get(&(candidate, set))?;
-        let (mut total, mut rollouts) = (0.0, 0_u64);
+        let (mut total, mut rollouts) = (None::<Tally>, 0_u64);
         for &example in &batch.examples[usize::from(metric.workload)] {
             let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
-            total += sums.values[metric.position];
+            let tally = sums.values[metric.position];
+            match &mut total {
+                Some(total) => total.add(tally),
+                None => total = Some(tally),
+            }
             rollouts += u64::from(sums.repeats);
         }
-        (rollouts > 0).then(|| total / rollouts as f64)
+        total.map(|total| total.mean(rollouts))
     }
 
     /// A candidate's value of one metric on each example of a batch (mean over repeats), where it
@@ -248,7 +283,7 @@ impl Arena {
             .iter()
             .filter_map(|&example| {
                 let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
-                Some((example, sums.values[metric.position] / f64::from(sums.repeats)))
+                Some((example, sums.values[metric.position].mean(u64::from(sums.repeats))))
             })
             .collect()
     }

@@ -13,6 +13,7 @@ use super::{Arena, Halt};
 use crate::ids::CandidateId;
 use crate::journal::{EffectName, Event, FailureEvent, RolloutEvent};
 use crate::llm::{FailureKind, LlmError};
+use crate::metric::MetricSpec;
 use crate::run_state::SetKey;
 use crate::usage::Usage;
 use crate::workload::{Rollout, RolloutContext, RolloutError};
@@ -114,17 +115,15 @@ impl Arena {
     fn check_measurements(&self, wanted: Wanted, rollout: &Rollout) -> Result<(), String> {
         let problem = self.problem.borrow();
         let workload = &problem.workloads()[usize::from(wanted.set.workload)];
-        for metric in workload.metrics() {
-            match rollout.measurements.get(&metric.name) {
-                Some(value) if value.is_finite() => {}
-                Some(value) => {
-                    return Err(format!(
-                        "metric `{}` measured {value}; every measurement must be a finite number",
-                        metric.name
-                    ));
-                }
-                None => return Err(format!("metric `{}` was not measured", metric.name)),
-            }
+        // Measurements that no metric speaks of are journaled too, and JSON has no NaN.
+        if let Some((metric, value)) = rollout.measurements.iter().find(|(_, value)| !value.is_finite()) {
+            return Err(format!(
+                "metric `{metric}` measured {value}; every measurement must be a finite number"
+            ));
+        }
+        let missing = |metric: &&MetricSpec| !rollout.measurements.contains_key(&metric.name);
+        if let Some(metric) = workload.metrics().iter().find(missing) {
+            return Err(format!("metric `{}` was not measured", metric.name));
         }
         let objective = problem.objective();
         if objective.workload == wanted.set.workload {

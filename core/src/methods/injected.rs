@@ -19,11 +19,11 @@ pub struct Injected {}
 impl Method for Injected {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
-            let limits = arena.limits(None);
-            let mut multipliers = DualSettings::default().start(&limits);
+            let mut multipliers = DualSettings::default().start(&arena.limits(None));
             if !arena.open_round(0, &mut multipliers).await? {
                 return Ok(());
             }
+            let limits = arena.limits(None);
             let (seed, batch) = (arena.seed(), arena.batch(0));
             let constraints: Vec<_> = arena.constraint_texts(&limits);
             let prompt = Template::Inject

@@ -44,15 +44,15 @@ impl Method for Sampling {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             // Every constraint counts from the start: there is only one round.
-            let limits = arena.limits(None);
             let fixed = DualSettings {
                 lambda_init: self.weight,
                 ..DualSettings::default()
             };
-            let mut multipliers = fixed.start(&limits);
+            let mut multipliers = fixed.start(&arena.limits(None));
             if !arena.open_round(0, &mut multipliers).await? {
                 return Ok(());
             }
+            let limits = arena.limits(None);
             let (seed, batch) = (arena.seed(), arena.batch(0));
             arena.measure(&[seed], &batch).await?;
             let guidance = Guidance {
