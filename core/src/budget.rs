@@ -57,7 +57,17 @@ impl Budget {
     }
 
     /// The first bound that `spent` has reached, in words, for a run that wants to start one more
-    /// effect.
+    /// effect. Rollouts are not looked at here: the arena counts them with those held back for the
+    /// final evaluation.
+    ///
+    /// ```
+    /// use capo_core::budget::{Budget, Spent};
+    ///
+    /// let budget = Budget { calls: Some(300), ..Budget::default() };
+    /// let spent = |calls| Spent { rollouts: 0, calls, tokens: 0, usd: None, seconds: 0.0 };
+    /// assert_eq!(budget.reached(&spent(299)), None);
+    /// assert_eq!(budget.reached(&spent(300)).as_deref(), Some("300 of 300 model calls"));
+    /// ```
     pub fn reached(&self, spent: &Spent) -> Option<String> {
         let counted = |name: &str, limit: Option<u64>, spent: u64| {
             limit

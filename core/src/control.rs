@@ -9,6 +9,27 @@ use futures::future::poll_fn;
 use crate::journal::SteerEvent;
 
 /// A handle on a running search; clones steer the same run.
+///
+/// ```
+/// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+/// # use std::rc::Rc;
+/// # use capo_core::{journal::{Journal, MemoryJournal}, optimize};
+/// # use futures::executor::block_on;
+/// use capo_core::arena::RunOptions;
+/// use capo_core::control::Control;
+/// use capo_core::journal::{SteerEvent, Status};
+///
+/// let control = Control::new();
+/// let options = RunOptions { control: control.clone(), ..RunOptions::default() };
+/// // Before the run or from anywhere while it runs: taken up at the next round boundary.
+/// control.steer(SteerEvent { stop: true, ..SteerEvent::default() });
+///
+/// let journal = Journal::create(Box::new(MemoryJournal::new()));
+/// let outcome = block_on(optimize(tiny::problem(tiny::STUDY)?, journal, Rc::new(tiny::Tiny), options))?;
+/// assert_eq!(outcome.finished.status, Status::Stopped);
+/// assert!(outcome.journal.state().rounds().is_empty());
+/// # Ok::<(), capo_core::RunError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Control {
     inner: Rc<Inner>,

@@ -27,6 +27,12 @@ pub struct CandidateId([u8; 32]);
 
 impl CandidateId {
     /// The id of a prompt text.
+    ///
+    /// ```
+    /// use capo_core::ids::CandidateId;
+    ///
+    /// assert_eq!(CandidateId::of("abc").short(), "ba7816bf");
+    /// ```
     pub fn of(prompt: &str) -> Self {
         Self(Sha256::digest(prompt.as_bytes()).into())
     }

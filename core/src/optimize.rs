@@ -44,6 +44,28 @@ pub struct Outcome {
 /// Runs a study over a journal: starts it, or resumes it where the journal ends, paying for nothing
 /// twice.
 ///
+/// `tiny` is the workload of `core/tests/tiny/mod.rs`, shown at [`crate::workload::Workload`].
+///
+/// ```
+/// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+/// use std::rc::Rc;
+///
+/// use capo_core::arena::RunOptions;
+/// use capo_core::journal::{Journal, MemoryJournal, Status};
+/// use capo_core::optimize;
+/// use futures::executor::block_on;
+///
+/// let problem = tiny::problem(tiny::STUDY)?;
+/// let journal = Journal::create(Box::new(MemoryJournal::new()));
+/// let outcome = block_on(optimize(problem, journal, Rc::new(tiny::Tiny), RunOptions::default()))?;
+///
+/// assert_eq!(outcome.finished.status, Status::Feasible);
+/// let best = outcome.finished.best.and_then(|best| outcome.journal.state().candidate(&best));
+/// assert_eq!(&*best.unwrap().prompt, "You answer customers. Look up every parcel. Look up every refund.");
+/// assert_eq!(outcome.finished.evaluation["handovers"].mean, 0.0);
+/// # Ok::<(), capo_core::RunError>(())
+/// ```
+///
 /// # Errors
 /// When the run cannot begin, or the journal fails. A spent budget, an interruption and an effect
 /// that failed for good are no errors here: the outcome's status says so, and the journal can be

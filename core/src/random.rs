@@ -10,6 +10,15 @@ use rand_chacha::ChaCha12Rng;
 use sha2::{Digest, Sha256};
 
 /// The streams of one seed.
+///
+/// ```
+/// use capo_core::random::Streams;
+///
+/// let streams = Streams::new(7);
+/// assert_eq!(streams.number("rewrite", 2, 0), streams.number("rewrite", 2, 0));
+/// assert_ne!(streams.number("rewrite", 2, 0), streams.number("rewrite", 2, 1));
+/// assert_ne!(streams.number("rewrite", 2, 0), streams.number("critique", 2, 0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Streams {
     seed: u64,

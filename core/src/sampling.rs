@@ -8,6 +8,17 @@ use crate::random::gumbel;
 /// those not drawn yet (Prompt Pool Search), in the order drawn. Gumbel top-k is exact: adding an
 /// independent Gumbel draw to each γ·score and keeping the largest has this very law, and cannot
 /// overflow. All indices come back when `count` ≥ the number of scores.
+///
+/// ```
+/// use capo_core::random::Streams;
+/// use capo_core::sampling::without_replacement;
+///
+/// let draw = |gamma| without_replacement(&[0.1, 0.9, 0.4], gamma, 2, &mut Streams::new(0).stream("parents", 3, 0));
+/// // The stream names the draw: it comes out the same every time.
+/// assert_eq!(draw(1.0), draw(1.0));
+/// // A large γ leaves chance nothing to say.
+/// assert_eq!(draw(1000.0), [1, 2]);
+/// ```
 pub fn without_replacement(scores: &[f64], gamma: f64, count: usize, rng: &mut ChaCha12Rng) -> Vec<usize> {
     let mut keys: Vec<(usize, f64)> = scores
         .iter()

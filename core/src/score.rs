@@ -60,6 +60,17 @@ impl Score {
     /// The score of `means` (Lagrangian Prompt Ranking; `scale` is ours).
     ///
     /// A constraint in force without a multiplier counts with λ = 0.
+    ///
+    /// ```
+    /// use capo_core::score::{Limit, Limits, Means, Multipliers, Score};
+    ///
+    /// let limits = Limits::from([("calls".to_owned(), Limit { threshold: 2.0, scale: 1.0 })]);
+    /// let multipliers = Multipliers::from([("calls".to_owned(), 0.5)]);
+    /// let means = Means { objective: 0.75, costs: [("calls".to_owned(), 3.0)].into() };
+    /// let score = Score::new(means, &limits, &multipliers);
+    /// assert_eq!(score.lagrangian, 0.75 - 0.5 * (3.0 - 2.0));
+    /// assert!(!score.feasible);
+    /// ```
     pub fn new(means: Means, limits: &Limits, multipliers: &Multipliers) -> Self {
         let mut lagrangian = means.objective;
         let mut feasible = true;
@@ -108,6 +119,20 @@ impl Ranked {
 }
 
 /// The best `count` candidates, best first.
+///
+/// ```
+/// use capo_core::ids::CandidateId;
+/// use capo_core::score::{Ranked, TieBreak, top};
+///
+/// let entry = |prompt: &str, rank_by, order| Ranked {
+///     candidate: CandidateId::of(prompt),
+///     rank_by,
+///     tie: TieBreak { characters: prompt.len(), order },
+/// };
+/// let pool = vec![entry("Be long.", 0.5, 0), entry("Be bad.", 0.1, 1), entry("Short.", 0.5, 2)];
+/// // The shorter of two equals comes first.
+/// assert_eq!(top(pool, 2), [CandidateId::of("Short."), CandidateId::of("Be long.")]);
+/// ```
 pub fn top(mut ranked: Vec<Ranked>, count: usize) -> Vec<CandidateId> {
     ranked.sort_by(Ranked::order);
     ranked

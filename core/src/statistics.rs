@@ -35,6 +35,17 @@ impl PairedDifference {
 /// fewer than two examples nothing can be resampled, and the interval is the mean itself.
 ///
 /// `None` without examples, or when the two do not have equally many.
+///
+/// ```
+/// use capo_core::random::Streams;
+/// use capo_core::statistics::{RESAMPLES, paired_difference};
+///
+/// let (before, after) = ([0.0, 0.0, 1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0, 0.0, 1.0]);
+/// let mut stream = Streams::new(0).stream("compare", 0, 0);
+/// let gain = paired_difference(&after, &before, 0.95, RESAMPLES, &mut stream).unwrap();
+/// assert_eq!((gain.mean, gain.n), (0.5, 6));
+/// assert!(gain.low <= 0.5 && 0.5 <= gain.high);
+/// ```
 pub fn paired_difference(
     first: &[f64],
     second: &[f64],

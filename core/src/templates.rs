@@ -66,6 +66,14 @@ impl Template {
 }
 
 /// The text between the last `<prompt>` and the `</prompt>` after it, trimmed.
+///
+/// ```
+/// use capo_core::templates::delimited_prompt;
+///
+/// let answer = "It should be kinder.\n<prompt>\nBe kind.\n</prompt>";
+/// assert_eq!(delimited_prompt(answer), Some("Be kind."));
+/// assert_eq!(delimited_prompt("Be kind."), None);
+/// ```
 pub fn delimited_prompt(answer: &str) -> Option<&str> {
     let start = answer.rfind("<prompt>")? + "<prompt>".len();
     let length = answer[start..].find("</prompt>")?;

@@ -57,6 +57,19 @@ impl AddAssign for RoleUsage {
 }
 
 /// Usage of every role that was asked something.
+///
+/// ```
+/// use capo_core::llm::{CallUsage, Role};
+/// use capo_core::usage::Usage;
+///
+/// let mut usage = Usage::default();
+/// usage.add(Role::Agent, CallUsage { input_tokens: 100, output_tokens: 20, usd: Some(0.002), seconds: 1.5 });
+/// assert_eq!(usage.total().usd, Some(0.002));
+/// // One call of unknown price, and the sum is unknown too, not 0.
+/// usage.add(Role::Judge, CallUsage { usd: None, ..CallUsage::default() });
+/// assert_eq!(usage.total().usd, None);
+/// assert_eq!(usage.role(Role::Agent).usd, Some(0.002));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Usage {

@@ -52,6 +52,27 @@ pub enum Difference {
 
 /// Verifies a journal given as its lines.
 ///
+/// ```
+/// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+/// # use std::rc::Rc;
+/// # use capo_core::{arena::RunOptions, journal::{Journal, MemoryJournal}, optimize};
+/// # use futures::executor::block_on;
+/// use capo_core::verify;
+///
+/// # let store = MemoryJournal::new();
+/// # let journal = Journal::create(Box::new(store.clone()));
+/// # block_on(optimize(tiny::problem(tiny::STUDY).unwrap(), journal, Rc::new(tiny::Tiny), RunOptions::default())).unwrap();
+/// # let mut lines = store.lines().to_vec();
+/// let verified = block_on(verify(&lines))?;
+/// assert!(verified.finished && verified.rounds == 2);
+///
+/// let round = lines.iter_mut().find(|line| line.starts_with(r#"{"event":"round""#)).unwrap();
+/// *round = round.replace(r#""objective":0.5"#, r#""objective":0.9"#);
+/// let difference = block_on(verify(&lines)).unwrap_err();
+/// assert!(difference.to_string().ends_with("is 0.9, its rollouts give 0.5"));
+/// # Ok::<(), capo_core::Difference>(())
+/// ```
+///
 /// # Errors
 /// The first difference.
 pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Verified, Difference> {

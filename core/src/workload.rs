@@ -125,6 +125,12 @@ impl RolloutError {
 }
 
 /// Examples and how to run them.
+///
+/// A whole workload, with models that serve it and a study about it:
+///
+/// ```
+#[doc = include_str!("../tests/tiny/mod.rs")]
+/// ```
 pub trait Workload {
     /// Name in the journal, unique within a study, such as `desk` or `table`.
     fn name(&self) -> &str;

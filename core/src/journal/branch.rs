@@ -8,6 +8,33 @@ use crate::ids::Round;
 /// nothing of it again. `changes` (thresholds, multipliers, budget) take effect when the branch
 /// goes on.
 ///
+/// ```
+/// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+/// # use std::rc::Rc;
+/// # use capo_core::{arena::RunOptions, optimize};
+/// # use futures::executor::block_on;
+/// use capo_core::journal::{Journal, MemoryJournal, SteerEvent, branch};
+///
+/// # let store = MemoryJournal::new();
+/// # let journal = Journal::create(Box::new(store.clone()));
+/// # block_on(optimize(tiny::problem(tiny::STUDY)?, journal, Rc::new(tiny::Tiny), RunOptions::default()))?;
+/// # let finished_run = store.lines().to_vec();
+/// let stricter = SteerEvent {
+///     thresholds: Some([("handovers".to_owned(), 0.1)].into()),
+///     ..SteerEvent::default()
+/// };
+/// let lines = branch(&finished_run, 1, stricter)?;
+///
+/// let store = MemoryJournal::from_lines(lines.clone());
+/// let journal = Journal::open(Box::new(store), (0..).zip(lines).map(Ok))?;
+/// assert_eq!(journal.state().rounds().len(), 1); // round 0 is shared
+/// assert_eq!(journal.state().ledger().rollouts(), 0); // and was paid for elsewhere
+/// let outcome = block_on(optimize(tiny::problem(tiny::STUDY)?, journal, Rc::new(tiny::Tiny), RunOptions::default()))?;
+/// assert_eq!(outcome.journal.state().rounds()[1].multipliers["handovers"], 2.0);
+/// assert!((outcome.journal.state().rounds()[1].next_multipliers["handovers"] - 1.6).abs() < 1e-12);
+/// # Ok::<(), capo_core::RunError>(())
+/// ```
+///
 /// # Errors
 /// A line that does not parse, or a round that the other journal never reached.
 pub fn branch<L: AsRef<str>>(

@@ -46,6 +46,31 @@ impl FileJournal {
     /// A last line that was cut off by a crash is dropped; anything else that does not parse is an
     /// error naming the line.
     ///
+    /// ```
+    /// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+    /// # use std::rc::Rc;
+    /// # use capo_core::{arena::RunOptions, optimize};
+    /// # use futures::executor::block_on;
+    /// use capo_core::journal::{FileJournal, Fsync};
+    ///
+    /// # let directory = std::env::temp_dir().join(format!("capo-doctest-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// let path = directory.join("run.journal.jsonl");
+    /// let run = || {
+    ///     let journal = FileJournal::open(&path, Fsync::Rounds)?;
+    ///     let problem = tiny::problem(tiny::STUDY)?;
+    ///     block_on(optimize(problem, journal, Rc::new(tiny::Tiny), RunOptions::default()))
+    /// };
+    /// let first = run()?.finished;
+    /// let length = std::fs::metadata(&path).unwrap().len();
+    ///
+    /// // Over a finished journal there is nothing left to do or to pay.
+    /// assert_eq!(run()?.finished, first);
+    /// assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), capo_core::RunError>(())
+    /// ```
+    ///
     /// # Errors
     /// When the file cannot be opened for writing, another process has it open, or a line is wrong.
     pub fn open(path: &Path, fsync: Fsync) -> Result<Journal, JournalError> {

@@ -10,6 +10,26 @@ use super::store::{JournalStore, LineId, StoreError};
 
 /// Lines in memory, for tests, previews and runs that nobody wants to keep. Clones share the same
 /// lines, so that a caller can look at what a run writes.
+///
+/// ```
+/// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+/// # use std::rc::Rc;
+/// # use capo_core::{arena::RunOptions, optimize};
+/// # use futures::executor::block_on;
+/// use capo_core::journal::{Journal, MemoryJournal};
+///
+/// let store = MemoryJournal::new();
+/// let journal = Journal::create(Box::new(store.clone()));
+/// block_on(optimize(tiny::problem(tiny::STUDY)?, journal, Rc::new(tiny::Tiny), RunOptions::default()))?;
+/// assert!(store.lines()[0].starts_with(r#"{"event":"study","schema":1,"#));
+///
+/// // The lines are all there is: they open again as they are.
+/// let lines = store.lines().to_vec();
+/// let numbered = (0..).zip(&lines).map(Ok);
+/// let again = Journal::open(Box::new(MemoryJournal::from_lines(lines.clone())), numbered)?;
+/// assert_eq!(again.state().rounds().len(), 2);
+/// # Ok::<(), capo_core::RunError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryJournal {
     lines: Rc<RefCell<Vec<String>>>,

@@ -50,6 +50,19 @@ pub enum DualStepName {
 }
 
 /// Hyperparameters of all dual steps; each reads its own.
+///
+/// ```
+/// use capo_core::multipliers::{DualSettings, DualStepName, Residuals};
+/// use capo_core::score::Multipliers;
+///
+/// let settings = DualSettings { beta: 2.0, ..DualSettings::default() };
+/// let mut step = settings.build(DualStepName::Subgradient);
+/// let multipliers = Multipliers::from([("calls".to_owned(), 1.0), ("length".to_owned(), 1.0)]);
+/// let residuals = Residuals::from([("calls".to_owned(), 0.25), ("length".to_owned(), -3.0)]);
+/// let next = step.step(&multipliers, &residuals);
+/// assert_eq!(next["calls"], 1.5); // violated: heavier
+/// assert_eq!(next["length"], 0.0); // slack: lighter, never below 0
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DualSettings {

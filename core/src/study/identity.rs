@@ -20,6 +20,15 @@ impl Study {
 
     /// The study's id: lower-case hex SHA-256 of the canonical JSON of [`Study::identity`] and of
     /// the workloads' fingerprints (name → hash of their data).
+    ///
+    /// ```
+    /// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
+    /// let of = |study: &str| tiny::problem(study).map(|problem| problem.id());
+    /// let id = of(tiny::STUDY)?;
+    /// assert_eq!(of(&format!("{}[budget]\nrollouts = 50", tiny::STUDY))?, id);
+    /// assert_ne!(of(&tiny::STUDY.replace("rounds = 2", "rounds = 3"))?, id);
+    /// # Ok::<(), capo_core::study::StudyError>(())
+    /// ```
     pub fn id(&self, fingerprints: &Map<String, Value>) -> String {
         let whole = serde_json::json!({ "study": self.identity(), "fingerprints": fingerprints });
         sha256_hex(canonical(&whole))
