@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use crate::arena::{Arena, Halt, Models, Phase, RunOptions};
+use crate::arena::{Arena, Batch, Halt, Models, Phase, RunOptions};
 use crate::ids::CandidateId;
 use crate::journal::{Event, FinishedEvent, Journal, JournalError, Status, StoreError};
 use crate::methods::{self, Choice, Method};
@@ -153,14 +153,16 @@ pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
 
 /// Journals the end, unless the journal says it already.
 async fn finish(arena: &Arena, method: &dyn Method, halt: Option<Halt>) -> Result<FinishedEvent, RunError> {
-    let finished = conclude(arena, method, halt.as_ref()).await?;
-    let known = arena
-        .journal()
-        .borrow()
-        .state()
-        .finished()
-        .is_some_and(|known| **known == finished);
-    if !known {
+    let mut finished = conclude(arena, method, halt.as_ref()).await?;
+    let known = arena.journal().borrow().state().finished().cloned();
+    // A budget that is spent still is told with the figures of now: the evaluation came since.
+    if let Some(known) = &known
+        && known.status == Status::Budget
+        && finished.status == Status::Budget
+    {
+        finished.reason.clone_from(&known.reason);
+    }
+    if known.is_none_or(|known| *known != finished) {
         arena
             .journal()
             .borrow_mut()
@@ -178,11 +180,13 @@ pub(crate) async fn conclude(
     halt: Option<&Halt>,
 ) -> Result<FinishedEvent, RunError> {
     let mut reasons: Vec<String> = halt.iter().map(ToString::to_string).collect();
+    let mut ended = halt.cloned();
     arena.enter(Phase::Evaluation);
-    if halt.is_none() {
-        settle(arena)
-            .await
-            .or_else(|stopped| noted(stopped, "the last pool", &mut reasons))?;
+    if halt.is_none()
+        && let Err(stopped) = settle(arena).await
+    {
+        noted(&stopped, "the last pool", &mut reasons)?;
+        ended = Some(stopped);
     }
     let multipliers = last_multipliers(arena, method);
     let final_scores = final_scores(arena, &multipliers)?;
@@ -190,10 +194,11 @@ pub(crate) async fn conclude(
 
     let held_out = arena.whole(Split::Evaluate);
     let may_spend = !held_out.is_empty() && !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
-    if let (true, Some(best)) = (may_spend, best) {
-        evaluate(arena, best)
-            .await
-            .or_else(|stopped| noted(stopped, "the held-out evaluation", &mut reasons))?;
+    if let (true, Some(best)) = (may_spend, best)
+        && let Err(stopped) = evaluate(arena, best).await
+    {
+        noted(&stopped, "the held-out evaluation", &mut reasons)?;
+        ended = ended.or(Some(stopped));
     }
     let feasible = best.is_some_and(|best| final_scores[&best].feasible);
     let stopped = arena
@@ -203,13 +208,14 @@ pub(crate) async fn conclude(
         .steers()
         .iter()
         .any(|steer| steer.stop);
-    let status = match halt {
-        Some(Halt::Budget(_)) => Status::Budget,
-        Some(Halt::Interrupted) => Status::Stopped,
-        Some(_) => Status::Failed,
-        None if stopped => Status::Stopped,
-        None if feasible => Status::Feasible,
-        None => Status::Infeasible,
+    // A budget that left no room for the final measurements alone stopped no search.
+    let status = match (halt, &ended) {
+        (Some(Halt::Budget(_)), _) => Status::Budget,
+        (_, Some(Halt::Interrupted)) => Status::Stopped,
+        (_, Some(Halt::Failed { .. })) => Status::Failed,
+        _ if stopped => Status::Stopped,
+        _ if feasible => Status::Feasible,
+        _ => Status::Infeasible,
     };
     Ok(FinishedEvent {
         status,
@@ -259,10 +265,10 @@ async fn evaluate(arena: &Arena, best: CandidateId) -> Result<(), Halt> {
 }
 
 /// Lets a halt of the final measurements pass as a reason, unless the journal itself failed.
-fn noted(halt: Halt, what: &str, reasons: &mut Vec<String>) -> Result<(), RunError> {
+fn noted(halt: &Halt, what: &str, reasons: &mut Vec<String>) -> Result<(), RunError> {
     match halt {
-        Halt::Store(error) => Err(error.into()),
-        Halt::Replay(difference) => Err(RunError::Replay(difference)),
+        Halt::Store(error) => Err(error.clone().into()),
+        Halt::Replay(difference) => Err(RunError::Replay(difference.clone())),
         halt => {
             // A search that the budget ended has said so already.
             let said = reasons.contains(&halt.to_string());
@@ -289,7 +295,9 @@ fn last_multipliers(arena: &Arena, method: &dyn Method) -> Multipliers {
     multipliers
 }
 
-/// Scores under λ_T, against all constraints, of every candidate measured on the whole split.
+/// Scores under λ_T, against all constraints, of every candidate measured on the whole split. A
+/// search with minibatches that stopped before its last pool was measured so is told by that
+/// round's batch.
 fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<CandidateId, Score>, RunError> {
     let (whole, limits) = (arena.whole(Split::Optimize), arena.limits(None));
     if arena
@@ -301,13 +309,17 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
     {
         return Ok(IndexMap::new());
     }
+    let measured_on = |candidate: CandidateId, batch: &Batch| arena.means(candidate, batch).is_some();
+    let last = arena.journal().borrow().state().rounds().last().cloned();
+    let unsettled = last.filter(|round| round.retained.iter().any(|id| !measured_on(*id, &whole)));
+    let batch = unsettled.map_or(whole, |round| arena.batch(round.round));
     let measured: Vec<CandidateId> = arena
         .enlisted()
         .into_iter()
-        .filter(|candidate| arena.means(*candidate, &whole).is_some())
+        .filter(|candidate| measured_on(*candidate, &batch))
         .collect();
     arena
-        .scores(&measured, &whole, &limits, multipliers)
+        .scores(&measured, &batch, &limits, multipliers)
         .map_err(|halt| RunError::Replay(halt.to_string()))
 }
 

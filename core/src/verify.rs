@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use crate::arena::{Arena, Halt, RunOptions};
 use crate::control::Control;
-use crate::journal::{FinishedEvent, Journal, JournalError, MemoryJournal, parse_line};
+use crate::journal::{FinishedEvent, Journal, JournalError, MemoryJournal, Status, parse_line};
 use crate::methods;
 use crate::optimize::{RunError, conclude, freeze_thresholds};
 
@@ -136,6 +136,13 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
     }
     if let Some(recorded) = &recorded {
         // A search that ended by itself must replay to its end; one that was halted halts again.
+        let went_its_way = matches!(recorded.status, Status::Feasible | Status::Infeasible);
+        if went_its_way && halt.is_some() {
+            return Err(failed(format!(
+                "finished: the status is {:?}, but the search does not come to its end",
+                recorded.status
+            )));
+        }
         let halt = halt.map(|_| Halt::Budget(String::new()));
         let computed = conclude(&arena, &*method, halt.as_ref())
             .await
@@ -170,6 +177,15 @@ fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(),
             format!("{:?}", recorded.multipliers),
             format!("{:?}", computed.multipliers),
         );
+    }
+    let feasible = computed
+        .best
+        .is_some_and(|best| computed.final_scores[&best].feasible);
+    if let Status::Feasible | Status::Infeasible = recorded.status
+        && (recorded.status == Status::Feasible) != feasible
+    {
+        let now = if feasible { Status::Feasible } else { Status::Infeasible };
+        return differs("the status", format!("{:?}", recorded.status), format!("{now:?}"));
     }
     for (id, score) in &recorded.final_scores {
         if computed.final_scores.get(id) != Some(score) {

@@ -6,16 +6,18 @@ use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{Event, RoundEvent, SteerEvent};
+use crate::llm::FailureKind;
 use crate::score::{Limits, Multipliers, Ranked, Score};
 use crate::study::Rounds;
 
 impl Arena {
-    /// Opens a round: waits while paused, applies what a person changed (journaled changes when
-    /// replaying, new ones otherwise) to thresholds and `multipliers`, and lets constraints enter
-    /// with λ = 0 whose round has come. Returns false when the search is over.
+    /// Opens a round: lets constraints enter with λ = 0 whose round has come, waits while paused, and
+    /// applies what a person changed (journaled changes when replaying, new ones otherwise) to
+    /// thresholds and `multipliers`. Returns false when the search is over.
     ///
     /// # Errors
-    /// When the run was interrupted or the journal cannot be written.
+    /// When the run was interrupted, a change is impossible (see [`SteerEvent::check`]; it is not
+    /// journaled then), or the journal cannot be written.
     pub async fn open_round(&self, round: Round, multipliers: &mut Multipliers) -> Result<bool, Halt> {
         let mut over = matches!(self.search().rounds, Rounds::Count(rounds) if round >= rounds);
         let replayed = self.journal.borrow().state().rounds().len() as Round > round;
@@ -29,6 +31,13 @@ impl Arena {
                 .cloned()
                 .collect()
         };
+        for constraint in self.problem.borrow().constraints() {
+            if constraint.from_round == round && round > 0 {
+                multipliers
+                    .entry(constraint.source.spec.name.clone())
+                    .or_insert(0.0);
+            }
+        }
         for steer in &recorded {
             over |= self.apply(steer, multipliers);
         }
@@ -44,18 +53,16 @@ impl Arena {
             }
             for steer in self.options.control.take() {
                 let steer = SteerEvent { round, ..steer };
+                let checked = steer.check(self.problem.borrow().study());
+                checked.map_err(|error| Halt::Failed {
+                    kind: FailureKind::Malformed,
+                    message: format!("round {round} cannot be steered so: {error}"),
+                })?;
                 over |= self.apply(&steer, multipliers);
                 self.record_steer(steer).await?;
             }
             if self.options.control.is_interrupted() {
                 return Err(Halt::Interrupted);
-            }
-        }
-        for constraint in self.problem.borrow().constraints() {
-            if constraint.from_round == round && round > 0 {
-                multipliers
-                    .entry(constraint.source.spec.name.clone())
-                    .or_insert(0.0);
             }
         }
         Ok(!over)

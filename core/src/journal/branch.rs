@@ -1,12 +1,15 @@
 //! A new journal that starts from a round of another.
 
-use super::event::{Branch, Event, SteerEvent};
+use std::collections::HashSet;
+
+use super::event::{Branch, Event, Origin, SteerEvent};
 use super::reader::{JournalError, parse_line};
 use crate::ids::Round;
 
 /// The lines of a journal that shares everything before `round` with another one and pays for
-/// nothing of it again. `changes` (thresholds, multipliers, budget) take effect when the branch
-/// goes on.
+/// nothing of it again: later rollouts of the prompts they share come along too, for what a prompt
+/// measures depends on no threshold. `changes` (thresholds, multipliers, budget) take effect when
+/// the branch goes on.
 ///
 /// ```
 /// # mod tiny { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tiny/mod.rs")); }
@@ -36,38 +39,54 @@ use crate::ids::Round;
 /// ```
 ///
 /// # Errors
-/// A line that does not parse, or a round that the other journal never reached.
+/// A line that does not parse, a round that the other journal never reached, or changes that are
+/// impossible.
 pub fn branch<L: AsRef<str>>(
     lines: impl IntoIterator<Item = L>,
     round: Round,
     changes: SteerEvent,
 ) -> Result<Vec<String>, JournalError> {
     let mut kept = Vec::new();
-    let mut from = String::new();
+    let mut study = None;
+    let mut shared = HashSet::new();
     let (mut reached, mut number) = (0, 0);
     for line in lines {
         let line = line.as_ref();
         number += 1;
-        if reached == round && number > 1 {
-            break;
-        }
-        match parse_line(line, number)? {
-            Event::Study(study) => from.clone_from(&study.id),
-            Event::Round(event) => reached = event.round + 1,
+        let before = reached < round;
+        let keep = match parse_line(line, number)? {
+            Event::Study(event) => {
+                study = Some(event);
+                true
+            }
+            Event::Candidate(event) if before || event.origin == Origin::Seed => shared.insert(event.id),
+            Event::Rollout(event) => shared.contains(&event.candidate),
+            Event::Round(event) => {
+                reached = event.round + 1;
+                before
+            }
             // What failed or ended elsewhere says nothing about this run.
-            Event::Failure(_) | Event::Finished(_) => continue,
-            _ => {}
+            Event::Failure(_) | Event::Finished(_) => false,
+            _ => before,
+        };
+        if keep {
+            kept.push(line.to_owned());
         }
-        kept.push(line.to_owned());
     }
     if reached < round {
         return Err(JournalError::NoSuchRound { reached, round });
     }
+    let study = study.ok_or_else(|| JournalError::Line {
+        line: 1,
+        reason: "the journal is empty".into(),
+    })?;
+    let from = study.id.clone();
     let steer = SteerEvent {
         round,
         branch: Some(Branch { from, round }),
         ..changes
     };
+    steer.check(&study.study)?;
     let steer = serde_json::to_string(&Event::Steer(steer)).map_err(|error| JournalError::Line {
         line: number,
         reason: error.to_string(),

@@ -12,7 +12,7 @@ use crate::ids::{CandidateId, Round};
 use crate::llm::FailureKind;
 use crate::metric::{Measurements, MetricSpec};
 use crate::score::{Multipliers, Score};
-use crate::study::Study;
+use crate::study::{Study, StudyError, nearest};
 use crate::usage::Usage;
 use crate::workload::{Split, Trace};
 
@@ -265,6 +265,50 @@ pub struct SteerEvent {
     pub branch: Option<Branch>,
 }
 
+impl SteerEvent {
+    /// Checks the changes against the study they are for: constraints in force from `round`,
+    /// finite thresholds, multipliers in [0, λ_max], a budget that allows something.
+    ///
+    /// # Errors
+    /// The first impossible change.
+    pub fn check(&self, study: &Study) -> Result<(), StudyError> {
+        let constraint = |key: &str, metric: &str| {
+            let found = study.constraints.iter().find(|one| one.metric == metric);
+            found.ok_or_else(|| {
+                let names = study.constraints.iter().map(|one| one.metric.as_str());
+                let hint = nearest(metric, names).map(|near| format!("; did you mean `{near}`?"));
+                let problem = format!("the study has no such constraint{}", hint.unwrap_or_default());
+                StudyError::invalid(format!("steer.{key}.{metric}"), problem)
+            })
+        };
+        for (metric, threshold) in self.thresholds.iter().flatten() {
+            constraint("thresholds", metric)?;
+            if !threshold.is_finite() {
+                return Err(StudyError::invalid(
+                    format!("steer.thresholds.{metric}"),
+                    "must be a finite number",
+                ));
+            }
+        }
+        let cap = study.method.get("lambda_max").and_then(serde_json::Value::as_f64);
+        let cap = cap.unwrap_or(f64::MAX);
+        for (metric, multiplier) in self.multipliers.iter().flatten() {
+            let problem = match constraint("multipliers", metric)?.from_round {
+                enters if enters > self.round => format!("this constraint enters at round {enters} only"),
+                _ if !(0.0..=cap).contains(multiplier) => {
+                    format!("{multiplier} is outside [0, λ_max = {cap}]")
+                }
+                _ => continue,
+            };
+            return Err(StudyError::invalid(
+                format!("steer.multipliers.{metric}"),
+                problem,
+            ));
+        }
+        self.budget.map_or(Ok(()), |budget| budget.check())
+    }
+}
+
 /// Where a branched run comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Branch {
@@ -298,7 +342,9 @@ pub struct FinishedEvent {
     /// The returned prompt; null when not even the seed was measured.
     #[serde(deserialize_with = "Option::deserialize")]
     pub best: Option<CandidateId>,
-    /// Scores on the whole optimisation split of every candidate measured on it, under λ_T.
+    /// Scores on the whole optimisation split of every candidate measured on it, under λ_T. When a
+    /// search with minibatches stopped before its last pool was measured on the whole split: scores
+    /// on the last round's batch.
     pub final_scores: IndexMap<CandidateId, Score>,
     /// λ_T, by metric.
     pub multipliers: Multipliers,

@@ -2,6 +2,7 @@
 
 use super::event::Event;
 use super::{SCHEMA, StoreError};
+use crate::study::StudyError;
 
 /// A journal that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +26,9 @@ pub enum JournalError {
         /// The round asked for.
         round: u32,
     },
+    /// Impossible changes for a branch.
+    #[error(transparent)]
+    Changes(#[from] StudyError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

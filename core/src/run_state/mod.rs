@@ -78,7 +78,7 @@ impl RunState {
                 if self.study.is_some() {
                     return Err("a second `study` event".into());
                 }
-                self.rollouts.declare(&study.workloads);
+                self.rollouts.declare(&study.workloads, study.study.study.repeats);
                 self.study = Some(Rc::new((**study).clone()));
             }
             Event::Candidate(event) => self.admit(event)?,

@@ -36,11 +36,14 @@ struct Cell {
 pub struct RolloutTable {
     workloads: Vec<WorkloadIndex>,
     cells: HashMap<(usize, SetKey), Vec<Cell>>,
+    /// Repeats asked for at once: how far ahead of the others one may arrive.
+    repeats: usize,
     count: u64,
 }
 
 impl RolloutTable {
-    pub(super) fn declare(&mut self, workloads: &IndexMap<String, WorkloadRecord>) {
+    pub(super) fn declare(&mut self, workloads: &IndexMap<String, WorkloadRecord>, repeats: u32) {
+        self.repeats = repeats as usize;
         let index = |ids: &[String]| ids.iter().cloned().zip(0..).collect();
         self.workloads = workloads
             .iter()
@@ -88,6 +91,12 @@ impl RolloutTable {
             .or_insert_with(|| examples.iter().map(|_| Cell::default()).collect());
         let cell = &mut cells[example as usize];
         let repeat = event.repeat as usize;
+        if repeat >= cell.lines.len() + self.repeats {
+            return Err(format!(
+                "repeat {repeat} of example `{}` comes before those below it",
+                event.example
+            ));
+        }
         if cell.lines.len() <= repeat {
             cell.lines.resize(repeat + 1, None);
             cell.values.resize((repeat + 1) * width, f64::NAN);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Rounds, Study, suggest};
+use super::{Constraint, Rounds, Study, suggest};
 use crate::methods;
 
 /// The two notations of a study file.
@@ -103,15 +103,32 @@ impl Study {
                 serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?
             }
         };
+        // Only a journal's study has both: there the threshold was measured.
+        let both = |constraint: &Constraint| {
+            constraint.threshold.is_some() && constraint.relative_to_seed.is_some()
+        };
+        if let Some(index) = study.constraints.iter().position(both) {
+            return Err(StudyError::invalid(
+                format!("constraint[{index}] ({})", study.constraints[index].metric),
+                "give exactly one of `threshold` and `relative_to_seed`",
+            ));
+        }
         study.checked()
     }
 
-    /// The study as TOML, for export.
+    /// The study as TOML, for export: as a person would write it, without the thresholds that were
+    /// measured on the seed prompt.
     ///
     /// # Errors
     /// When an opaque table holds `null`, which TOML cannot write.
     pub fn to_toml(&self) -> Result<String, StudyError> {
-        toml::to_string_pretty(self).map_err(|error| StudyError::Syntax(error.to_string()))
+        let mut study = self.clone();
+        for constraint in &mut study.constraints {
+            if constraint.relative_to_seed.is_some() {
+                constraint.threshold = None;
+            }
+        }
+        toml::to_string_pretty(&study).map_err(|error| StudyError::Syntax(error.to_string()))
     }
 
     /// Checks what can be checked without the workload, and writes the method's defaults out.
