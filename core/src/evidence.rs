@@ -30,7 +30,7 @@ pub struct Case {
 
 impl Case {
     /// Shows a rollout in at most `max_characters` characters of text, the beginning and the end
-    /// kept and the gap stated.
+    /// kept and the gap stated. The outcome goes before the conversation, up to half of them.
     pub fn new(example: &str, measurements: &Measurements, trace: &Trace, max_characters: usize) -> Self {
         let measurements = measurements
             .iter()
@@ -57,10 +57,12 @@ impl Case {
                 }
             }
         }
-        let mut text = shortened(text.trim_end(), max_characters);
-        if !trace.outcome.is_empty() {
+        let outcome = shortened(&trace.outcome, max_characters / 2);
+        let left = max_characters - outcome.chars().count().min(max_characters / 2);
+        let mut text = shortened(text.trim_end(), left);
+        if !outcome.is_empty() {
             text.push_str("\nOutcome: ");
-            text.push_str(&trace.outcome);
+            text.push_str(&outcome);
         }
         Self {
             example: example.to_owned(),

@@ -1,5 +1,6 @@
 //! A study joined with its workloads: what there is to maximise, below what.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
@@ -57,6 +58,18 @@ impl Problem {
     pub fn new(mut study: Study, workloads: Vec<Rc<dyn Workload>>) -> Result<Self, StudyError> {
         let seed_prompt = study.seed_prompt()?.into();
         for workload in &workloads {
+            let splits = [Split::Optimize, Split::Evaluate];
+            let mut seen = HashSet::new();
+            let mut ids = splits.iter().flat_map(|split| workload.examples(*split));
+            if let Some(twice) = ids.find(|id| !seen.insert(*id)) {
+                return Err(StudyError::invalid(
+                    "workload",
+                    format!(
+                        "example `{twice}` of workload `{}` comes twice; every example belongs to one split, once",
+                        workload.name()
+                    ),
+                ));
+            }
             if workload.examples(Split::Optimize).is_empty() {
                 return Err(StudyError::invalid(
                     "workload.optimize",

@@ -47,19 +47,6 @@ impl Arena {
     /// Lets a rollout start and counts it, or says why not.
     pub(super) fn start_rollout(&self, split: Split) -> Result<(), Halt> {
         self.may_start()?;
-        let budget = self.journal.borrow().state().budget();
-        if let Some(limit) = budget.rollouts {
-            let spent = self.spending.rollouts.get();
-            let held_back = self.held_back_rollouts(limit);
-            if spent + held_back >= limit {
-                let reserve = if held_back > 0 {
-                    format!(" ({held_back} held back for the final evaluation)")
-                } else {
-                    String::new()
-                };
-                return Err(Halt::Budget(format!("{spent} of {limit} rollouts{reserve}")));
-            }
-        }
         self.spending.rollouts.set(self.spending.rollouts.get() + 1);
         if split == Split::Optimize {
             self.spending
@@ -109,7 +96,8 @@ impl Arena {
             .set(spending.usd.get().zip(total.usd).map(|(spent, usd)| spent + usd));
     }
 
-    /// Whether any new effect may start.
+    /// Whether any new effect may start. Critiques and rewrites stop with the rollouts: what they
+    /// would lead to could not be measured any more.
     pub(super) fn may_start(&self) -> Result<(), Halt> {
         if let Some(halt) = &*self.halted.borrow() {
             return Err(halt.clone());
@@ -117,7 +105,26 @@ impl Arena {
         if self.options.control.is_interrupted() {
             return Err(Halt::Interrupted);
         }
-        self.within_budget().map_err(Halt::Budget)
+        self.rollouts_left()
+            .and_then(|()| self.within_budget())
+            .map_err(Halt::Budget)
+    }
+
+    fn rollouts_left(&self) -> Result<(), String> {
+        let Some(limit) = self.journal.borrow().state().budget().rollouts else {
+            return Ok(());
+        };
+        let spent = self.spending.rollouts.get();
+        let held_back = self.held_back_rollouts(limit);
+        if spent + held_back < limit {
+            return Ok(());
+        }
+        let reserve = if held_back > 0 {
+            format!(" ({held_back} held back for the final evaluation)")
+        } else {
+            String::new()
+        };
+        Err(format!("{spent} of {limit} rollouts{reserve}"))
     }
 
     fn within_budget(&self) -> Result<(), String> {

@@ -177,7 +177,7 @@ impl Arena {
         Ok(())
     }
 
-    fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
+    pub(super) fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
         let board = self.board.borrow();
         board
             .sums

@@ -11,7 +11,7 @@ use crate::evidence::{Case, Group};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{CritiqueEvent, EffectName, Event, Origin, RewriteEvent};
 use crate::llm::{AssistantMessage, ChatRequest, Message, Role};
-use crate::metric::Measurements;
+use crate::metric::{Direction, Measurements};
 use crate::problem::MetricSource;
 use crate::run_state::SetKey;
 use crate::sampling::subset;
@@ -404,7 +404,7 @@ impl Arena {
                 };
                 group
                     .cases
-                    .push(self.case(parent, set, cases[index], per_case).await?);
+                    .push(self.case(parent, set, cases[index], &source, per_case).await?);
             }
             evidence.groups.push(group);
         }
@@ -416,13 +416,27 @@ impl Arena {
         candidate: CandidateId,
         set: SetKey,
         example: usize,
+        metric: &MetricSource,
         max_characters: usize,
     ) -> Result<Case, Halt> {
+        let repeats = self.repeats_of(candidate, set, example);
         let line = {
             let journal = self.journal.borrow();
             let state = journal.state();
             let position = state.position(&candidate).unwrap_or(usize::MAX);
-            state.rollouts().line(position, set, example, 0)
+            // Of several repeats, the worst is the one to learn from; the first among equals.
+            let badness = |repeat: &u32| {
+                let values = state.rollouts().values(position, set, example, *repeat);
+                let value = values.map_or(0.0, |values| values[metric.position]);
+                match metric.spec.direction {
+                    Direction::Objective => -value,
+                    Direction::Cost => value,
+                }
+            };
+            let worst = (0..repeats)
+                .rev()
+                .max_by(|a, b| badness(a).total_cmp(&badness(b)));
+            worst.and_then(|repeat| state.rollouts().line(position, set, example, repeat))
         };
         let line = line.ok_or_else(|| {
             Halt::Replay(format!("a rollout of candidate {} is missing", candidate.short()))

@@ -95,15 +95,21 @@ impl FileJournal {
             }
             Err(TryLockError::Error(error)) => return Err(failed("cannot be locked", &error).into()),
         }
-        let length = drop_torn_tail(&mut file).map_err(|error| failed("cannot be read", &error))?;
+        let length = complete_length(&mut file).map_err(|error| failed("cannot be read", &error))?;
+        let torn = file
+            .metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() > length);
+        if torn && length == 0 {
+            refuse_stranger(&mut file).map_err(|error| failed("cannot be read", &error))??;
+        }
         file.seek(SeekFrom::Start(0))
             .map_err(|error| failed("cannot be read", &error))?;
-        let reader = file
-            .try_clone()
-            .map_err(|error| failed("cannot be read", &error))?;
+        let another_handle = || file.try_clone().map_err(|error| failed("cannot be read", &error));
+        let (reader, tail) = (another_handle()?, another_handle()?);
         let lines = Lines {
             reader: BufReader::with_capacity(BUFFER, reader.take(length)),
             offset: 0,
+            number: 0,
             path: path.to_owned(),
         };
         let store = Self {
@@ -113,7 +119,13 @@ impl FileJournal {
             length,
             buffer: Vec::with_capacity(BUFFER),
         };
-        Journal::open(Box::new(store), lines)
+        let journal = Journal::open(Box::new(store), lines)?;
+        // Only now is the file known to be a journal that may be cut.
+        if torn {
+            tail.set_len(length)
+                .map_err(|error| failed("its torn last line cannot be cut off", &error))?;
+        }
+        Ok(journal)
     }
 
     /// Reads the journal at `path` without opening it for writing: `event` is called with every
@@ -132,6 +144,7 @@ impl FileJournal {
         let lines = Lines {
             reader: BufReader::with_capacity(BUFFER, file.take(length)),
             offset: 0,
+            number: 0,
             path: path.to_owned(),
         };
         for (index, line) in lines.enumerate() {
@@ -270,14 +283,17 @@ impl Drop for FileJournal {
     }
 }
 
-/// Cuts a torn last line off. Returns the file's length.
-fn drop_torn_tail(file: &mut File) -> std::io::Result<u64> {
-    let total = file.metadata()?.len();
-    let length = complete_length(file)?;
-    if length < total {
-        file.set_len(length)?;
+/// Whether a file without a whole line begins as a journal does that a crash cut short.
+fn refuse_stranger(file: &mut File) -> std::io::Result<Result<(), JournalError>> {
+    const START: &[u8] = br#"{"event":"study""#;
+    let mut start = Vec::with_capacity(START.len());
+    file.seek(SeekFrom::Start(0))?;
+    file.take(START.len() as u64).read_to_end(&mut start)?;
+    if START.starts_with(&start) {
+        return Ok(Ok(()));
     }
-    Ok(length)
+    let reason = "not a Capo journal: its first line must be a `study` event".to_owned();
+    Ok(Err(JournalError::Line { line: 1, reason }))
 }
 
 /// Length of the file up to its last line break.
@@ -301,6 +317,8 @@ fn complete_length(file: &mut File) -> std::io::Result<u64> {
 struct Lines {
     reader: BufReader<std::io::Take<File>>,
     offset: u64,
+    /// Lines given so far.
+    number: usize,
     path: PathBuf,
 }
 
@@ -308,19 +326,22 @@ impl Iterator for Lines {
     type Item = Result<(LineId, String), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
+        let mut line = Vec::new();
+        let failed = |what: String| StoreError(format!("journal {}: {what}", self.path.display()));
+        match self.reader.read_until(b'\n', &mut line) {
             Ok(0) => None,
             Ok(read) => {
                 let id = self.offset;
                 self.offset += read as u64;
-                line.truncate(line.trim_end_matches('\n').len());
-                Some(Ok((id, line)))
+                self.number += 1;
+                line.pop_if(|last| *last == b'\n');
+                let text = String::from_utf8(line);
+                Some(
+                    text.map(|line| (id, line))
+                        .map_err(|_| failed(format!("line {} is not UTF-8", self.number))),
+                )
             }
-            Err(error) => Some(Err(StoreError(format!(
-                "journal {}: {error}",
-                self.path.display()
-            )))),
+            Err(error) => Some(Err(failed(error.to_string()))),
         }
     }
 }
