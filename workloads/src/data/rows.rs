@@ -110,45 +110,88 @@ fn kind(value: &Value) -> &'static str {
 
 fn parse_csv(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
-    let names: Vec<String> = reader
+    let mut lines = Lines::of(text);
+    let header = reader
         .headers()
-        .map_err(|error| csv_error(file, &error))?
-        .iter()
-        .map(str::to_owned)
-        .collect();
+        .map_err(|error| csv_error(file, &error, &mut lines))?;
+    let header_line = header.position().map_or(1, |position| lines.at(position));
+    let names: Vec<String> = header.iter().map(str::to_owned).collect();
     for (index, name) in names.iter().enumerate() {
         if name.trim().is_empty() {
             return Err(BuildError::line(
                 file,
-                1,
+                header_line,
                 format!("column {} has no name in the header", index + 1),
             ));
         }
         if names[..index].contains(name) {
             return Err(BuildError::line(
                 file,
-                1,
+                header_line,
                 format!("two columns are named `{name}`"),
             ));
         }
     }
     let mut rows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| csv_error(file, &error))?;
+        let record = record.map_err(|error| csv_error(file, &error, &mut lines))?;
         let fields = names
             .iter()
             .cloned()
             .zip(record.iter().map(Value::from))
             .collect();
         rows.push(Row {
-            line: record.position().map_or(0, csv::Position::line),
+            line: record
+                .position()
+                .map_or(header_line, |position| lines.at(position)),
             fields,
         });
     }
     Ok(rows)
 }
 
-fn csv_error(file: &str, error: &csv::Error) -> BuildError {
+/// Lines of a CSV as an editor counts them. The reader's own count leaves out the empty lines before
+/// a record, and line breaks of carriage returns alone.
+struct Lines<'a> {
+    text: &'a str,
+    /// Up to where lines are counted.
+    counted: usize,
+    /// The line of that place, from 1.
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            counted: 0,
+            line: 1,
+        }
+    }
+
+    /// The line of the record at `position`, which is not before an earlier one asked for.
+    fn at(&mut self, position: &csv::Position) -> u64 {
+        let bytes = self.text.as_bytes();
+        let is_break = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        // The position is before the empty lines, or the second half of a line break, that the
+        // reader skips.
+        let start = usize::try_from(position.byte())
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        let start = start + bytes[start..].iter().take_while(is_break).count();
+        let between = &bytes[self.counted.min(start)..start];
+        let breaks = between.iter().enumerate().filter(|(index, byte)| match byte {
+            b'\n' => true,
+            b'\r' => between.get(index + 1) != Some(&b'\n'),
+            _ => false,
+        });
+        self.line += breaks.count() as u64;
+        self.counted = start;
+        self.line
+    }
+}
+
+fn csv_error(file: &str, error: &csv::Error, lines: &mut Lines<'_>) -> BuildError {
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             pos,
@@ -156,7 +199,7 @@ fn csv_error(file: &str, error: &csv::Error) -> BuildError {
             len,
         } => BuildError::Data {
             file: file.to_owned(),
-            line: pos.as_ref().map(csv::Position::line),
+            line: pos.as_ref().map(|position| lines.at(position)),
             problem: format!(
                 "{len} fields where the header has {expected_len}; quote fields that hold commas or line breaks"
             ),
@@ -197,6 +240,18 @@ mod tests {
     }
 
     #[test]
+    fn csv_line_numbers_count_empty_lines_and_any_line_break() {
+        let lines = |text: &str| -> Vec<u64> {
+            let rows = parse("a.csv", text.as_bytes(), None).unwrap();
+            rows.iter().map(|row| row.line).collect()
+        };
+        assert_eq!(lines("q\na\n\n\nb\nc\n"), [2, 5, 6]);
+        assert_eq!(lines("q\r\na\r\n\r\n\"b\r\nb\"\r\nc"), [2, 4, 6]);
+        assert_eq!(lines("\n\nq\n\na\n"), [5]);
+        assert_eq!(lines("q\ra\rb"), [2, 3]);
+    }
+
+    #[test]
     fn a_malformed_line_is_named() {
         let error = problem("a.jsonl", b"{\"q\":1}\n{\"q\":}\n");
         assert!(
@@ -233,6 +288,7 @@ mod tests {
         assert!(problem("a.csv", b"q,n\nx,1\ny\n").contains("line 3: 1 fields where the header has 2"));
         assert!(problem("a.csv", b"q,q\n1,2\n").contains("two columns are named `q`"));
         assert!(problem("a.csv", b"q,\n1,2\n").contains("column 2 has no name"));
+        assert!(problem("a.csv", b"q,n\n\n\ny\n").contains("line 4: 1 fields"));
     }
 
     #[test]

@@ -80,9 +80,14 @@ impl Program {
             let _ = stdin.write_all(request.as_bytes()).await;
             let _ = stdin.shutdown().await;
         };
-        let ((), answer, complaints, status) =
-            futures::join!(write, read(stdout), read(stderr), child.wait());
-        group.release();
+        // What the command leaves running may hold its streams open, which would end no reading:
+        // it goes with the command.
+        let ended = async {
+            let status = child.wait().await;
+            group.end();
+            status
+        };
+        let ((), answer, complaints, status) = futures::join!(write, read(stdout), read(stderr), ended);
         let status = status.map_err(|error| tool(true, format!("it cannot be waited for: {error}")))?;
         let complaints = complaints.unwrap_or_else(|partial| partial);
         if !status.success() {
@@ -160,8 +165,8 @@ async fn read(mut stream: impl AsyncRead + Unpin) -> Result<Vec<u8>, Vec<u8>> {
     if overflow { Err(bytes) } else { Ok(bytes) }
 }
 
-/// Ends the command's whole process group when dropped: a wrapper such as a package runner does not
-/// pass its own end on to what it started.
+/// The command's whole process group, ended with the command or when dropped: a wrapper such as a
+/// package runner does not pass its own end on to what it started.
 struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -176,10 +181,14 @@ impl Group {
         }
     }
 
-    /// Lets the group be: the command has ended, and its id may soon be another's.
+    /// Ends what is left of the group, once: after the command's own end its id may soon be
+    /// another's.
     #[cfg(unix)]
-    fn release(&mut self) {
-        self.leader = None;
+    fn end(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            // Nothing can be done about a group that is gone already.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
     }
 
     #[cfg(not(unix))]
@@ -188,15 +197,12 @@ impl Group {
     }
 
     #[cfg(not(unix))]
-    fn release(&mut self) {}
+    fn end(&mut self) {}
 }
 
 #[cfg(unix)]
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(leader) = self.leader {
-            // Nothing can be done about a group that is gone already.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
+        self.end();
     }
 }

@@ -12,6 +12,16 @@ use super::ExternalSettings;
 use super::transport::{Answer, MOST_BYTES, Secrets, failed, too_large, variable};
 use crate::settings::BuildError;
 
+/// Headers that carry keys. In a study, which people share, only their variables may stand.
+const SECRET_HEADERS: [&str; 6] = [
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+];
+
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
     url: Url,
@@ -56,7 +66,14 @@ impl Endpoint {
                         "not a value for an HTTP header",
                     )
                 })?;
-                Ok((name(header, "headers")?, value))
+                let parsed = name(header, "headers")?;
+                if SECRET_HEADERS.contains(&parsed.as_str()) {
+                    return Err(BuildError::setting(
+                        format!("workload.headers.{header}"),
+                        "carries a key; name its environment variable with headers_env",
+                    ));
+                }
+                Ok((parsed, value))
             })
             .collect::<Result<_, BuildError>>()?;
         let headers_env = settings

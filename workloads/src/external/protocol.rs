@@ -165,6 +165,9 @@ pub struct WireUsage {
 }
 
 impl WireUsage {
+    /// More calls or tokens than any rollout makes; sums of fewer do not overflow.
+    const MOST: u64 = 1_000_000_000_000;
+
     /// As the journal counts it, of a rollout that took so many seconds.
     pub(super) fn into_role_usage(self, elapsed: f64) -> RoleUsage {
         RoleUsage {
@@ -183,7 +186,12 @@ impl WireUsage {
                 .filter(|value| !value.is_finite() || *value < 0.0)
                 .map(|value| format!("usage.{name} is {value}"))
         };
-        bad("usd", self.usd).or_else(|| bad("seconds", self.seconds))
+        let many = |name: &str, count: u64| (count > Self::MOST).then(|| format!("usage.{name} is {count}"));
+        bad("usd", self.usd)
+            .or_else(|| bad("seconds", self.seconds))
+            .or_else(|| many("calls", self.calls))
+            .or_else(|| many("input_tokens", self.input_tokens))
+            .or_else(|| many("output_tokens", self.output_tokens))
     }
 }
 

@@ -132,7 +132,7 @@ impl External {
         };
         Ok(Rollout {
             measurements,
-            trace,
+            trace: answer.secrets.redacted_trace(trace).map_err(malformed)?,
             external_usage,
         })
     }

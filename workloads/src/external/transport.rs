@@ -1,7 +1,8 @@
 //! How a request reaches the agent, and what can go wrong on the way.
 
 use capo_core::llm::FailureKind;
-use capo_core::workload::RolloutError;
+use capo_core::workload::{RolloutError, Trace};
+use serde_json::Value;
 
 /// Most bytes of an answer that are read.
 pub(super) const MOST_BYTES: usize = 16 << 20;
@@ -15,15 +16,21 @@ pub(super) struct Answer {
     pub(super) secrets: Secrets,
 }
 
-/// Secret values that must not be shown.
+/// Fewest characters of a value that is taken out of traces, too. A shorter one is rather a setting,
+/// such as a model's name, and the critic reads the trace.
+const KEY: usize = 16;
+
+/// Secret values that must not be shown, the longest first: one may be part of another.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Remembers a value. One of three characters or fewer hides nothing and would garble the text.
     pub(super) fn add(&mut self, value: &str) {
+        let value = value.trim();
         if value.chars().count() > 3 {
-            self.0.push(value.to_owned());
+            let place = self.0.partition_point(|other| other.len() >= value.len());
+            self.0.insert(place, value.to_owned());
         }
     }
 
@@ -32,6 +39,36 @@ impl Secrets {
         self.0
             .iter()
             .fold(text.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
+    }
+
+    /// A trace without the keys among the secrets: journals are shared.
+    pub(super) fn redacted_trace(&self, trace: Trace) -> Result<Trace, String> {
+        let keys = Self(
+            self.0
+                .iter()
+                .filter(|secret| secret.chars().count() >= KEY)
+                .cloned()
+                .collect(),
+        );
+        if keys.0.is_empty() {
+            return Ok(trace);
+        }
+        // No name of a field or a role is as long as a key.
+        serde_json::to_value(trace)
+            .and_then(|trace| serde_json::from_value(keys.redacted_value(trace)))
+            .map_err(|error| error.to_string())
+    }
+
+    fn redacted_value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.redacted(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.redacted_value(item)).collect(),
+            Value::Object(fields) => fields
+                .into_iter()
+                .map(|(name, value)| (self.redacted(&name), self.redacted_value(value)))
+                .collect(),
+            other => other,
+        }
     }
 
     /// The end of an agent's output, without the secrets.
@@ -89,6 +126,17 @@ pub(super) fn too_large(who: &str) -> RolloutError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_found_without_the_line_break_of_their_file_and_whole() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-12345");
+        secrets.add("sk-12345-longer\n");
+        assert_eq!(
+            secrets.redacted("sk-12345-longer, sk-12345"),
+            "[redacted], [redacted]"
+        );
+    }
 
     #[test]
     fn the_tail_is_cut_and_redacted() {

@@ -64,6 +64,10 @@ async fn answers_that_cannot_be_used_are_named() {
             "usage.usd is -1",
         ),
         (
+            r#"{"protocol": 1, "measurements": {"correct": 1, "words": 1}, "usage": {"calls": 1, "output_tokens": 18446744073709551615}}"#,
+            "usage.output_tokens is 18446744073709551615",
+        ),
+        (
             r#"{"protocol": 1, "measurements": {"correct": 1, "words": 1}} extra"#,
             "trailing characters",
         ),
@@ -104,6 +108,34 @@ async fn an_answer_that_cannot_be_used_is_shown_without_secrets() {
             "{message}"
         );
     }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_trace_holds_no_secret() {
+    let code = format!(
+        "import os, json; s = os.environ['{SECRET}']; print(json.dumps({{'protocol': 1, \
+         'measurements': {{'correct': 1, 'words': 3}}, 'outcome': 'used ' + s, 'details': {{s: [s]}}, \
+         'messages': [{{'role': 'tool', 'call_id': s, 'content': s}}, {{'role': 'assistant', \
+         'tool_calls': [{{'id': 'c', 'name': 'log_in', 'arguments': {{'key': s}}}}]}}]}}))"
+    );
+    let rollout = roll(&*python(&code, json!({"env": [SECRET]})), "1", "p")
+        .await
+        .unwrap();
+    let kept = serde_json::to_string(&rollout.trace).unwrap();
+    assert!(!kept.contains(&std::env::var(SECRET).unwrap()), "{kept}");
+    assert_eq!(kept.matches("[redacted]").count(), 6, "{kept}");
+    assert_eq!(rollout.trace.outcome, "used [redacted]");
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_command_leaves_running_does_not_hold_its_answer() {
+    // The sleeper inherits the standard output, so the pipe stays open when the command ends.
+    let code = format!("import subprocess; subprocess.Popen(['sleep', '60']); print({GOOD:?})");
+    let start = Instant::now();
+    let rollout = roll(&*python(&code, json!({"timeout": 20})), "1", "p").await;
+    assert_eq!(rollout.unwrap().measurements["words"], 3.0);
+    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test(flavor = "current_thread")]

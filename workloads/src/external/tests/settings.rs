@@ -37,6 +37,10 @@ fn bad_settings_are_refused_by_key() {
             "workload.headers.a b: not a name",
         ),
         (
+            json!({"endpoint": "http://x/", "headers": {"Authorization": "Bearer abc"}}),
+            "workload.headers.Authorization: carries a key; name its environment variable with headers_env",
+        ),
+        (
             json!({"endpoint": "http://x/", "timeout": 0}),
             "workload.timeout: must be above 0",
         ),
