@@ -1,8 +1,7 @@
 //! Text templates over the columns of a user's data.
 
-use indexmap::IndexMap;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::data::{Example, missing_column};
 use crate::settings::BuildError;
@@ -27,14 +26,14 @@ impl Template {
         Ok(Self { environment, key })
     }
 
+    /// Where the template stands in the study.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// The text for one example.
     pub(crate) fn render(&self, example: &Example) -> Result<String, BuildError> {
-        // An empty cell of a CSV is text; a JSON null is nothing, and would be printed as "none".
-        let present: IndexMap<&String, &Value> = example
-            .fields
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .collect();
+        let present = without_nulls(&example.fields);
         let template = self
             .environment
             .get_template("")
@@ -69,6 +68,20 @@ impl Template {
             format!("the template {} failed: {}", self.key, reason(error)),
         )
     }
+}
+
+/// The fields that hold something. An empty cell of a CSV is text; a JSON null is nothing, and would
+/// be printed as "none".
+fn without_nulls(fields: &Map<String, Value>) -> Map<String, Value> {
+    let held = |value: &Value| match value {
+        Value::Object(fields) => Value::Object(without_nulls(fields)),
+        other => other.clone(),
+    };
+    fields
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.clone(), held(value)))
+        .collect()
 }
 
 fn reason(error: &minijinja::Error) -> String {
@@ -146,6 +159,15 @@ mod tests {
                 .unwrap_err()
                 .ends_with("but column `a` is null")
         );
+        for nested in [json!({"a": {"b": null}}), json!({"a": {"b": {"c": null}}})] {
+            let path = if nested["a"]["b"].is_null() {
+                "a.b"
+            } else {
+                "a.b.c"
+            };
+            let error = render(&format!("{{{{ {path} }}}}"), nested).unwrap_err();
+            assert!(error.ends_with("but column `a` holds no such value"), "{error}");
+        }
         assert!(
             render("{{ a.b }}", json!({"a": {}}))
                 .unwrap_err()

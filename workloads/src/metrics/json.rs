@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shown};
+use super::{DefinitionError, Family, Finding, Rule, Sample, Way, shortened, shown};
 use crate::files::Sources;
 
 /// 1 if the whole answer is one JSON value (RFC 8259).
@@ -114,6 +114,11 @@ impl Rule for Shape {
                 path if path.is_empty() => error.to_string(),
                 path => format!("at {path}: {error}"),
             })
+            // The error quotes the part of the answer that does not fit, which may be all of it.
+            .map(|problem| match shortened(&problem) {
+                Some(start) => format!("{start}…"),
+                None => problem,
+            })
             .collect();
         Ok(Finding::holds(problems.is_empty(), problems.join("; ")))
     }
@@ -204,6 +209,19 @@ mod tests {
             finding.note
         );
         assert_eq!(measure(&definition, "[]", "").value, 0.0);
+    }
+
+    #[test]
+    fn a_large_answer_is_not_repeated_in_the_note() {
+        let definition = format!(r#"{{"type": "json_schema", "name": "m", "schema": {SCHEMA}}}"#);
+        let answer = format!("[{:?}]", "x".repeat(100_000));
+        let finding = measure(&definition, &answer, "");
+        assert_eq!(finding.value, 0.0);
+        assert!(
+            finding.note.chars().count() < 1000,
+            "{}",
+            finding.note.chars().count()
+        );
     }
 
     #[test]

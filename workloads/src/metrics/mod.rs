@@ -293,12 +293,17 @@ impl Metric {
     }
 }
 
-/// Text shortened for a note.
+/// Text quoted and shortened for a note.
 fn shown(text: &str) -> String {
-    const MOST: usize = 200;
     let text = text.trim();
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
+    match shortened(text) {
+        Some(start) => format!("{start:?}…"),
         None => format!("{text:?}"),
     }
+}
+
+/// The beginning of a text that is too long for a note.
+fn shortened(text: &str) -> Option<&str> {
+    const MOST: usize = 200;
+    text.char_indices().nth(MOST).map(|(end, _)| &text[..end])
 }

@@ -78,7 +78,11 @@ impl Rule for Matcher {
         if !self.compare {
             return Ok(Finding::new(1.0, ""));
         }
-        let captured = captures.get(self.group).map_or("", |group| group.as_str());
+        let Some(captured) = captures.get(self.group) else {
+            let note = format!("the group captures nothing in {}", shown(&captures[0]));
+            return Ok(Finding::new(0.0, note));
+        };
+        let captured = captured.as_str();
         let expected = sample.expected();
         let equal = whitespace::strip(captured) == whitespace::strip(expected);
         Ok(Finding::holds(
@@ -164,6 +168,13 @@ mod tests {
         assert_eq!(measure(last, answer, "B").value, 1.0);
         assert_eq!(measure(first, answer, "B").value, 0.0);
         assert_eq!(measure(first, answer, "A").value, 1.0);
+    }
+
+    #[test]
+    fn a_group_that_takes_no_part_in_the_match_holds_nothing() {
+        let definition = r#"{"type": "regex", "name": "m", "pattern": "yes(, because (.*))?", "group": 2, "expected": "{{ a }}"}"#;
+        assert_eq!(measure(definition, "yes", "").value, 0.0);
+        assert_eq!(measure(definition, "yes, because ", "").value, 1.0);
     }
 
     #[test]

@@ -69,6 +69,12 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
     let mut tables = vec![Table::read(settings, NAME.to_owned(), files)?];
     for mut set in sets {
         let SetName { name } = set.take()?;
+        if name.trim().is_empty() {
+            return Err(BuildError::setting(
+                format!("{}.name", set.key()),
+                "a set needs a name",
+            ));
+        }
         if tables.iter().any(|table| table.name == name) {
             return Err(BuildError::setting(
                 format!("{}.name", set.key()),
@@ -259,8 +265,16 @@ impl Case {
                 Ok(Some(reference))
             })
             .collect::<Result<_, BuildError>>()?;
+        let text = user.render(example)?;
+        if text.trim().is_empty() {
+            return Err(BuildError::line(
+                &example.file,
+                example.line,
+                format!("the user message from {} is empty", user.key()),
+            ));
+        }
         Ok(Self {
-            user: user.render(example)?,
+            user: text,
             references,
         })
     }

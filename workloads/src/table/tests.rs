@@ -211,6 +211,11 @@ fn further_sets_are_workloads_of_their_own() {
         problem(&json!({"set": [twin]})),
         "workload.set[0].name: the name `table` is taken"
     );
+    let unnamed = with(set.clone(), &json!({"name": " "}));
+    assert_eq!(
+        problem(&json!({"set": [unnamed]})),
+        "workload.set[0].name: a set needs a name"
+    );
     let twice = with(
         set.clone(),
         &json!({"metric": [{"type": "latency", "name": "words"}]}),
@@ -331,6 +336,19 @@ fn bad_data_are_refused_by_line() {
     );
     assert!(of("", &none).contains("holds no examples"));
     assert!(of("{\"q\": 1", &none).contains("line 1: not JSON"));
+}
+
+#[test]
+fn a_question_that_says_nothing_is_refused_by_line() {
+    let files = MemoryFiles::new().with("gap.csv", "q,a\none,1\n ,2\n");
+    let settings = with(
+        sums(),
+        &json!({"data": "gap.csv", "user": "{{ q }}", "optimize": 1}),
+    );
+    assert_eq!(
+        build_with(&settings, &files).err().unwrap(),
+        "gap.csv line 3: the user message from workload.user is empty"
+    );
 }
 
 #[test]
