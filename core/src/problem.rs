@@ -166,14 +166,16 @@ impl Problem {
 
     /// The limit on `prompt_length`, if one is set, in characters.
     pub fn characters_allowed(&self, limits: &Limits) -> Option<usize> {
-        limits
-            .get(PROMPT_LENGTH)
-            .map(|limit| {
-                // The largest count whose length is admitted: rounding in the product may be off by one.
-                let nearest = (limit.threshold * 1000.0).round().max(0.0) as usize;
-                let admitted = limit.admits(nearest as f64 / 1000.0);
-                if admitted { nearest } else { nearest.saturating_sub(1) }
-            })
+        limits.get(PROMPT_LENGTH).map(|limit| {
+            // The largest count whose length is admitted: rounding in the product may be off by one.
+            let nearest = (limit.threshold * 1000.0).round().max(0.0) as usize;
+            let admitted = limit.admits(nearest as f64 / 1000.0);
+            if admitted {
+                nearest
+            } else {
+                nearest.saturating_sub(1)
+            }
+        })
     }
 
     /// The constraints in force in `round`; `None` stands for the end of the run, when all are.

@@ -184,7 +184,11 @@ fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(),
     if let Status::Feasible | Status::Infeasible = recorded.status
         && (recorded.status == Status::Feasible) != feasible
     {
-        let now = if feasible { Status::Feasible } else { Status::Infeasible };
+        let now = if feasible {
+            Status::Feasible
+        } else {
+            Status::Infeasible
+        };
         return differs("the status", format!("{:?}", recorded.status), format!("{now:?}"));
     }
     for (id, score) in &recorded.final_scores {

@@ -5,8 +5,10 @@ mod world;
 use std::rc::Rc;
 
 use capo_core::arena::RunOptions;
-use capo_core::journal::Event;
+use capo_core::journal::{Event, Status};
+use capo_core::verify;
 use capo_core::workload::Split;
+use futures::executor::block_on;
 use world::{EFFORT, Probe, events, resume, run, study};
 
 fn probe() -> Rc<Probe> {
@@ -46,7 +48,7 @@ fn frozen_thresholds_and_minibatches_resume_to_the_same_result() {
     let mut study = study(0, "capo", relative, "[method]\npool = 2\n");
     study.study.batch = Some(12);
     let (whole, lines) = run(study.clone(), &probe());
-    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    block_on(verify(&lines)).unwrap();
     let half = lines[..lines.len() / 2].to_vec();
     let (resumed, _) = resume(study, &probe(), half, RunOptions::default());
     assert_eq!(resumed.finished, whole.finished);
@@ -87,7 +89,7 @@ fn neither_concurrency_nor_arrival_changes_a_run() {
         usage.usage.clone_from(&expected.usage);
         expected.reason = None;
         assert_eq!(usage, expected);
-        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+        block_on(verify(&lines)).unwrap();
     }
 }
 
@@ -106,7 +108,7 @@ fn a_budget_of_rollouts_is_kept_exactly_and_can_be_raised() {
         let limited = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
         let (outcome, lines) = run(limited, &probe);
         assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
-        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        assert_eq!(outcome.finished.status, Status::Budget);
         let (raised, _) = resume(study(4, "capo", EFFORT, ""), &probe, lines, RunOptions::default());
         assert_eq!(
             raised.journal.state().rounds(),
@@ -134,7 +136,7 @@ fn calls_are_never_one_too_many_and_half_a_rollout_is_accounted_for() {
         let probe = probe();
         let limited = study(4, "capo", EFFORT, &format!("[budget]\ncalls = {budget}\n"));
         let (outcome, lines) = run(limited, &probe);
-        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        assert_eq!(outcome.finished.status, Status::Budget);
         assert!(probe.calls.get() <= budget);
         let journaled = outcome.journal.state().ledger().usage().total().calls;
         assert_eq!(
@@ -142,7 +144,7 @@ fn calls_are_never_one_too_many_and_half_a_rollout_is_accounted_for() {
             u64::from(probe.calls.get()),
             "every call is in the journal"
         );
-        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+        block_on(verify(&lines)).unwrap();
     }
 }
 
@@ -154,7 +156,7 @@ fn tokens_and_dollars_stop_the_run_at_the_first_call_beyond_them() {
             study(4, "capo", EFFORT, &format!("[budget]\n{key} = {limit}\n")),
             &probe,
         );
-        assert_eq!(outcome.finished.status, capo_core::journal::Status::Budget);
+        assert_eq!(outcome.finished.status, Status::Budget);
         let spent = f64::from(probe.calls.get()) * spent_per_call;
         // Calls under way when the limit was reached may end.
         assert!(spent <= limit + 16.0 * spent_per_call, "{key}: {spent}");
@@ -203,7 +205,7 @@ fn a_passing_failure_is_tried_again_and_a_lasting_one_stops_with_everything_else
         lasting.fail.set(Some((40, times, retryable)));
         let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &lasting);
         let served = lasting.rollouts() as usize;
-        if outcome.finished.status == capo_core::journal::Status::Failed {
+        if outcome.finished.status == Status::Failed {
             assert!(
                 outcome
                     .finished
@@ -239,7 +241,7 @@ fn a_measurement_that_is_no_number_is_named_and_never_a_score() {
     let probe = probe();
     *probe.nan_on.borrow_mut() = Some("o7".into());
     let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
-    assert_eq!(outcome.finished.status, capo_core::journal::Status::Failed);
+    assert_eq!(outcome.finished.status, Status::Failed);
     let reason = outcome.finished.reason.clone().unwrap();
     assert!(
         reason.contains("`o7`") && reason.contains("`effort`") && reason.contains("NaN"),
@@ -269,4 +271,93 @@ fn an_unusable_rewrite_is_asked_for_once_more_and_then_counts_as_no_child() {
     // Three bad answers over two children: both first answers, and one of the second ones.
     assert_eq!((failures, without.len()), (2, 1));
     assert!(without[0].contains("<prompt>"));
+}
+
+#[test]
+fn a_failed_call_of_unknown_price_does_not_end_a_run_with_a_budget_of_dollars() {
+    let probe = probe();
+    probe.failing_calls.set(1);
+    let (outcome, _) = run(study(4, "capo", EFFORT, "[budget]\nusd = 50.0\n"), &probe);
+    assert_eq!(probe.failing_calls.get(), 0);
+    assert_eq!(
+        outcome.finished.status,
+        Status::Feasible,
+        "{:?}",
+        outcome.finished.reason
+    );
+    assert!(outcome.finished.usage.total().usd.is_some());
+}
+
+#[test]
+fn what_no_metric_speaks_of_must_be_a_number_too_for_the_journal_to_be_read_again() {
+    let probe = probe();
+    probe.nan_beside.set(true);
+    let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
+    assert_eq!(outcome.finished.status, Status::Failed);
+    assert!(outcome.finished.reason.clone().unwrap().contains("`mood`"));
+    events(&lines);
+}
+
+#[test]
+fn resuming_a_run_whose_budget_is_spent_adds_nothing() {
+    for budget in ["rollouts = 200", "calls = 500", "usd = 0.5", "tokens = 5000"] {
+        let limited = study(4, "capo", EFFORT, &format!("[budget]\n{budget}\n"));
+        let (whole, lines) = run(limited.clone(), &probe());
+        assert_eq!(whole.finished.status, Status::Budget, "{budget}");
+        let probe = probe();
+        let (again, resumed) = resume(limited, &probe, lines.clone(), RunOptions::default());
+        assert_eq!((probe.rollouts(), probe.calls.get()), (0, 0), "{budget}");
+        assert_eq!(resumed, lines, "{budget}");
+        assert_eq!(again.finished, whole.finished, "{budget}");
+    }
+}
+
+#[test]
+fn nothing_is_criticised_or_rewritten_that_could_not_be_measured_any_more() {
+    // Round 0 measures the seed and two children, and 20 rollouts are held back for the end.
+    let exactly_one_round = 24 + 2 * 24 + 20;
+    let budget = format!("[budget]\nrollouts = {exactly_one_round}\n");
+    let (outcome, lines) = run(study(1, "capo", EFFORT, &budget), &probe());
+    assert_eq!(outcome.journal.state().rounds().len(), 1);
+    assert_eq!(outcome.journal.state().ledger().search_rollouts, 24 + 2 * 24);
+    let later = |event: &Event| matches!(event, Event::Critique(critique) if critique.round > 0);
+    assert!(!events(&lines).iter().any(later));
+    assert_eq!(outcome.finished.evaluation["success"].n, 10);
+}
+
+#[test]
+fn a_search_with_minibatches_that_stopped_early_returns_its_best_by_the_last_batch() {
+    let mut batched = study(4, "capo", EFFORT, "[budget]\nrollouts = 100\n");
+    batched.study.batch = Some(4);
+    let (outcome, lines) = run(batched, &probe());
+    let finished = &outcome.finished;
+    assert_eq!(finished.status, Status::Budget);
+    let last = outcome.journal.state().rounds().last().unwrap();
+    let best = finished.best.unwrap();
+    assert_eq!(finished.final_scores[&best].costs, last.scores[&best].costs);
+    assert_eq!(finished.evaluation["success"].n, 10);
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
+fn an_interrupt_during_the_held_out_evaluation_is_told_and_can_be_resumed() {
+    let (reference, lines) = run(study(3, "capo", EFFORT, ""), &probe());
+    let rounds_over = 1 + lines
+        .iter()
+        .rposition(|line| line.contains("\"event\":\"round\""))
+        .unwrap();
+    let options = RunOptions::default();
+    options.control.interrupt();
+    let kept = lines[..rounds_over].to_vec();
+    let (stopped, lines) = resume(study(3, "capo", EFFORT, ""), &probe(), kept, options);
+    assert_eq!(stopped.finished.status, Status::Stopped);
+    assert_eq!(stopped.finished.best, reference.finished.best);
+    block_on(verify(&lines)).unwrap();
+    let (resumed, _) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        lines,
+        RunOptions::default(),
+    );
+    assert_eq!(resumed.finished, reference.finished);
 }

@@ -210,6 +210,10 @@ fn verify_finds_every_kind_of_tampering() {
             "the result",
             edit(finished, "/best", &|v| *v = serde_json::Value::Null),
         ),
+        (
+            "the status",
+            edit(finished, "/status", &|v| *v = "infeasible".into()),
+        ),
         ("the evaluation", edit(finished, "/evaluation/success/mean", &add)),
         (
             "the threshold",
@@ -234,4 +238,41 @@ fn verify_finds_every_kind_of_tampering() {
         let found = block_on(verify(&tampered));
         assert!(found.is_err(), "{what} was changed and nobody noticed");
     }
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_refused_and_left_as_it_was() {
+    let path = path("stranger");
+    for text in ["notes without a line break", "two lines\nthe second torn"] {
+        fs::write(&path, text).unwrap();
+        assert!(refusal(run_file(&path, 3, EFFORT)).contains("not a Capo journal"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    fs::write(&path, "{\"event\":\"study\",\"sche").unwrap();
+    run_file(&path, 3, EFFORT).expect("a first line cut off by a crash is begun again");
+}
+
+#[test]
+fn a_line_that_is_not_utf8_is_named() {
+    let path = path("bytes");
+    run_file(&path, 3, EFFORT).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let second_line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    bytes[second_line + 20] = 0xFF;
+    fs::write(&path, bytes).unwrap();
+    let error = refusal(run_file(&path, 3, EFFORT));
+    assert!(error.contains("line 2 is not UTF-8"), "{error}");
+}
+
+#[test]
+fn a_repeat_far_ahead_of_the_others_is_refused_where_it_stands() {
+    let mut lines = run(study(3, "capo", EFFORT, ""), &Rc::new(Probe::default())).1;
+    let rollout = |line: &String| line.contains("\"event\":\"rollout\"");
+    let at = lines.iter().position(rollout).unwrap();
+    lines[at] = lines[at].replacen("\"repeat\":0", "\"repeat\":4294967295", 1);
+    let error = block_on(verify(&lines)).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("journal line {}: repeat 4294967295", at + 1)),
+        "{error}"
+    );
 }

@@ -312,3 +312,163 @@ fn a_branch_shares_the_past_and_pays_for_none_of_it() {
             .contains("6 rounds")
     );
 }
+
+#[test]
+fn a_branch_keeps_what_the_shared_prompts_measured_later() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let (first, lines) = run(study(3, "capo", relative, ""), &probe());
+    for round in [0, 1, 6] {
+        let branched = branch(&lines, round, SteerEvent::default()).unwrap();
+        let probe = probe();
+        let (outcome, _) = resume(
+            study(3, "capo", relative, ""),
+            &probe,
+            branched,
+            RunOptions::default(),
+        );
+        let served = probe.served.borrow();
+        assert!(
+            !served.keys().any(|(prompt, ..)| prompt == "Act."),
+            "round {round}"
+        );
+        assert_eq!(outcome.finished.best, first.finished.best);
+        assert_eq!(outcome.journal.state().rounds(), first.journal.state().rounds());
+    }
+}
+
+#[test]
+fn a_branch_of_a_branch_shares_the_past_of_both() {
+    let lines = run(study(3, "capo", EFFORT, ""), &probe()).1;
+    let stricter = |threshold: f64| SteerEvent {
+        thresholds: Some([("effort".to_owned(), threshold)].into()),
+        ..SteerEvent::default()
+    };
+    let branched = branch(&lines, 2, stricter(1.3)).unwrap();
+    let (first, lines) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe(),
+        branched,
+        RunOptions::default(),
+    );
+    let probe = probe();
+    let branched = branch(&lines, 4, stricter(1.0)).unwrap();
+    let (second, lines) = resume(
+        study(3, "capo", EFFORT, ""),
+        &probe,
+        branched,
+        RunOptions::default(),
+    );
+    let (now, then) = (second.journal.state().rounds(), first.journal.state().rounds());
+    assert_eq!(now[..4], then[..4]);
+    assert_ne!(now[4..], then[4..]);
+    assert_eq!(
+        second.journal.state().ledger().rollouts(),
+        u64::from(probe.rollouts())
+    );
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+}
+
+#[test]
+fn a_prompt_exactly_as_long_as_allowed_is_feasible() {
+    // A quotient of rounded sums lies above most of these lengths: Σ 0.088 / 20 > 0.088.
+    for characters in 30_u32..60 {
+        let length = f64::from(characters) / 1000.0;
+        let limit = format!("[[constraint]]\nmetric = \"prompt_length\"\nthreshold = {length}\n");
+        let mut short = study(0, "injected", &limit, "");
+        short.prompt.text = Some("x".repeat(characters as usize));
+        let (outcome, _) = run(short, &probe());
+        let seed = outcome.journal.state().rounds()[0].parents[0];
+        let score = &outcome.journal.state().rounds()[0].scores[&seed];
+        assert!(score.feasible, "{characters}: {}", score.costs["prompt_length"]);
+        let held_out = outcome.finished.seed_evaluation["prompt_length"];
+        assert_eq!((held_out.mean, held_out.standard_error), (length, 0.0));
+    }
+}
+
+#[test]
+fn one_round_methods_obey_a_threshold_steered_before_their_round() {
+    for method in ["sampling", "injected"] {
+        let change = SteerEvent {
+            thresholds: Some([("effort".to_owned(), 0.9)].into()),
+            ..SteerEvent::default()
+        };
+        let (outcome, lines) = resume(
+            study(3, method, EFFORT, ""),
+            &probe(),
+            Vec::new(),
+            steered(change),
+        );
+        for score in outcome.journal.state().rounds()[0].scores.values() {
+            assert_eq!(score.feasible, score.costs["effort"] <= 0.9, "{method}");
+        }
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn impossible_steering_stops_the_run_before_it_reaches_the_journal() {
+    let on = |metric: &str, value: f64| Some([(metric.to_owned(), value)].into());
+    let cases = [
+        (on("effort", f64::NAN), None, "finite"),
+        (on("efort", 1.0), None, "did you mean `effort`"),
+        (None, on("effort", f64::NAN), "outside [0, λ_max = 10]"),
+        (None, on("effort", -1.0), "outside [0, λ_max = 10]"),
+        (None, on("effort", 10.5), "outside [0, λ_max = 10]"),
+        (None, on("success", 1.0), "no such constraint"),
+    ];
+    let reference = run(study(3, "capo", EFFORT, ""), &probe());
+    for (thresholds, multipliers, words) in cases {
+        let change = SteerEvent {
+            thresholds,
+            multipliers,
+            ..SteerEvent::default()
+        };
+        let refused = branch(&reference.1, 1, change.clone()).unwrap_err().to_string();
+        assert!(refused.contains(words), "{words}: {refused}");
+
+        let options = steered(change);
+        let (stopped, lines) = resume(study(3, "capo", EFFORT, ""), &probe(), Vec::new(), options);
+        assert_eq!(stopped.finished.status, Status::Failed);
+        let reason = stopped.finished.reason.clone().unwrap();
+        assert!(reason.contains(words), "{words}: {reason}");
+        assert!(
+            !events(&lines)
+                .iter()
+                .any(|event| matches!(event, Event::Steer(_)))
+        );
+        let (resumed, _) = resume(
+            study(3, "capo", EFFORT, ""),
+            &probe(),
+            lines,
+            RunOptions::default(),
+        );
+        assert_eq!(resumed.finished, reference.0.finished, "nothing is lost");
+    }
+}
+
+#[test]
+fn of_several_repeats_feedback_shows_one_that_failed() {
+    let trajectories = "[feedback]\nform = \"trajectory\"\ncases = 24\n";
+    let mut repeated = study(3, "capo", EFFORT, trajectories);
+    repeated.study.repeats = 4;
+    let (_, lines) = run(repeated, &probe());
+    let mut shown = 0;
+    for event in events(&lines) {
+        let Event::Critique(critique) = event else {
+            continue;
+        };
+        let feedback = format!("\n{}", critique.feedback);
+        let objective = feedback
+            .split("\n### ")
+            .find(|part| part.starts_with("Objective"));
+        let measured = objective
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| line.starts_with("Measured:"));
+        for line in measured {
+            assert!(line.contains("success = 0"), "{line}");
+            shown += 1;
+        }
+    }
+    assert!(shown > 100);
+}

@@ -82,6 +82,10 @@ fn impossible_values_name_their_key() {
             constraint(""),
             "exactly one of `threshold` and `relative_to_seed`",
         ),
+        (
+            constraint("threshold = 1.0\nrelative_to_seed = 0.5"),
+            "exactly one of `threshold` and `relative_to_seed`",
+        ),
         (constraint("threshold = nan"), "finite"),
         (
             constraint("threshold = 1.0\nscale = 0.0"),
@@ -184,5 +188,29 @@ fn a_study_survives_export_to_toml_and_json() {
     assert_eq!(
         Study::parse(&serde_json::to_string(&study).unwrap(), Format::Json).unwrap(),
         study
+    );
+}
+
+#[test]
+fn a_measured_threshold_is_not_exported() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let written = study(1, "capo", relative, "");
+    let mut frozen = written.clone();
+    frozen.constraints[0].threshold = Some(1.5);
+    assert_eq!(
+        Study::parse(&frozen.to_toml().unwrap(), Format::Toml).unwrap(),
+        written
+    );
+}
+
+#[test]
+fn a_held_out_example_that_the_search_would_see_is_refused() {
+    let mut leaking = World::new(&Rc::new(Probe::default()));
+    leaking.evaluate.push("o3".into());
+    let error = Problem::new(study(1, "capo", EFFORT, ""), vec![Rc::new(leaking)]);
+    let error = error.err().expect("a refusal").to_string();
+    assert!(
+        error.contains("example `o3` of workload `world` comes twice"),
+        "{error}"
     );
 }

@@ -283,7 +283,10 @@ impl Arena {
             .iter()
             .filter_map(|&example| {
                 let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
-                Some((example, sums.values[metric.position].mean(u64::from(sums.repeats))))
+                Some((
+                    example,
+                    sums.values[metric.position].mean(u64::from(sums.repeats)),
+                ))
             })
             .collect()
     }

@@ -37,6 +37,10 @@ pub struct Probe {
     pub fail: Cell<Option<(u32, u32, bool)>>,
     /// Measure NaN on this example.
     pub nan_on: RefCell<Option<String>>,
+    /// Measure NaN under a name that is no metric.
+    pub nan_beside: Cell<bool>,
+    /// So many of the next model calls fail at a price nobody knows.
+    pub failing_calls: Cell<u32>,
     /// The rewriter answers without the block so often.
     pub bad_rewrites: Cell<u32>,
 }
@@ -51,7 +55,7 @@ pub struct World {
     probe: Rc<Probe>,
     metrics: [MetricSpec; 3],
     optimize: Vec<String>,
-    evaluate: Vec<String>,
+    pub evaluate: Vec<String>,
 }
 
 impl World {
@@ -166,7 +170,7 @@ impl Workload for World {
             let (success, effort) = traits(context.prompt);
             let nan = self.probe.nan_on.borrow().as_deref() == Some(context.example);
             let effort = effort * (0.6 + 0.8 * unit(context.seed, 2));
-            Ok(Rollout {
+            let mut rollout = Rollout {
                 measurements: [
                     (
                         "success".to_owned(),
@@ -181,7 +185,11 @@ impl Workload for World {
                     ..Trace::default()
                 },
                 external_usage: capo_core::usage::Usage::default(),
-            })
+            };
+            if self.probe.nan_beside.get() {
+                rollout.measurements.insert("mood".into(), f64::NAN);
+            }
+            Ok(rollout)
         }
         .boxed_local()
     }
@@ -213,6 +221,10 @@ impl Llm for WorldModel {
             let seed = request.seed.unwrap_or(0);
             dawdle(self.probe.disorder.get(), seed ^ 0x4D).await;
             self.probe.calls.set(self.probe.calls.get() + 1);
+            if let Some(left) = self.probe.failing_calls.get().checked_sub(1) {
+                self.probe.failing_calls.set(left);
+                return Err(LlmError::failed(FailureKind::RateLimit, true, "slow down"));
+            }
             let content = match self.role {
                 Role::Rewriter => {
                     let Some(Message::User { content }) = request.messages.first() else {
