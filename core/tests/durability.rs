@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use capo_core::arena::RunOptions;
 use capo_core::journal::{Event, Status};
+use capo_core::llm::FailureKind;
 use capo_core::verify;
 use capo_core::workload::Split;
 use futures::executor::block_on;
@@ -276,9 +277,9 @@ fn an_unusable_rewrite_is_asked_for_once_more_and_then_counts_as_no_child() {
 #[test]
 fn a_failed_call_of_unknown_price_does_not_end_a_run_with_a_budget_of_dollars() {
     let probe = probe();
-    probe.failing_calls.set(1);
+    probe.failing_call.set(1);
     let (outcome, _) = run(study(4, "capo", EFFORT, "[budget]\nusd = 50.0\n"), &probe);
-    assert_eq!(probe.failing_calls.get(), 0);
+    assert_eq!(outcome.journal.state().failures()[&FailureKind::RateLimit], 1);
     assert_eq!(
         outcome.finished.status,
         Status::Feasible,
@@ -360,4 +361,27 @@ fn an_interrupt_during_the_held_out_evaluation_is_told_and_can_be_resumed() {
         RunOptions::default(),
     );
     assert_eq!(resumed.finished, reference.finished);
+}
+
+#[test]
+fn an_unusable_rewrite_leaves_the_next_one_all_its_tries() {
+    let probe = probe();
+    probe.bad_rewrites.set(1);
+    // The seed's 24 rollouts of two calls, its critique, the unusable answer, and then a failure.
+    probe.failing_call.set(48 + 1 + 1 + 1);
+    let (outcome, lines) = run(study(2, "capo", EFFORT, ""), &probe);
+    let failed: Vec<_> = events(&lines)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Failure(failure) => Some((failure.of, failure.kind)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed.len(), 2);
+    assert_eq!(failed[0].0, failed[1].0, "two tries of one rewrite");
+    assert_eq!(
+        [failed[0].1, failed[1].1],
+        [FailureKind::Malformed, FailureKind::RateLimit]
+    );
+    assert!(outcome.finished.reason.is_none(), "{:?}", outcome.finished.reason);
 }

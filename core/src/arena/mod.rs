@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::control::Control;
 use crate::ids::CandidateId;
-use crate::journal::{CandidateEvent, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent};
+use crate::journal::{CandidateEvent, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent};
 use crate::llm::{FailureKind, Llm, Role};
 use crate::problem::Problem;
 use crate::random::Streams;
@@ -54,10 +54,11 @@ impl Clock for Stopped {
 
 /// How a run is carried out; no part of what it computes.
 pub struct RunOptions {
-    /// Effects under way at once.
+    /// Rollouts under way at once. Critiques and rewrites, a few for each parent, are left to the
+    /// models' own limits.
     pub concurrency: usize,
-    /// Tries of one effect before the run gives up. Retries of a single model call are the
-    /// model's own business and not counted here.
+    /// Tries of one effect before this session of the run gives up. Retries of a single model call
+    /// are the model's own business and not counted here.
     pub attempts: u32,
     /// Now, as RFC 3339 in UTC, for the journal's first line.
     pub started_at: String,
@@ -138,6 +139,8 @@ pub struct Arena {
     /// Logical order of appearance, which arrival cannot change.
     order: RefCell<HashMap<CandidateId, usize>>,
     halted: RefCell<Option<Halt>>,
+    /// Failed tries of this session.
+    tries: RefCell<HashMap<EffectName, u32>>,
     phase: Cell<Phase>,
     /// Rounds closed by this process, replayed ones included.
     closed: Cell<u32>,
@@ -206,6 +209,7 @@ impl Arena {
             board: RefCell::default(),
             order: RefCell::new(HashMap::from([(seed, 0)])),
             halted: RefCell::new(None),
+            tries: RefCell::default(),
             phase: Cell::new(Phase::Search),
             closed: Cell::new(0),
             seed,

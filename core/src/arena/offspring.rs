@@ -472,6 +472,5 @@ impl Arena {
 
     fn note_unusable(&self, of: EffectName, reason: &str, usage: Usage) -> Result<(), Halt> {
         self.journal_failure(of, crate::llm::FailureKind::Malformed, reason.to_owned(), usage)
-            .map(|_| ())
     }
 }

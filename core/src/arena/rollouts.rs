@@ -214,8 +214,14 @@ impl Arena {
                 retryable,
             } => (kind, message, retryable),
         };
-        let attempt = self.journal_failure(of, kind, message.clone(), usage)?;
-        if retryable && attempt % self.options.attempts.max(1) != 0 {
+        let tries = {
+            let mut tries = self.tries.borrow_mut();
+            let tries = tries.entry(of.clone()).or_default();
+            *tries += 1;
+            *tries
+        };
+        self.journal_failure(of, kind, message.clone(), usage)?;
+        if retryable && tries < self.options.attempts {
             return Ok(());
         }
         let halt = Halt::Failed {
@@ -232,16 +238,16 @@ impl Arena {
         kind: FailureKind,
         message: String,
         usage: Usage,
-    ) -> Result<u32, Halt> {
+    ) -> Result<(), Halt> {
         let mut journal = self.journal.borrow_mut();
         let attempt = journal.state().attempts(&of) + 1;
-        journal.record(&Event::Failure(FailureEvent {
+        let event = FailureEvent {
             of,
             kind,
             message,
             attempt,
             usage,
-        }))?;
-        Ok(attempt)
+        };
+        Ok(journal.record(&Event::Failure(event))?)
     }
 }

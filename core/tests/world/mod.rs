@@ -39,8 +39,8 @@ pub struct Probe {
     pub nan_on: RefCell<Option<String>>,
     /// Measure NaN under a name that is no metric.
     pub nan_beside: Cell<bool>,
-    /// So many of the next model calls fail at a price nobody knows.
-    pub failing_calls: Cell<u32>,
+    /// The model call of this number, from 1, fails at a price nobody knows.
+    pub failing_call: Cell<u32>,
     /// The rewriter answers without the block so often.
     pub bad_rewrites: Cell<u32>,
 }
@@ -221,8 +221,7 @@ impl Llm for WorldModel {
             let seed = request.seed.unwrap_or(0);
             dawdle(self.probe.disorder.get(), seed ^ 0x4D).await;
             self.probe.calls.set(self.probe.calls.get() + 1);
-            if let Some(left) = self.probe.failing_calls.get().checked_sub(1) {
-                self.probe.failing_calls.set(left);
+            if self.probe.calls.get() == self.probe.failing_call.get() {
                 return Err(LlmError::failed(FailureKind::RateLimit, true, "slow down"));
             }
             let content = match self.role {
