@@ -5,7 +5,7 @@ mod world;
 use std::rc::Rc;
 
 use capo_core::arena::RunOptions;
-use capo_core::journal::{Event, Status};
+use capo_core::journal::{Event, Status, SteerEvent};
 use capo_core::llm::FailureKind;
 use capo_core::verify;
 use capo_core::workload::Split;
@@ -384,4 +384,40 @@ fn an_unusable_rewrite_leaves_the_next_one_all_its_tries() {
         [FailureKind::Malformed, FailureKind::RateLimit]
     );
     assert!(outcome.finished.reason.is_none(), "{:?}", outcome.finished.reason);
+}
+
+#[test]
+fn every_setting_at_once_survives_a_cut_anywhere_and_any_order_of_arrival() {
+    let constraints = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n\
+        [[constraint]]\nmetric = \"prompt_length\"\nthreshold = 0.02\nfrom_round = 2\n";
+    let method = "[method]\nnoise = 0.1\ndual_step = \"pid\"\npool = 3\n";
+    for budget in ["", "[budget]\nrollouts = 400\n", "[budget]\ncalls = 700\n"] {
+        let mut crowded = study(3, "capo", constraints, &format!("{method}{budget}"));
+        (crowded.study.batch, crowded.study.repeats) = (Some(7), 2);
+        let options = RunOptions::default();
+        options.control.steer(SteerEvent {
+            thresholds: Some([("effort".to_owned(), 1.2)].into()),
+            ..SteerEvent::default()
+        });
+        let (whole, lines) = resume(crowded.clone(), &probe(), Vec::new(), options);
+        block_on(verify(&lines)).unwrap();
+        let steered = lines.iter().position(|line| line.contains("\"event\":\"steer\""));
+        for cut in (steered.unwrap() + 1..lines.len()).step_by(101) {
+            let probe = probe();
+            probe.disorder.set(cut as u64);
+            let kept = lines[..cut].to_vec();
+            let (resumed, lines) = resume(crowded.clone(), &probe, kept, RunOptions::default());
+            let place = format!("{budget}cut at line {cut}");
+            assert_eq!(
+                resumed.journal.state().rounds(),
+                whole.journal.state().rounds(),
+                "{place}"
+            );
+            let (now, then) = (&resumed.finished, &whole.finished);
+            assert_eq!(now.best, then.best, "{place}");
+            assert_eq!(now.final_scores, then.final_scores, "{place}");
+            assert!(probe.served.borrow().values().all(|times| *times == 1), "{place}");
+            block_on(verify(&lines)).unwrap_or_else(|error| panic!("{place}: {error}"));
+        }
+    }
 }
