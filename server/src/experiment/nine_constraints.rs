@@ -72,9 +72,9 @@ fn by_constraint(runs: &Runs) -> Table {
     for metric in runs.constraints() {
         let threshold = |record: &RunRecord| record.thresholds.get(metric).copied();
         let met = |record: &RunRecord, cost: Option<f64>| Some(cost? <= threshold(record)?);
-        let seed = |record: &RunRecord| sweep::cost(record.seed_prompt.as_ref()?, metric);
-        let search = |record: &RunRecord| sweep::cost(record.optimize.as_ref()?, metric);
-        let held_out = |record: &RunRecord| sweep::cost(record.evaluate.as_ref()?, metric);
+        let seed = |record: &RunRecord| record.seed_prompt.as_ref()?.cost(metric);
+        let search = |record: &RunRecord| record.optimize.as_ref()?.cost(metric);
+        let held_out = |record: &RunRecord| record.evaluate.as_ref()?.cost(metric);
         let largest = |record: &RunRecord| {
             let rounds = record.rounds.iter().map(|round| &round.multipliers);
             rounds
@@ -137,7 +137,7 @@ fn dynamics(runs: &Runs) -> Figure {
                 .collect();
             let values: Vec<f64> = adaptive()
                 .flat_map(|at| runs.of(&runs.variants[at]))
-                .filter_map(|record| sweep::cost(record.evaluate.as_ref()?, metric))
+                .filter_map(|record| record.evaluate.as_ref()?.cost(metric))
                 .collect();
             if let Some(estimate) = capo_core::estimate::Estimate::of(&values) {
                 panel.series.push(Series {

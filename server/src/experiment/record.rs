@@ -58,6 +58,13 @@ pub struct Outcome {
     pub standard_errors: IndexMap<String, f64>,
 }
 
+impl Outcome {
+    /// The mean cost on a metric, if it is constrained.
+    pub fn cost(&self, metric: &str) -> Option<f64> {
+        self.costs.get(metric).copied()
+    }
+}
+
 /// The best candidate of one round, by that round's Lagrangian score.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoundRecord {

@@ -1,0 +1,279 @@
+//! The driver on a workload that asks no model.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use capo_core::arena::{Models, RunOptions};
+use capo_core::journal::Fsync;
+use capo_core::llm::{Llm, Role};
+use capo_core::metric::{MetricSpec, PROMPT_LENGTH, prompt_length};
+use capo_core::problem::Problem;
+use capo_core::usage::Usage;
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+
+use super::*;
+use crate::experiment::EXPERIMENTS;
+
+/// Three examples, solved by longer prompts more often; asks no model.
+struct Echo {
+    metrics: Vec<MetricSpec>,
+    examples: Vec<String>,
+}
+
+impl Workload for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.metrics
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.examples[..2],
+            Split::Evaluate => &self.examples[2..],
+        }
+    }
+
+    fn fingerprint(&self) -> String {
+        String::new()
+    }
+
+    fn description(&self) -> String {
+        String::new()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        Vec::new()
+    }
+
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        let length = prompt_length(context.prompt);
+        let solved = if length > 0.1 { 1.0 } else { 0.0 };
+        let measurements = [("success".to_owned(), solved), (PROMPT_LENGTH.to_owned(), length)].into();
+        async move {
+            Ok(Rollout {
+                measurements,
+                trace: Trace::default(),
+                external_usage: Usage::default(),
+            })
+        }
+        .boxed_local()
+    }
+}
+
+struct Nobody;
+
+impl Models for Nobody {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        unreachable!("the method `injected` asks no {role:?}")
+    }
+}
+
+fn variants() -> Vec<Variant> {
+    let study: Study = toml::from_str(
+        r#"
+        [study]
+        name = "echo"
+        method = "injected"
+
+        [workload]
+        kind = "echo"
+
+        [prompt]
+        text = "Answer."
+
+        [objective]
+        metric = "success"
+
+        [[constraint]]
+        metric = "prompt_length"
+        threshold = 1.0
+
+        [models]
+        "#,
+    )
+    .unwrap();
+    let study = study.checked().unwrap();
+    let tight = |study: &mut Study| study.constraints[0].threshold = Some(0.01);
+    vec![
+        Variant::of(&study, "loose", "loose", |_| ()),
+        Variant::of(&study, "tight", "tight", tight),
+    ]
+}
+
+/// Runs trials on [`Echo`].
+struct Honest;
+
+fn problem(trial: &Trial) -> Result<Problem, capo_core::RunError> {
+    let workload = Echo {
+        metrics: vec![
+            MetricSpec::objective("success", "Long enough."),
+            MetricSpec::prompt_length(),
+        ],
+        examples: ["a", "b", "c"].map(String::from).into(),
+    };
+    Ok(Problem::new(trial.study(), vec![Rc::new(workload)])?)
+}
+
+impl Runner for Honest {
+    type Error = capo_core::RunError;
+
+    fn study_id(&self, trial: &Trial) -> Result<String, Self::Error> {
+        Ok(problem(trial)?.id())
+    }
+
+    fn run(&self, trial: &Trial) -> Result<RunRecord, Self::Error> {
+        std::fs::create_dir_all(trial.journal.parent().unwrap()).unwrap();
+        let journal = FileJournal::open(&trial.journal, Fsync::Never)?;
+        let running = capo_core::optimize(problem(trial)?, journal, Rc::new(Nobody), RunOptions::default());
+        let outcome = running.now_or_never().expect("nothing to wait for")?;
+        Ok(trial.record(outcome.journal.state()).expect("the run has ended"))
+    }
+}
+
+/// Fails every run.
+struct Keyless;
+
+impl Runner for Keyless {
+    type Error = std::io::Error;
+
+    fn study_id(&self, trial: &Trial) -> Result<String, Self::Error> {
+        Ok(problem(trial).unwrap().id())
+    }
+
+    fn run(&self, _: &Trial) -> Result<RunRecord, Self::Error> {
+        Err(std::io::Error::other("no key"))
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    started: AtomicUsize,
+    fresh: AtomicUsize,
+    known: AtomicUsize,
+}
+
+impl Watch for Counts {
+    fn started(&self, _: &Trial) {
+        self.started.fetch_add(1, Relaxed);
+    }
+
+    fn done(&self, _: &Trial, fresh: bool) {
+        if fresh { &self.fresh } else { &self.known }.fetch_add(1, Relaxed);
+    }
+}
+
+fn jobs(jobs: usize) -> NonZeroUsize {
+    NonZeroUsize::new(jobs).unwrap()
+}
+
+#[test]
+fn every_cell_is_run_once_and_never_again() {
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants, &"0,3,7".parse().unwrap(), out.path());
+    let counts = Counts::default();
+    let first = drive(&trials, jobs(3), &counts, &Honest).unwrap();
+    assert_eq!((counts.fresh.load(Relaxed), counts.known.load(Relaxed)), (6, 0));
+    let keys: Vec<(&str, u64)> = first
+        .iter()
+        .map(|record| (record.variant.as_str(), record.seed))
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            ("loose", 0),
+            ("tight", 0),
+            ("loose", 3),
+            ("tight", 3),
+            ("loose", 7),
+            ("tight", 7)
+        ]
+    );
+    assert_eq!(first[0].status, Status::Feasible);
+    assert_eq!(first[1].status, Status::Infeasible);
+    assert_eq!(first[0].evaluate.as_ref().unwrap().objective, 1.0);
+
+    let counts = Counts::default();
+    assert_eq!(drive(&trials, jobs(2), &counts, &Keyless).unwrap(), first);
+    assert_eq!((counts.started.load(Relaxed), counts.known.load(Relaxed)), (0, 6));
+}
+
+#[test]
+fn a_run_cut_off_is_carried_on() {
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants[..1], &"1".parse().unwrap(), out.path());
+    let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
+    let text = std::fs::read_to_string(&trials[0].journal).unwrap();
+    let lines = text.lines().count();
+    let torn: String = text
+        .split_inclusive('\n')
+        .take(lines - 2)
+        .chain(["{\"event\":\"rol"])
+        .collect();
+    std::fs::write(&trials[0].journal, torn).unwrap();
+    let counts = Counts::default();
+    assert_eq!(drive(&trials, jobs(1), &counts, &Honest).unwrap(), whole);
+    assert_eq!(counts.fresh.load(Relaxed), 1);
+}
+
+#[test]
+fn a_journal_of_another_study_is_refused() {
+    let out = tempfile::tempdir().unwrap();
+    let mut variants = variants();
+    let seeds = "1".parse().unwrap();
+    drive(
+        &trials(EXPERIMENTS[0], &variants, &seeds, out.path()),
+        jobs(1),
+        &Counts::default(),
+        &Honest,
+    )
+    .unwrap();
+    variants[0].study.constraints[0].threshold = Some(2.0);
+    let trials = trials(EXPERIMENTS[0], &variants, &seeds, out.path());
+    let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("loose, seed 0: this journal belongs to another study"),
+        "{error}"
+    );
+    assert!(error.contains("threshold: 1.0 → 2.0"), "{error}");
+}
+
+#[test]
+fn a_broken_journal_is_named() {
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants, &"1".parse().unwrap(), out.path());
+    std::fs::create_dir_all(out.path().join("journals")).unwrap();
+    std::fs::write(&trials[0].journal, "hello\n").unwrap();
+    let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("beta-loose-seed-0.journal.jsonl: journal line 1: not a Capo journal"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_first_error_stops_what_has_not_begun() {
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants, &"3".parse().unwrap(), out.path());
+    let counts = Counts::default();
+    let error = drive(&trials, jobs(1), &counts, &Keyless)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(error, "loose, seed 0: no key");
+    assert_eq!(counts.started.load(Relaxed), 1);
+}
