@@ -48,9 +48,10 @@ impl From<CallUsage> for RoleUsage {
 
 impl AddAssign for RoleUsage {
     fn add_assign(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
+        // A provider may claim any number of tokens; a sum at its limit is enough to stop a run.
+        self.calls = self.calls.saturating_add(other.calls);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.usd = self.usd.zip(other.usd).map(|(a, b)| a + b);
         self.seconds += other.seconds;
     }

@@ -7,6 +7,7 @@
 
 mod admission;
 mod caller;
+mod feedback;
 mod measure;
 mod offspring;
 mod rollouts;
@@ -20,7 +21,9 @@ use serde::Serialize;
 
 use crate::control::Control;
 use crate::ids::CandidateId;
-use crate::journal::{CandidateEvent, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent};
+use crate::journal::{
+    CandidateEvent, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent,
+};
 use crate::llm::{FailureKind, Llm, Role};
 use crate::problem::Problem;
 use crate::random::Streams;

@@ -251,7 +251,8 @@ pub struct SteerEvent {
     /// New multipliers by metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multipliers: Option<Multipliers>,
-    /// New budget.
+    /// New budget, in force until the run is opened with another one in its study: a caller that
+    /// steers the budget writes it back into the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
     /// End the search here.

@@ -15,7 +15,7 @@ pub trait JournalStore {
     /// Adds one line (without its line break). May buffer.
     ///
     /// # Errors
-    /// When nothing can be written; the line is then not part of the journal.
+    /// When nothing can be written. The run then ends; what reached the store before is kept.
     fn append(&mut self, line: &str) -> Result<LineId, StoreError>;
 
     /// Hands buffered lines over, so that they survive this process. Called whenever the run is

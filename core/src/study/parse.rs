@@ -104,9 +104,8 @@ impl Study {
             }
         };
         // Only a journal's study has both: there the threshold was measured.
-        let both = |constraint: &Constraint| {
-            constraint.threshold.is_some() && constraint.relative_to_seed.is_some()
-        };
+        let both =
+            |constraint: &Constraint| constraint.threshold.is_some() && constraint.relative_to_seed.is_some();
         if let Some(index) = study.constraints.iter().position(both) {
             return Err(StudyError::invalid(
                 format!("constraint[{index}] ({})", study.constraints[index].metric),
