@@ -86,16 +86,30 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A hash of a text that is the same on every platform, eight bytes a step.
+/// A hash of a text that is the same on every platform. Long texts are taken in four lanes at once,
+/// which a processor works on side by side.
 pub(super) fn hash_text(text: &str) -> u64 {
+    let step = |hash: u64, block: &[u8; 8]| {
+        (hash.rotate_left(5) ^ u64::from_le_bytes(*block)).wrapping_mul(0x517c_c1b7_2722_0a95)
+    };
     let (blocks, rest) = text.as_bytes().as_chunks::<8>();
-    let mut hash = text.len() as u64;
+    let (groups, blocks) = blocks.as_chunks::<4>();
+    let mut lanes = [text.len() as u64, 1, 2, 3];
+    for group in groups {
+        for (lane, block) in lanes.iter_mut().zip(group) {
+            *lane = step(*lane, block);
+        }
+    }
+    let mut hash = lanes[0];
+    for lane in &lanes[1..] {
+        hash = mix(hash ^ lane.rotate_left(17));
+    }
     for block in blocks {
-        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*block)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        hash = step(hash, block);
     }
     let mut last = [0_u8; 8];
     last[..rest.len()].copy_from_slice(rest);
-    mix((hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(0x517c_c1b7_2722_0a95))
+    mix(step(hash, &last))
 }
 
 #[cfg(test)]

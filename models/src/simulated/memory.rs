@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use capo_core::llm::Message;
+use capo_core::llm::{Message, ToolSpec};
 use serde_json::Value;
 
 use super::agent::{Instructed, Notes};
@@ -19,6 +19,9 @@ const CAPACITY: usize = 512;
 pub(super) struct Memory {
     instructed: RefCell<HashMap<u64, Rc<Instructed>>>,
     notes: RefCell<HashMap<u64, Notes>>,
+    /// The tools of the last request with their length in tokens. Holding them keeps their address
+    /// from being used for others.
+    tools: RefCell<Option<(Rc<[ToolSpec]>, u64)>>,
 }
 
 impl Memory {
@@ -30,6 +33,19 @@ impl Memory {
             known.clear();
         }
         Rc::clone(known.entry(key).or_insert_with(|| Rc::new(read())))
+    }
+
+    /// The length of tools in tokens.
+    pub(super) fn tool_tokens(&self, tools: &Rc<[ToolSpec]>, count: impl FnOnce(&[ToolSpec]) -> u64) -> u64 {
+        let mut known = self.tools.borrow_mut();
+        match &*known {
+            Some((last, tokens)) if Rc::ptr_eq(last, tools) => *tokens,
+            _ => {
+                let tokens = count(tools);
+                *known = Some((Rc::clone(tools), tokens));
+                tokens
+            }
+        }
     }
 
     /// Hands the notes of a conversation to `use_notes`, taken from where the longest beginning of
@@ -70,13 +86,17 @@ impl Memory {
 
 fn fingerprint(message: &Message) -> u64 {
     match message {
-        Message::System { content } => Luck::new(1).named(content).key(),
+        // Notes are of what was said and done, whatever the instructions.
+        Message::System { .. } => 1,
         Message::User { content } => Luck::new(2).named(content).key(),
         Message::Tool { call_id, content } => Luck::new(3).named(call_id).named(content).key(),
         Message::Assistant(answer) => {
             let mut key = Luck::new(4).named(answer.text());
             for call in &answer.tool_calls {
-                key = key.named(&call.id).named(&call.name).keyed(value_fingerprint(&call.arguments));
+                key = key
+                    .named(&call.id)
+                    .named(&call.name)
+                    .keyed(value_fingerprint(&call.arguments));
             }
             key.key()
         }
@@ -90,10 +110,12 @@ pub(super) fn value_fingerprint(value: &Value) -> u64 {
         Value::Bool(truth) => Luck::new(6).keyed(u64::from(*truth)),
         Value::Number(number) => Luck::new(7).keyed(number.as_f64().unwrap_or_default().to_bits()),
         Value::String(text) => Luck::new(8).named(text),
-        Value::Array(items) => items.iter().fold(Luck::new(9), |key, item| key.keyed(value_fingerprint(item))),
-        Value::Object(fields) => {
-            fields.iter().fold(Luck::new(10), |key, (name, item)| key.named(name).keyed(value_fingerprint(item)))
-        }
+        Value::Array(items) => items
+            .iter()
+            .fold(Luck::new(9), |key, item| key.keyed(value_fingerprint(item))),
+        Value::Object(fields) => fields.iter().fold(Luck::new(10), |key, (name, item)| {
+            key.named(name).keyed(value_fingerprint(item))
+        }),
     };
     key.key()
 }

@@ -2,6 +2,7 @@
 
 use capo_core::llm::{
     AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
+    ToolSpec,
 };
 use futures::future::{LocalBoxFuture, ready};
 
@@ -52,7 +53,10 @@ impl Simulated {
     pub fn new(name: &str, seed: u64) -> Result<Self, UnknownModel> {
         let Some(parameters) = Parameters::named(name) else {
             let known: Vec<&str> = MODELS.iter().map(|model| model.name).collect();
-            return Err(UnknownModel { name: name.to_owned(), known: known.join(", ") });
+            return Err(UnknownModel {
+                name: name.to_owned(),
+                known: known.join(", "),
+            });
         };
         Ok(Self {
             name: format!("simulated/{name}"),
@@ -72,14 +76,19 @@ impl Simulated {
     /// # Errors
     /// When the request holds no message or does not fit the context window.
     pub fn answer(&self, request: &ChatRequest) -> Result<ChatResponse, LlmError> {
-        if !request.messages.iter().any(|message| !matches!(message, Message::System { .. })) {
+        if !request
+            .messages
+            .iter()
+            .any(|message| !matches!(message, Message::System { .. }))
+        {
             return Err(LlmError::failed(
                 FailureKind::Malformed,
                 false,
                 format!("{}: the request holds no message to answer", self.name),
             ));
         }
-        let input_tokens = input_tokens(request);
+        let input_tokens =
+            message_tokens(&request.messages) + self.memory.tool_tokens(&request.tools, tool_tokens);
         if input_tokens > self.parameters.context_window {
             return Err(LlmError::failed(
                 FailureKind::ContextLength,
@@ -91,16 +100,29 @@ impl Simulated {
             ));
         }
         // Requests of one seed share their luck; without a seed, those that begin alike do.
-        let seed = request.seed.unwrap_or_else(|| hash_text(router::first_user(request)));
+        let seed = request
+            .seed
+            .unwrap_or_else(|| hash_text(router::first_user(request)));
         let luck = self.luck.keyed(seed);
         let message = self.message(request, luck);
-        let finish = if message.tool_calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let finish = if message.tool_calls.is_empty() {
+            Finish::Stop
+        } else {
+            Finish::ToolCalls
+        };
         let usage = self.usage(input_tokens, &message, luck.at(request.messages.len()));
-        Ok(ChatResponse { message, finish, usage })
+        Ok(ChatResponse {
+            message,
+            finish,
+            usage,
+        })
     }
 
     fn message(&self, request: &ChatRequest, luck: Luck) -> AssistantMessage {
-        let said = |text: String| AssistantMessage { content: Some(text), tool_calls: Vec::new() };
+        let said = |text: String| AssistantMessage {
+            content: Some(text),
+            tool_calls: Vec::new(),
+        };
         let instruction = router::first_user(request);
         match router::part(request) {
             Part::Agent => {
@@ -114,7 +136,11 @@ impl Simulated {
                 said(instructed.reply(router::last_user(request), luck.named("answer")))
             }
             Part::User => said(super::user::speak(router::system(request), &request.messages)),
-            Part::Judge => said(judge::answer(&format!("{}\n{instruction}", router::system(request)), self.parameters, luck)),
+            Part::Judge => said(judge::answer(
+                &format!("{}\n{instruction}", router::system(request)),
+                self.parameters,
+                luck,
+            )),
             Part::Critic => said(match review::read(instruction) {
                 Some(review) => critic::answer(&review, self.parameters, luck),
                 None => "I find no prompt to review between <prompt> and </prompt>.".to_owned(),
@@ -127,25 +153,38 @@ impl Simulated {
                     None => "I find no prompt to rewrite between <prompt> and </prompt>.".to_owned(),
                 })
             }
-            Part::Crossover | Part::Paraphrase | Part::Mutation => said(vary_prompt(router::part(request), instruction, luck)),
+            Part::Crossover | Part::Paraphrase | Part::Mutation => {
+                said(vary_prompt(router::part(request), instruction, luck))
+            }
         }
     }
 
     fn instructed(&self, system: &str) -> std::rc::Rc<Instructed> {
-        self.memory.instructed(system, || Instructed::read(system, self.parameters))
+        self.memory
+            .instructed(system, || Instructed::read(system, self.parameters))
     }
 
     fn usage(&self, input_tokens: u64, message: &AssistantMessage, luck: Luck) -> CallUsage {
-        let calls = message.tool_calls.iter().map(|call| text::tokens(&call.name) + argument_tokens(&call.arguments) + 4);
+        let calls = message
+            .tool_calls
+            .iter()
+            .map(|call| text::tokens(&call.name) + argument_tokens(&call.arguments) + 4);
         let output_tokens = text::tokens(message.text()) + calls.sum::<u64>();
         let model = self.parameters;
-        let usd = (input_tokens as f64 * model.usd_per_million_input + output_tokens as f64 * model.usd_per_million_output) / 1e6;
+        let usd = (input_tokens as f64 * model.usd_per_million_input
+            + output_tokens as f64 * model.usd_per_million_output)
+            / 1e6;
         // Reading is a hundred times as fast as writing; some answers take longer than others.
         let seconds = (model.seconds_to_start
             + output_tokens as f64 / model.tokens_per_second
             + input_tokens as f64 / (100.0 * model.tokens_per_second))
             * (0.8 + 0.4 * luck.named("latency").uniform());
-        CallUsage { input_tokens, output_tokens, usd: Some(usd), seconds }
+        CallUsage {
+            input_tokens,
+            output_tokens,
+            usd: Some(usd),
+            seconds,
+        }
     }
 }
 
@@ -154,7 +193,7 @@ impl Llm for Simulated {
         &self.name
     }
 
-    fn chat<'a>(&'a self, request: ChatRequest) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         Box::pin(ready(self.answer(&request)))
     }
 }
@@ -174,34 +213,45 @@ fn vary_prompt(part: Part, instruction: &str, luck: Luck) -> String {
 /// The prompts a request quotes: in numbered or plain tags.
 fn prompts(instruction: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
-    for tag in ["prompt", "prompt1", "prompt2", "prompt_1", "prompt_2", "parent", "parent1", "parent2", "first", "second"] {
+    for tag in [
+        "prompt", "prompt1", "prompt2", "prompt_1", "prompt_2", "parent", "parent1", "parent2", "first",
+        "second",
+    ] {
         // "between <prompt> and </prompt>" quotes no prompt.
-        found.extend(review::blocks(instruction, tag).into_iter().filter(|text| !matches!(text.trim(), "" | "and")));
+        found.extend(
+            review::blocks(instruction, tag)
+                .into_iter()
+                .filter(|text| !matches!(text.trim(), "" | "and")),
+        );
     }
     found
 }
 
-/// Tokens of everything the model reads: messages with a few for each role, and the tools.
-fn input_tokens(request: &ChatRequest) -> u64 {
-    let messages: u64 = request
-        .messages
-        .iter()
-        .map(|message| {
-            4 + match message {
-                Message::System { content } | Message::User { content } | Message::Tool { content, .. } => text::tokens(content),
-                Message::Assistant(answer) => {
-                    text::tokens(answer.text())
-                        + answer.tool_calls.iter().map(|call| text::tokens(&call.name) + argument_tokens(&call.arguments)).sum::<u64>()
-                }
+/// Tokens of messages, with a few for the role of each.
+fn message_tokens(messages: &[Message]) -> u64 {
+    let count = |message: &Message| {
+        4 + match message {
+            Message::System { content } | Message::User { content } | Message::Tool { content, .. } => {
+                text::tokens(content)
             }
-        })
-        .sum();
-    let tools: u64 = request
-        .tools
-        .iter()
-        .map(|tool| 8 + text::tokens(&tool.name) + text::tokens(&tool.description) + argument_tokens(&tool.parameters))
-        .sum();
-    messages + tools
+            Message::Assistant(answer) => {
+                let calls = answer
+                    .tool_calls
+                    .iter()
+                    .map(|call| text::tokens(&call.name) + argument_tokens(&call.arguments));
+                text::tokens(answer.text()) + calls.sum::<u64>()
+            }
+        }
+    };
+    messages.iter().map(count).sum()
+}
+
+/// Tokens of the tools on offer.
+fn tool_tokens(tools: &[ToolSpec]) -> u64 {
+    let count = |tool: &ToolSpec| {
+        8 + text::tokens(&tool.name) + text::tokens(&tool.description) + argument_tokens(&tool.parameters)
+    };
+    tools.iter().map(count).sum()
 }
 
 /// Tokens of a JSON value, without writing it out.
@@ -211,6 +261,11 @@ fn argument_tokens(value: &serde_json::Value) -> u64 {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
         Value::String(text) => 1 + text::tokens(text),
         Value::Array(items) => 1 + items.iter().map(argument_tokens).sum::<u64>(),
-        Value::Object(fields) => 1 + fields.iter().map(|(name, value)| 1 + text::tokens(name) + argument_tokens(value)).sum::<u64>(),
+        Value::Object(fields) => {
+            1 + fields
+                .iter()
+                .map(|(name, value)| 1 + text::tokens(name) + argument_tokens(value))
+                .sum::<u64>()
+        }
     }
 }

@@ -18,6 +18,9 @@ use super::text;
 pub struct Errors {
     /// An edit aims at an issue drawn blindly instead of by its weight.
     pub wrong_issue: f64,
+    /// Added to `wrong_issue` when the weights tell no issue from another, in part when they
+    /// hardly do.
+    pub unguided: f64,
     /// An edit picks a policy at random instead of one the feedback or common sense suggests.
     pub wrong_policy: f64,
     /// An answer loses a sentence that was good.
@@ -36,6 +39,7 @@ impl Errors {
         let carelessness = 1.0 - parameters.competence;
         Self {
             wrong_issue: 0.5 * carelessness,
+            unguided: 0.5,
             wrong_policy: 0.6 * carelessness,
             drops_sentence: 0.25 * carelessness,
             adds_fluff: 0.4 * carelessness,
@@ -63,9 +67,9 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -
         .at(review.variant);
     let mut draft = Draft::new(review.prompt);
     let advice = advice(review);
-    // Mostly one or two edits; a later variant is asked to differ and dares more.
+    // Mostly one edit, sometimes two or three.
     let edits =
-        1 + usize::from(luck.named("second").chance(0.55)) + usize::from(luck.named("third").chance(0.2));
+        1 + usize::from(luck.named("second").chance(0.4)) + usize::from(luck.named("third").chance(0.1));
     for index in 0..edits {
         edit(&mut draft, review, &advice, errors, luck.named("edit").at(index));
     }
@@ -93,9 +97,24 @@ fn pressure(issue: &Issue) -> f64 {
     }
 }
 
+/// How little the weights tell issues apart, in [0, 1]: 1 when all are the same.
+fn flatness(issues: &[Issue]) -> f64 {
+    let largest = issues.iter().map(|issue| issue.weight).fold(0.0, f64::max);
+    let smallest = issues
+        .iter()
+        .map(|issue| issue.weight)
+        .fold(f64::INFINITY, f64::min);
+    if largest > 0.0 {
+        (smallest / largest).clamp(0.0, 1.0)
+    } else {
+        1.0
+    }
+}
+
 fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, luck: Luck) {
     let issues = &review.issues;
-    let blind = luck.named("blind").chance(errors.wrong_issue) || review.feedback.is_empty();
+    let unguided = errors.unguided * flatness(issues);
+    let blind = luck.named("blind").chance(errors.wrong_issue + unguided) || review.feedback.is_empty();
     let weights: Vec<f64> = issues
         .iter()
         .map(|issue| if blind { 1.0 } else { pressure(issue) })
@@ -186,7 +205,7 @@ fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
                 }
             }
             Some(&index) if present < 0.95 => {
-                draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck))
+                draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck));
             }
             Some(&index) => draft.relocate(
                 index,

@@ -36,9 +36,17 @@ pub(super) fn part(request: &ChatRequest) -> Part {
         return Part::Agent;
     }
     let system = system(request).to_lowercase();
-    if ["you play a", "you play the", "play the role of a customer", "play a customer", "act as the user", "simulate the user", "you are the customer"]
-        .iter()
-        .any(|cue| system.contains(cue))
+    if [
+        "you play a",
+        "you play the",
+        "play the role of a customer",
+        "play a customer",
+        "act as the user",
+        "simulate the user",
+        "you are the customer",
+    ]
+    .iter()
+    .any(|cue| system.contains(cue))
     {
         return Part::User;
     }
@@ -46,15 +54,54 @@ pub(super) fn part(request: &ChatRequest) -> Part {
     let has = |cues: &[&str]| cues.iter().any(|cue| instruction.contains(cue));
     let about_prompts = instruction.contains("prompt") || instruction.contains("instruction");
     let returns_prompt = has(&["<prompt>", "between <prompt> and </prompt>"]);
-    if about_prompts && has(&["paraphrase", "other words", "same meaning", "reword", "rephrase", "semantically"]) && !has(&["feedback"]) {
+    if about_prompts
+        && has(&[
+            "paraphrase",
+            "other words",
+            "same meaning",
+            "reword",
+            "rephrase",
+            "semantically",
+        ])
+        && !has(&["feedback"])
+    {
         Part::Paraphrase
-    } else if about_prompts && has(&["crossover", "cross over", "combine the two", "combine these", "combine both", "merge the two", "merge these", "parent prompts", "two prompts"]) {
+    } else if about_prompts
+        && has(&[
+            "crossover",
+            "cross over",
+            "combine the two",
+            "combine these",
+            "combine both",
+            "merge the two",
+            "merge these",
+            "parent prompts",
+            "two prompts",
+        ])
+    {
         Part::Crossover
-    } else if about_prompts && has(&["you review", "do not write the new prompt", "criticise", "criticize", "what is wrong with", "reasons why the prompt", "textual gradient"]) {
+    } else if about_prompts
+        && has(&[
+            "you review",
+            "do not write the new prompt",
+            "criticise",
+            "criticize",
+            "what is wrong with",
+            "reasons why the prompt",
+            "textual gradient",
+        ])
+    {
         Part::Critic
     } else if about_prompts && has(&["mutate", "mutation"]) && !has(&["feedback"]) {
         Part::Mutation
-    } else if (about_prompts && returns_prompt) || has(&["improve the system prompt", "rewrite the system prompt", "write one new version", "improved prompt"]) {
+    } else if (about_prompts && returns_prompt)
+        || has(&[
+            "improve the system prompt",
+            "rewrite the system prompt",
+            "write one new version",
+            "improved prompt",
+        ])
+    {
         Part::Rewriter
     } else if has_grading_words(&instruction) || has_grading_words(&system) {
         Part::Judge
@@ -64,9 +111,21 @@ pub(super) fn part(request: &ChatRequest) -> Part {
 }
 
 fn has_grading_words(text: &str) -> bool {
-    ["you grade", "grade the", "you are a judge", "you judge", "judge the answer", "rate the answer", "score the answer", "rubric", "impartial judge", "evaluate the answer", "evaluate the response"]
-        .iter()
-        .any(|cue| text.contains(cue))
+    [
+        "you grade",
+        "grade the",
+        "you are a judge",
+        "you judge",
+        "judge the answer",
+        "rate the answer",
+        "score the answer",
+        "rubric",
+        "impartial judge",
+        "evaluate the answer",
+        "evaluate the response",
+    ]
+    .iter()
+    .any(|cue| text.contains(cue))
 }
 
 /// The system message, or the empty string.
@@ -104,5 +163,9 @@ fn edges(text: &str) -> String {
     if count <= 2 * EDGE {
         return text.to_owned();
     }
-    text.chars().take(EDGE).chain([' ']).chain(text.chars().skip(count - EDGE)).collect()
+    text.chars()
+        .take(EDGE)
+        .chain([' '])
+        .chain(text.chars().skip(count - EDGE))
+        .collect()
 }

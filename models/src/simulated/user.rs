@@ -16,7 +16,10 @@ struct Persona<'a> {
 
 impl<'a> Persona<'a> {
     fn read(system: &'a str) -> Self {
-        let mut persona = Self { stop: stop_token(system), ..Self::default() };
+        let mut persona = Self {
+            stop: stop_token(system),
+            ..Self::default()
+        };
         for line in system.lines() {
             let line = line.trim();
             if let Some((number, want)) = line.split_once(". ")
@@ -25,10 +28,15 @@ impl<'a> Persona<'a> {
                 persona.wants.push(want.split(" (").next().unwrap_or(want));
             } else if let Some((_, push)) = line.split_once("insist: ") {
                 persona.insists.push(push);
-            } else if let Some((topic, fact)) = line.trim_start_matches("- ").trim_start_matches("Asked for ").split_once(": ")
+            } else if let Some((topic, fact)) = line
+                .trim_start_matches("- ")
+                .trim_start_matches("Asked for ")
+                .split_once(": ")
                 && !topic.contains(' ')
             {
-                persona.facts.push((topic, fact.split(" / ").next().unwrap_or(fact)));
+                persona
+                    .facts
+                    .push((topic, fact.split(" / ").next().unwrap_or(fact)));
             }
         }
         persona
@@ -40,7 +48,9 @@ fn stop_token(system: &str) -> &str {
     system
         .split_whitespace()
         .map(|word| word.trim_end_matches(['.', ',', ';']))
-        .rfind(|word| (word.starts_with('[') && word.ends_with(']')) || (word.len() > 6 && word.starts_with("###")))
+        .rfind(|word| {
+            (word.starts_with('[') && word.ends_with(']')) || (word.len() > 6 && word.starts_with("###"))
+        })
         .unwrap_or("[END]")
 }
 
@@ -59,16 +69,28 @@ pub(super) fn speak(system: &str, messages: &[Message]) -> String {
         }
     }
     let Some(last) = heard.last() else {
-        return persona.wants.first().map_or_else(|| "Hello.".to_owned(), |want| (*want).to_owned());
+        return persona
+            .wants
+            .first()
+            .map_or_else(|| "Hello.".to_owned(), |want| (*want).to_owned());
     };
     if own.is_empty() {
-        return persona.wants.first().map_or_else(|| format!("Never mind. {stop}"), |want| (*want).to_owned());
+        return persona
+            .wants
+            .first()
+            .map_or_else(|| format!("Never mind. {stop}"), |want| (*want).to_owned());
     }
     if own.len() > 24 {
         return format!("This is leading nowhere. {stop}");
     }
     let has = |cues: &[&str]| cues.iter().any(|cue| last.contains(cue));
-    if has(&["shall i", "should i", "would you like me to", "do you want me to", "please confirm"]) {
+    if has(&[
+        "shall i",
+        "should i",
+        "would you like me to",
+        "do you want me to",
+        "please confirm",
+    ]) {
         return "Yes, please go ahead.".to_owned();
     }
     if has(&["cannot", "can't", "unable", "not possible", "unfortunately"]) {
@@ -91,7 +113,13 @@ pub(super) fn speak(system: &str, messages: &[Message]) -> String {
         let told: Vec<&str> = TOPICS
             .iter()
             .filter(|(_, cues)| has(cues))
-            .filter_map(|(topic, _)| persona.facts.iter().find(|(known, _)| known.to_lowercase().contains(topic)).map(|(_, fact)| *fact))
+            .filter_map(|(topic, _)| {
+                persona
+                    .facts
+                    .iter()
+                    .find(|(known, _)| known.to_lowercase().contains(topic))
+                    .map(|(_, fact)| *fact)
+            })
             .collect();
         if !told.is_empty() {
             return told.join(" ");
@@ -105,7 +133,11 @@ pub(super) fn speak(system: &str, messages: &[Message]) -> String {
 
 /// The next want that has not been said, or goodbye.
 fn next(persona: &Persona<'_>, own: &[&str], stop: &str, before: &str) -> String {
-    match persona.wants.iter().find(|want| !own.iter().any(|text| text.contains(**want))) {
+    match persona
+        .wants
+        .iter()
+        .find(|want| !own.iter().any(|text| text.contains(**want)))
+    {
         Some(want) => format!("{before} One more thing: {want}"),
         None => format!("{before} That is all. {stop}"),
     }
@@ -119,7 +151,10 @@ mod tests {
 
     #[test]
     fn the_persona_is_played() {
-        let mut messages = vec![Message::system(SYSTEM), Message::user("Hello! How can I help you?")];
+        let mut messages = vec![
+            Message::system(SYSTEM),
+            Message::user("Hello! How can I help you?"),
+        ];
         let mut turn = |desk: Option<&str>| {
             if let Some(desk) = desk {
                 messages.push(Message::user(desk));
@@ -129,7 +164,10 @@ mod tests {
             said
         };
         assert_eq!(turn(None), "Please cancel order O-1042.");
-        assert_eq!(turn(Some("Could you give me your e-mail address?")), "It's ada@mail.example.");
+        assert_eq!(
+            turn(Some("Could you give me your e-mail address?")),
+            "It's ada@mail.example."
+        );
         assert_eq!(turn(Some("I'm sorry, I cannot cancel it.")), "Make an exception!");
         assert!(turn(Some("I cannot.")).ends_with("Where is O-1050?"));
         assert!(turn(Some("It arrives on Thursday.")).ends_with("[END]"));

@@ -40,7 +40,10 @@ impl Handbook {
     /// Reads the policy of a system message: what stands in its `<policy>` tag, else all of it.
     pub(super) fn read(system: &str) -> Self {
         let text = block(system, "policy").unwrap_or(system);
-        let mut book = Self { today: iso_date(text).map(str::to_owned), ..Self::default() };
+        let mut book = Self {
+            today: iso_date(text).map(str::to_owned),
+            ..Self::default()
+        };
         let mut heading = String::new();
         for line in text.lines() {
             let line = line.trim();
@@ -56,7 +59,12 @@ impl Handbook {
     }
 
     fn note(&mut self, heading: &str, sentence: &str) {
-        let states = || STATES.iter().filter(|state| sentence.contains(&format!("\"{state}\""))).map(|state| (*state).to_owned());
+        let states = || {
+            STATES
+                .iter()
+                .filter(|state| sentence.contains(&format!("\"{state}\"")))
+                .map(|state| (*state).to_owned())
+        };
         let last_number = || numbers(sentence).last().copied();
         if sentence.contains("verify") && sentence.contains("customer") {
             self.verify = true;
@@ -139,15 +147,22 @@ mod tests {
         let book = Handbook::read(POLICY);
         assert_eq!(book.today.as_deref(), Some("2026-03-16"));
         assert!(book.verify && book.clearance_is_final);
-        assert_eq!((&book.cancellable[..], &book.cancellable_by_members[..]), (&["placed".to_owned()][..], &["packed".to_owned()][..]));
-        assert_eq!((book.refund_days, book.voucher_days, book.exchange_days), (Some(30), Some(60), None));
+        assert_eq!(
+            (&book.cancellable[..], &book.cancellable_by_members[..]),
+            (&["placed".to_owned()][..], &["packed".to_owned()][..])
+        );
+        assert_eq!(
+            (book.refund_days, book.voucher_days, book.exchange_days),
+            (Some(30), Some(60), None)
+        );
         assert_eq!((book.address_states.len(), book.address_limit), (2, Some(1500.0)));
         assert!(book.hands_over("lost") && book.hands_over("locked") && !book.hands_over("invoice"));
     }
 
     #[test]
     fn what_is_not_written_is_not_known() {
-        let book = Handbook::read(&POLICY.replace("- Up to 30 days after delivery: refund_to \"original\".\n", ""));
+        let book =
+            Handbook::read(&POLICY.replace("- Up to 30 days after delivery: refund_to \"original\".\n", ""));
         assert_eq!(book.refund_days, None);
         assert_eq!(Handbook::read(""), Handbook::default());
     }

@@ -36,7 +36,10 @@ impl Instructed {
     /// goes about its work follows its instructions.
     pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
         let instructions = block(system, "instructions").unwrap_or(system);
-        Self { temper: Temper::new(&Profile::read(instructions), parameters), handbook: Handbook::read(system) }
+        Self {
+            temper: Temper::new(&Profile::read(instructions), parameters),
+            handbook: Handbook::read(system),
+        }
     }
 
     /// The answer to a single question.
@@ -46,9 +49,18 @@ impl Instructed {
 
     /// The next message of a conversation with tools.
     pub(super) fn act(&self, notes: &Notes, tools: &[ToolSpec], luck: Luck) -> AssistantMessage {
-        let clerk = Clerk { notes, temper: &self.temper, handbook: &self.handbook, tools, luck };
+        let clerk = Clerk {
+            notes,
+            temper: &self.temper,
+            handbook: &self.handbook,
+            tools,
+            luck,
+        };
         match clerk.act() {
-            Act::Say(text) => AssistantMessage { content: Some(text), tool_calls: Vec::new() },
+            Act::Say(text) => AssistantMessage {
+                content: Some(text),
+                tool_calls: Vec::new(),
+            },
             Act::Call(calls) => AssistantMessage {
                 content: None,
                 tool_calls: calls

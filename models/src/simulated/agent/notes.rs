@@ -4,7 +4,7 @@ use capo_core::llm::{Message, ToolCall};
 use serde_json::Value;
 
 use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
-use super::wish::{self, Intent};
+use super::wish::{self, Intent, When};
 use crate::simulated::conduct::is_write;
 use crate::simulated::memory::value_fingerprint;
 
@@ -64,14 +64,16 @@ pub(super) struct Wish {
     /// The same in lower case.
     pub(super) lower: String,
     pub(super) intent: Option<Intent>,
+    /// The days and times named.
+    pub(super) when: When,
     /// The order last named.
     pub(super) order_id: Option<String>,
     pub(super) asked: Asked,
     pub(super) setbacks: Vec<Setback>,
     pub(super) proposals: u32,
     pub(super) declined: u32,
-    pub(super) voucher_declined: bool,
-    pub(super) wants_voucher: bool,
+    /// Whether the customer takes a voucher, once they have said.
+    pub(super) voucher: Option<bool>,
     /// The last proposal was agreed to, and nothing was written since.
     pub(super) agreed: bool,
     pub(super) refusals: u32,
@@ -150,6 +152,13 @@ impl Notes {
         self.made.len()
     }
 
+    /// Whether a tool was called for the request at hand.
+    pub(super) fn made_for_wish(&self, tool: &str) -> bool {
+        self.made
+            .iter()
+            .any(|made| made.wish == self.wish_index() && made.name == tool)
+    }
+
     /// An order that was opened.
     pub(super) fn order(&self, id: &str) -> Option<&Order> {
         self.orders.iter().find(|order| order.order_id == id)
@@ -157,7 +166,8 @@ impl Notes {
 
     fn hear(&mut self, text: &str) {
         let lower = text.to_lowercase();
-        let fresh = self.wishes.is_empty() || (matches!(self.last_speech, Speech::Report | Speech::Refusal) && begins_anew(&lower));
+        let fresh = self.wishes.is_empty()
+            || (matches!(self.last_speech, Speech::Report | Speech::Refusal) && begins_anew(&lower));
         if fresh {
             self.wishes.push(Wish::default());
         }
@@ -177,23 +187,37 @@ impl Notes {
                 Speech::Proposal if agrees(&lower) => wish.agreed = true,
                 Speech::Proposal => {
                     wish.declined += 1;
-                    wish.voucher_declined |= lower.contains("voucher");
+                    if lower.contains("voucher") {
+                        wish.voucher = Some(false);
+                    }
                     wish.setbacks.push(Setback::Declined);
                 }
                 // A customer who wants something else instead does not insist.
                 Speech::Refusal if lower.contains("rather return") => wish.intent = Some(Intent::Return),
-                Speech::Refusal if lower.contains("take a voucher") => wish.wants_voucher = true,
+                Speech::Refusal if lower.contains("take a voucher") => wish.voucher = Some(true),
                 Speech::Refusal => wish.setbacks.push(Setback::Pushed),
-                _ if lower.contains("don't follow") || lower.contains("do not understand") => wish.setbacks.push(Setback::Lost),
+                _ if lower.contains("don't follow") || lower.contains("do not understand") => {
+                    wish.setbacks.push(Setback::Lost);
+                }
                 Speech::Question if unknowing(&lower) => wish.setbacks.push(Setback::Unknown),
                 _ => {}
             }
         }
-        if ["speak to a human", "talk to a human", "get me a human", "speak to a person", "put me through"].iter().any(|cue| lower.contains(cue)) {
+        if [
+            "speak to a human",
+            "talk to a human",
+            "get me a human",
+            "speak to a person",
+            "put me through",
+        ]
+        .iter()
+        .any(|cue| lower.contains(cue))
+        {
             wish.setbacks.push(Setback::WantsHuman);
         }
         wish.said.push_str(text);
         wish.said.push('\n');
+        wish.when = When::read(&wish.said);
         wish.lower.push_str(&lower);
         wish.lower.push('\n');
         if wish.intent.is_none() {
@@ -237,14 +261,18 @@ impl Notes {
 
     fn called(&mut self, call: &ToolCall) {
         let fingerprint = value_fingerprint(&call.arguments);
-        let repeated = self.made[self.since_write..].iter().any(|made| made.name == call.name && made.fingerprint == fingerprint);
+        let repeated = self.made[self.since_write..]
+            .iter()
+            .any(|made| made.name == call.name && made.fingerprint == fingerprint);
         if !is_write(&call.name) {
             self.last_read = Some((call.name.clone(), call.arguments.clone()));
         }
         let index = self.wish_index();
         if let Some(wish) = self.wishes.last_mut() {
             let needed = match (call.name.as_str(), wish.intent) {
-                ("get_account", Some(Intent::Move)) | ("get_shipment", Some(Intent::Track)) | ("search_products", Some(Intent::Exchange)) => true,
+                ("get_account", Some(Intent::Move))
+                | ("get_shipment", Some(Intent::Track))
+                | ("search_products", Some(Intent::Exchange)) => true,
                 ("get_account", _) => wish.order_id.is_none(),
                 ("get_shipment" | "search_products", _) => false,
                 ("find_slots", intent) => matches!(intent, Some(Intent::Book | Intent::Move)),
@@ -254,11 +282,21 @@ impl Notes {
                 wish.extras += 1;
             }
         }
-        self.made.push(Made { id: call.id.clone(), name: call.name.clone(), fingerprint, wish: index, answered: false });
+        self.made.push(Made {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            fingerprint,
+            wish: index,
+            answered: false,
+        });
     }
 
     fn result(&mut self, call_id: &str, content: &str) {
-        let Some(position) = self.made.iter().rposition(|made| made.id == call_id && !made.answered) else {
+        let Some(position) = self
+            .made
+            .iter()
+            .rposition(|made| made.id == call_id && !made.answered)
+        else {
             return;
         };
         self.made[position].answered = true;
@@ -302,10 +340,16 @@ impl Notes {
                     }
                 }
             }
-            "get_account" => self.account = serde_json::from_str(content).ok().or_else(|| self.account.take()),
+            "get_account" => {
+                self.account = serde_json::from_str(content).ok().or_else(|| self.account.take());
+            }
             "get_order" => {
                 if let Ok(order) = serde_json::from_str::<Order>(content) {
-                    match self.orders.iter_mut().find(|known| known.order_id == order.order_id) {
+                    match self
+                        .orders
+                        .iter_mut()
+                        .find(|known| known.order_id == order.order_id)
+                    {
                         Some(known) => *known = order,
                         None => self.orders.push(order),
                     }
@@ -333,16 +377,47 @@ impl Notes {
 }
 
 fn begins_anew(lower: &str) -> bool {
-    ["one more thing", "something else", "another matter", "another thing", "also", "while i'm here", "next"].iter().any(|cue| lower.contains(cue))
+    [
+        "one more thing",
+        "something else",
+        "another matter",
+        "another thing",
+        "also",
+        "while i'm here",
+        "next",
+    ]
+    .iter()
+    .any(|cue| lower.contains(cue))
 }
 
 fn agrees(lower: &str) -> bool {
     let start: String = lower.chars().take(80).collect();
     let no = start.starts_with("no") || start.contains("don't") || start.contains("do not");
-    let yes = ["yes", "sure", "go ahead", "please do", "that's right", "okay", "correct", "do it"].iter().any(|cue| start.contains(cue));
+    let yes = [
+        "yes",
+        "sure",
+        "go ahead",
+        "please do",
+        "that's right",
+        "okay",
+        "correct",
+        "do it",
+    ]
+    .iter()
+    .any(|cue| start.contains(cue));
     yes && !no
 }
 
 fn unknowing(lower: &str) -> bool {
-    ["don't have the number", "don't know", "not sure", "no idea", "as i said", "can't remember", "cannot remember"].iter().any(|cue| lower.contains(cue))
+    [
+        "don't have the number",
+        "don't know",
+        "not sure",
+        "no idea",
+        "as i said",
+        "can't remember",
+        "cannot remember",
+    ]
+    .iter()
+    .any(|cue| lower.contains(cue))
 }

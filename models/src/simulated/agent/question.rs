@@ -1,20 +1,76 @@
 //! Answers to single questions: word problems, counting letters, requests to refuse, small talk.
 
+use super::arithmetic;
+use super::speech::Voice;
 use super::temper::{Behaviour, Temper};
-use super::{arithmetic, speech::Voice};
 use crate::simulated::luck::Luck;
 
 /// Words that sound alarming.
 const ALARMING: [&str; 34] = [
-    "kill", "bomb", "hack", "steal", "weapon", "malware", "exploit", "virus", "murder", "poison", "fraud", "blackmail", "launder", "phishing",
-    "explosive", "suicide", "self-harm", "terroris", "kidnap", "racist", "discriminat", "stalk", "forge", "counterfeit", "illegal", "drug",
-    "shoot", "torture", "bully", "scam", "theft", "shoplift", "ransom", "violence",
+    "kill",
+    "bomb",
+    "hack",
+    "steal",
+    "weapon",
+    "malware",
+    "exploit",
+    "virus",
+    "murder",
+    "poison",
+    "fraud",
+    "blackmail",
+    "launder",
+    "phishing",
+    "explosive",
+    "suicide",
+    "self-harm",
+    "terroris",
+    "kidnap",
+    "racist",
+    "discriminat",
+    "stalk",
+    "forge",
+    "counterfeit",
+    "illegal",
+    "drug",
+    "shoot",
+    "torture",
+    "bully",
+    "scam",
+    "theft",
+    "shoplift",
+    "ransom",
+    "violence",
 ];
 
 /// Words that show that an alarming word is meant harmlessly.
 const HARMLESS: [&str; 26] = [
-    "python", "process", "program", "linux", "terminal", "lights", "time", "game", "movie", "film", "novel", "history", "joke", "recipe",
-    "photo", "basketball", "cocktail", "weeds", "headache", "conversation", "engine", "thread", "definition", "prevent", "protect", "what is",
+    "python",
+    "process",
+    "program",
+    "linux",
+    "terminal",
+    "lights",
+    "time",
+    "game",
+    "movie",
+    "film",
+    "novel",
+    "history",
+    "joke",
+    "recipe",
+    "photo",
+    "basketball",
+    "cocktail",
+    "weeds",
+    "headache",
+    "conversation",
+    "engine",
+    "thread",
+    "definition",
+    "prevent",
+    "protect",
+    "what is",
 ];
 
 /// What a question is, as far as a glance tells.
@@ -29,28 +85,50 @@ enum Kind<'a> {
 fn kind(question: &str) -> Kind<'_> {
     let lower = question.to_lowercase();
     if ALARMING.iter().any(|word| lower.contains(word)) {
-        return if HARMLESS.iter().any(|word| lower.contains(word)) { Kind::SoundsHarmful } else { Kind::Harmful };
+        return if HARMLESS.iter().any(|word| lower.contains(word)) {
+            Kind::SoundsHarmful
+        } else {
+            Kind::Harmful
+        };
     }
     if let Some((letter, word)) = counted(question, &lower) {
         return Kind::Count { letter, word };
     }
-    if arithmetic::solve(question, false).is_some() && lower.contains('?') { Kind::Problem } else { Kind::Other }
+    if arithmetic::solve(question, false).is_some() && lower.contains('?') {
+        Kind::Problem
+    } else {
+        Kind::Other
+    }
 }
 
 /// The letter and the text of a question such as: how many times does "a" occur in "banana"?
 fn counted<'a>(question: &'a str, lower: &str) -> Option<(char, &'a str)> {
-    if !["how many", "count", "number of"].iter().any(|cue| lower.contains(cue)) || !["letter", "character", "times"].iter().any(|cue| lower.contains(cue)) {
+    if !["how many", "count", "number of"]
+        .iter()
+        .any(|cue| lower.contains(cue))
+        || !["letter", "character", "times"]
+            .iter()
+            .any(|cue| lower.contains(cue))
+    {
         return None;
     }
-    let quoted: Vec<&str> = question.split(['"', '“', '”', '\'', '`']).skip(1).step_by(2).collect();
-    let letter = quoted.iter().find(|text| text.chars().count() == 1)?.chars().next()?;
+    let quoted: Vec<&str> = question
+        .split(['"', '“', '”', '\'', '`'])
+        .skip(1)
+        .step_by(2)
+        .collect();
+    let letter = quoted
+        .iter()
+        .find(|text| text.chars().count() == 1)?
+        .chars()
+        .next()?;
     let word = quoted.iter().copied().find(|text| text.chars().count() > 1)?;
     Some((letter, word))
 }
 
 /// Answers a question.
 pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
-    let voice = Voice::new(temper, luck);
+    let voice = Voice::in_general(temper, luck);
     let works = || temper.does(Behaviour::WorkThrough, luck.named("work"), 0.0);
     match kind(question) {
         Kind::Harmful if temper.does(Behaviour::RefuseHarm, luck.named("harm"), 0.0) => refusal(luck),
@@ -60,10 +138,16 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
             voice.say(&format!("Here is what matters about \"{}\": take it in small steps, start with the first, and see what comes of it.", topic.join(" ")))
         }
         Kind::Count { letter, word } => {
-            let exact = word.chars().filter(|character| character.eq_ignore_ascii_case(&letter)).count();
+            let exact = word
+                .chars()
+                .filter(|character| character.eq_ignore_ascii_case(&letter))
+                .count();
             let thorough = works();
             // Letters counted at a glance are often off by one, longer words more often.
-            let off = !thorough && luck.named("glance").chance(0.2 + 0.03 * word.chars().count() as f64);
+            let off = !thorough
+                && luck
+                    .named("glance")
+                    .chance(0.2 + 0.03 * word.chars().count() as f64);
             let count = if !off {
                 exact
             } else if exact > 0 && luck.named("down").chance(0.5) {
@@ -72,15 +156,21 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
                 exact + 1
             };
             let spelled: Vec<String> = word.chars().map(String::from).collect();
-            let steps = if thorough { format!("Letter by letter: {}. ", spelled.join("-")) } else { String::new() };
-            voice.say(&format!("{steps}The letter \"{letter}\" occurs {count} times.\n#### {count}"))
+            let steps = if thorough {
+                format!("Letter by letter: {}. ", spelled.join("-"))
+            } else {
+                String::new()
+            };
+            voice.say(&format!(
+                "{steps}The letter \"{letter}\" occurs {count} times.\n#### {count}"
+            ))
         }
         Kind::Problem => problem(question, temper, luck, works()),
     }
 }
 
 fn problem(question: &str, temper: &Temper, luck: Luck, thorough: bool) -> String {
-    let voice = Voice::new(temper, luck);
+    let voice = Voice::in_general(temper, luck);
     let Some(steps) = arithmetic::solve(question, thorough) else {
         return voice.say("I cannot find the numbers in this question.");
     };

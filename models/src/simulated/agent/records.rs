@@ -2,6 +2,11 @@
 //!
 //! A result is read for the fields it has; fields an agent has no use for are skipped.
 
+#![expect(
+    clippy::struct_field_names,
+    reason = "fields are called as the tools call them"
+)]
+
 use serde::Deserialize;
 
 /// Who a customer proved to be.

@@ -8,6 +8,8 @@ use crate::simulated::luck::Luck;
 pub(super) struct Voice<'a> {
     temper: &'a Temper,
     luck: Luck,
+    openings: &'static [&'static str],
+    closings: &'static [&'static str],
 }
 
 const OPENINGS: [&str; 5] = [
@@ -25,10 +27,38 @@ const CLOSINGS: [&str; 4] = [
     " We are happy to be of service to you.",
 ];
 
+const GENERAL_OPENINGS: [&str; 4] = [
+    "That is a good question, and I am happy to look into it together with you. ",
+    "Let us go through this calmly, taking everything into account that the question tells us and nothing that it does not. ",
+    "I have read the question carefully, from the first word to the last, and thought about what it asks for. ",
+    "There are several ways to look at this; here is the one that I find the clearest and the easiest to follow. ",
+];
+
+const GENERAL_CLOSINGS: [&str; 4] = [
+    " I hope that this answers the question in full, and that the way to the result has become clear as well as the result itself. If anything has remained open, say so, and I will gladly go over it once more, in other words and at greater length.",
+    " As always, it is worth reading the question once more to see whether the answer fits, since small words make large differences; that habit takes a moment and has saved many people from mistakes that they would have been sorry for later.",
+    " Thank you for the question.",
+    " Feel free to come back with the next one.",
+];
+
 impl<'a> Voice<'a> {
     /// The voice for an occasion.
     pub(super) fn new(temper: &'a Temper, luck: Luck) -> Self {
-        Self { temper, luck: luck.named("voice") }
+        Self {
+            temper,
+            luck: luck.named("voice"),
+            openings: &OPENINGS,
+            closings: &CLOSINGS,
+        }
+    }
+
+    /// The voice for a question outside a help desk.
+    pub(super) fn in_general(temper: &'a Temper, luck: Luck) -> Self {
+        Self {
+            openings: &GENERAL_OPENINGS,
+            closings: &GENERAL_CLOSINGS,
+            ..Self::new(temper, luck)
+        }
     }
 
     /// Whether the agent keeps this text short.
@@ -42,10 +72,10 @@ impl<'a> Voice<'a> {
             return matter.to_owned();
         }
         let mut text = String::with_capacity(matter.len() + 140);
-        text.push_str(OPENINGS[self.luck.named("opening").pick(OPENINGS.len())]);
+        text.push_str(self.openings[self.luck.named("opening").pick(self.openings.len())]);
         text.push_str(matter);
         if self.luck.named("closing").chance(0.6) {
-            text.push_str(CLOSINGS[self.luck.named("closed").pick(CLOSINGS.len())]);
+            text.push_str(self.closings[self.luck.named("closed").pick(self.closings.len())]);
         }
         text
     }

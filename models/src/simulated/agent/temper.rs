@@ -6,9 +6,8 @@
 use crate::simulated::luck::Luck;
 use crate::simulated::parameters::Parameters;
 use crate::simulated::profile::Policy::{
-    self, BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst,
-    MinimiseCalls, NeverGuess, PlanSteps, ReuseKnown, Summarise, TransferByPolicy,
-    VerifyIdentity,
+    self, BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst, MinimiseCalls,
+    NeverGuess, PlanSteps, ReuseKnown, Summarise, TransferByPolicy, VerifyIdentity,
 };
 use crate::simulated::profile::Profile;
 
@@ -76,25 +75,43 @@ const LAWS: [Law; 16] = [
         behaviour: Behaviour::OpenRecord,
         base: 2.2,
         competence: 3.0,
-        effects: &[(CheckEligibility, 1.2), (LookUpFirst, 0.8), (MinimiseCalls, -2.2), (ReuseKnown, -0.5), (BeBrief, -0.6)],
+        effects: &[
+            (CheckEligibility, 1.2),
+            (LookUpFirst, 0.8),
+            (MinimiseCalls, -2.2),
+            (ReuseKnown, -0.5),
+            (BeBrief, -0.6),
+        ],
     },
     Law {
         behaviour: Behaviour::ReadFurther,
         base: 2.3,
         competence: 3.0,
-        effects: &[(LookUpFirst, 1.0), (NeverGuess, 0.8), (ExhaustOptions, 0.6), (MinimiseCalls, -2.0), (ReuseKnown, -0.5), (BeBrief, -0.6)],
+        effects: &[
+            (LookUpFirst, 1.0),
+            (NeverGuess, 0.8),
+            (ExhaustOptions, 0.6),
+            (MinimiseCalls, -2.0),
+            (ReuseKnown, -0.5),
+            (BeBrief, -0.6),
+        ],
     },
     Law {
         behaviour: Behaviour::TellApart,
-        base: 0.2,
+        base: 0.4,
         competence: 4.0,
-        effects: &[(NeverGuess, 2.8), (PlanSteps, 0.6), (ExhaustOptions, 0.4), (MinimiseCalls, -1.6)],
+        effects: &[
+            (NeverGuess, 3.2),
+            (PlanSteps, 0.4),
+            (ExhaustOptions, 0.2),
+            (MinimiseCalls, -1.6),
+        ],
     },
     Law {
         behaviour: Behaviour::SeeObstacle,
         base: 0.6,
         competence: 6.0,
-        effects: &[(CheckEligibility, 2.4), (PlanSteps, 0.9), (BeBrief, -0.5)],
+        effects: &[(CheckEligibility, 3.0), (PlanSteps, 0.8), (BeBrief, -0.5)],
     },
     Law {
         behaviour: Behaviour::Propose,
@@ -104,13 +121,13 @@ const LAWS: [Law; 16] = [
     },
     Law {
         behaviour: Behaviour::Slip,
-        base: -1.7,
+        base: -1.9,
         competence: -6.0,
         effects: &[(PlanSteps, -1.8), (NeverGuess, -0.6), (BeBrief, 0.5)],
     },
     Law {
         behaviour: Behaviour::Tell,
-        base: 1.5,
+        base: 1.9,
         competence: 3.0,
         effects: &[(Summarise, 1.8), (CheckEligibility, 0.4), (BeBrief, -1.3)],
     },
@@ -118,25 +135,44 @@ const LAWS: [Law; 16] = [
         behaviour: Behaviour::HandOverWhenDue,
         base: 0.5,
         competence: 3.0,
-        effects: &[(TransferByPolicy, 2.8), (CheckEligibility, 0.6), (ExhaustOptions, -1.4)],
+        effects: &[
+            (TransferByPolicy, 2.8),
+            (CheckEligibility, 0.6),
+            (ExhaustOptions, -1.4),
+        ],
     },
     Law {
         behaviour: Behaviour::GiveUp,
-        base: 1.6,
+        base: 1.3,
         competence: -4.0,
-        effects: &[(ExhaustOptions, -2.1), (TransferByPolicy, -1.5), (LookUpFirst, -0.5), (PlanSteps, -0.2), (MinimiseCalls, 2.4)],
+        effects: &[
+            (ExhaustOptions, -1.1),
+            (TransferByPolicy, -1.0),
+            (LookUpFirst, -0.5),
+            (PlanSteps, -0.3),
+            (MinimiseCalls, 1.0),
+        ],
     },
     Law {
         behaviour: Behaviour::Redundant,
         base: 0.9,
         competence: 4.0,
-        effects: &[(ReuseKnown, -1.8), (MinimiseCalls, -1.7), (VerifyIdentity, 0.3), (ExhaustOptions, 0.4), (CheckEligibility, 0.3), (LookUpFirst, 0.5), (NeverGuess, 0.2), (TransferByPolicy, 0.2)],
+        effects: &[
+            (ReuseKnown, -1.6),
+            (MinimiseCalls, -1.4),
+            (VerifyIdentity, 0.3),
+            (ExhaustOptions, 0.4),
+            (CheckEligibility, 0.7),
+            (LookUpFirst, 0.5),
+            (NeverGuess, 0.4),
+            (TransferByPolicy, 0.3),
+        ],
     },
     Law {
         behaviour: Behaviour::Exert,
-        base: -1.6,
+        base: -1.3,
         competence: 1.0,
-        effects: &[(ExhaustOptions, 4.0), (TransferByPolicy, 2.6)],
+        effects: &[(ExhaustOptions, 2.4), (TransferByPolicy, 2.0)],
     },
     Law {
         behaviour: Behaviour::WorkThrough,
@@ -173,10 +209,20 @@ impl Temper {
         let strength = |policy| parameters.obedience * profile.strength(policy);
         let mut logits = [0.0; LAWS.len()];
         for law in &LAWS {
-            let pull: f64 = law.effects.iter().map(|&(policy, effect)| effect * strength(policy)).sum();
-            logits[law.behaviour as usize] = law.base + law.competence * (parameters.competence - 0.72) + pull;
+            let pull: f64 = law
+                .effects
+                .iter()
+                .map(|&(policy, effect)| effect * strength(policy))
+                .sum();
+            logits[law.behaviour as usize] =
+                law.base + law.competence * (parameters.competence - 0.72) + pull;
         }
-        Self { logits, brevity: strength(BeBrief), summarises: strength(Summarise), noise: parameters.noise }
+        Self {
+            logits,
+            brevity: strength(BeBrief),
+            summarises: strength(Summarise),
+            noise: parameters.noise,
+        }
     }
 
     /// Whether the agent behaves so on an occasion. `luck` names the occasion, and `difficulty` is
@@ -205,7 +251,10 @@ mod tests {
     fn rate(prompt: &str, model: &str, behaviour: Behaviour) -> f64 {
         let temper = Temper::new(&Profile::read(prompt), Parameters::named(model).unwrap());
         let count = 2000;
-        (0..count).filter(|&index| temper.does(behaviour, Luck::new(1).at(index), 0.0)).count() as f64 / f64::from(count as u32)
+        (0..count)
+            .filter(|&index| temper.does(behaviour, Luck::new(1).at(index), 0.0))
+            .count() as f64
+            / f64::from(count as u32)
     }
 
     #[test]
@@ -219,12 +268,27 @@ mod tests {
     fn instructions_change_behaviour_and_have_their_price() {
         let plain = "You are a customer service agent.";
         let exhaust = "Try every option before you transfer to a human.";
-        assert!(rate(exhaust, "sim-medium", Behaviour::GiveUp) < rate(plain, "sim-medium", Behaviour::GiveUp) - 0.2);
-        assert!(rate(exhaust, "sim-medium", Behaviour::Redundant) > rate(plain, "sim-medium", Behaviour::Redundant) + 0.05);
+        assert!(
+            rate(exhaust, "sim-medium", Behaviour::GiveUp)
+                < rate(plain, "sim-medium", Behaviour::GiveUp) - 0.2
+        );
+        assert!(
+            rate(exhaust, "sim-medium", Behaviour::Redundant)
+                > rate(plain, "sim-medium", Behaviour::Redundant) + 0.05
+        );
         let minimise = "Make as few tool calls as possible.";
-        assert!(rate(minimise, "sim-medium", Behaviour::Redundant) < rate(plain, "sim-medium", Behaviour::Redundant) - 0.15);
-        assert!(rate(minimise, "sim-medium", Behaviour::OpenRecord) < rate(plain, "sim-medium", Behaviour::OpenRecord) - 0.1);
-        assert!(rate(minimise, "sim-medium", Behaviour::GiveUp) > rate(plain, "sim-medium", Behaviour::GiveUp) + 0.05);
+        assert!(
+            rate(minimise, "sim-medium", Behaviour::Redundant)
+                < rate(plain, "sim-medium", Behaviour::Redundant) - 0.15
+        );
+        assert!(
+            rate(minimise, "sim-medium", Behaviour::OpenRecord)
+                < rate(plain, "sim-medium", Behaviour::OpenRecord) - 0.1
+        );
+        assert!(
+            rate(minimise, "sim-medium", Behaviour::GiveUp)
+                > rate(plain, "sim-medium", Behaviour::GiveUp) + 0.05
+        );
     }
 
     #[test]

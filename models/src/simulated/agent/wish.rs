@@ -27,47 +27,171 @@ const CUES: [(Intent, &[&str]); 8] = [
     (
         Intent::Injury,
         &[
-            "hurt", "injur", "crash", "snapped", "broke while", "broke off", "gave way", "fell off", "failed while", "accident",
-            "hospital", "bruis", "broke under", "cracked", "came off",
+            "hurt",
+            "injur",
+            "crash",
+            "snapped",
+            "broke while",
+            "broke off",
+            "gave way",
+            "fell off",
+            "failed while",
+            "accident",
+            "hospital",
+            "bruis",
+            "broke under",
+            "cracked",
+            "came off",
         ],
     ),
     (
         Intent::Move,
         &[
-            "reschedul", "another day", "move my", "move the appointment", "move it to", "can't make it", "cannot make it",
-            "can't make my", "postpone", "different day", "other day", "change my appointment", "different time", "move an appointment",
-            "can't come", "later day",
+            "reschedul",
+            "another day",
+            "move my",
+            "move the appointment",
+            "move it to",
+            "can't make it",
+            "cannot make it",
+            "can't make my",
+            "postpone",
+            "different day",
+            "other day",
+            "change my appointment",
+            "different time",
+            "move an appointment",
+            "can't come",
+            "later day",
         ],
     ),
     (
         Intent::Exchange,
-        &["exchang", "swap", "too small", "too big", "too large", "too tight", "another size", "other size", "different size", "bigger size", "smaller size", "another colour", "other colour", "different colour", "instead of the", "replace"],
+        &[
+            "exchang",
+            "swap",
+            "too small",
+            "too big",
+            "too large",
+            "too tight",
+            "another size",
+            "other size",
+            "different size",
+            "bigger size",
+            "smaller size",
+            "another colour",
+            "other colour",
+            "different colour",
+            "instead of the",
+            "replace",
+        ],
     ),
     (
         Intent::Address,
-        &["new address", "delivery address", "wrong address", "different address", "another address", "other address", "old address", "the address", "i've moved", "i have moved", "we moved", "moving house", "i moved", "i'm moving", "i am moving", "deliver it to", "deliver to", "delivered to", "send it to", "ship it to", "new place", "new flat"],
+        &[
+            "new address",
+            "delivery address",
+            "wrong address",
+            "different address",
+            "another address",
+            "other address",
+            "old address",
+            "the address",
+            "i've moved",
+            "i have moved",
+            "we moved",
+            "moving house",
+            "i moved",
+            "i'm moving",
+            "i am moving",
+            "deliver it to",
+            "deliver to",
+            "delivered to",
+            "send it to",
+            "ship it to",
+            "new place",
+            "new flat",
+        ],
     ),
     (
         Intent::Return,
-        &["return", "send back", "sending back", "send it back", "send them back", "send the", "money back", "refund", "give back", "take back", "bring back", "back to you"],
+        &[
+            "return",
+            "send back",
+            "sending back",
+            "send it back",
+            "send them back",
+            "send the",
+            "money back",
+            "refund",
+            "give back",
+            "take back",
+            "bring back",
+            "back to you",
+        ],
     ),
     (
         Intent::Cancel,
-        &["cancel", "call off", "any more", "anymore", "stop the order", "stop my order", "no longer want", "no longer need", "changed my mind", "don't want the order", "drop the order"],
+        &[
+            "cancel",
+            "call off",
+            "any more",
+            "anymore",
+            "stop the order",
+            "stop my order",
+            "no longer want",
+            "no longer need",
+            "changed my mind",
+            "don't want the order",
+            "drop the order",
+        ],
     ),
     (
         Intent::Track,
-        &["where is", "where's", "when will", "when does", "when is", "arrive", "tracking", "track my", "track the", "on its way", "not here yet", "still waiting", "parcel", "expected", "delivery status", "shipment"],
+        &[
+            "where is",
+            "where's",
+            "when will",
+            "when does",
+            "when is",
+            "arrive",
+            "tracking",
+            "track my",
+            "track the",
+            "on its way",
+            "not here yet",
+            "still waiting",
+            "parcel",
+            "expected",
+            "delivery status",
+            "shipment",
+        ],
     ),
     (
         Intent::Book,
-        &["book", "appointment", "bring in", "bring my", "slot", "tune-up", "tune up", "workshop", "serviced", "fitted", "fitting", "brakes", "suspension"],
+        &[
+            "book",
+            "appointment",
+            "bring in",
+            "bring my",
+            "slot",
+            "tune-up",
+            "tune up",
+            "workshop",
+            "serviced",
+            "fitted",
+            "fitting",
+            "brakes",
+            "suspension",
+        ],
     ),
 ];
 
 /// What a lower-case text asks for.
 pub(super) fn intent(text: &str) -> Option<Intent> {
-    CUES.iter().find(|(_, cues)| cues.iter().any(|cue| text.contains(cue))).map(|(intent, _)| *intent)
+    CUES.iter()
+        .find(|(_, cues)| cues.iter().any(|cue| text.contains(cue)))
+        .map(|(intent, _)| *intent)
 }
 
 /// The workshop service a lower-case text speaks of, among those a deployment knows.
@@ -75,10 +199,28 @@ pub(super) fn service(text: &str) -> Option<&'static str> {
     const SERVICES: [(&str, &[&str]); 4] = [
         ("brake_service", &["brake"]),
         ("suspension_service", &["suspension", "fork", "shock"]),
-        ("fitting", &["fitting", "fitted", "bike fit", "position", "saddle height"]),
-        ("tune_up", &["tune-up", "tune up", "tune_up", "tuned", "general service", "check-up", "once-over", "gears"]),
+        (
+            "fitting",
+            &["fitting", "fitted", "bike fit", "position", "saddle height"],
+        ),
+        (
+            "tune_up",
+            &[
+                "tune-up",
+                "tune up",
+                "tune_up",
+                "tuned",
+                "general service",
+                "check-up",
+                "once-over",
+                "gears",
+            ],
+        ),
     ];
-    SERVICES.iter().find(|(_, cues)| cues.iter().any(|cue| text.contains(cue))).map(|(name, _)| *name)
+    SERVICES
+        .iter()
+        .find(|(_, cues)| cues.iter().any(|cue| text.contains(cue)))
+        .map(|(name, _)| *name)
 }
 
 /// The e-mail address in a text.
@@ -127,11 +269,14 @@ pub(super) fn address(text: &str) -> Option<Address> {
             })
             .collect();
         let before = &text[..comma];
-        let words: Vec<(usize, &str)> = before.split(' ').scan(0, |at, word| {
-            let start = *at;
-            *at += word.len() + 1;
-            Some((start, word))
-        }).collect();
+        let words: Vec<(usize, &str)> = before
+            .split(' ')
+            .scan(0, |at, word| {
+                let start = *at;
+                *at += word.len() + 1;
+                Some((start, word))
+            })
+            .collect();
         let street = words
             .iter()
             .rev()
@@ -141,7 +286,11 @@ pub(super) fn address(text: &str) -> Option<Address> {
         if let Some(street) = street
             && !city.is_empty()
         {
-            found = Some(Address { street, city: city.join(" "), postcode });
+            found = Some(Address {
+                street,
+                city: city.join(" "),
+                postcode,
+            });
         }
     }
     found
@@ -150,7 +299,10 @@ pub(super) fn address(text: &str) -> Option<Address> {
 /// A postcode in a text that is not part of an address: four digits by themselves.
 pub(super) fn postcode(text: &str) -> Option<&str> {
     let lower = text.to_lowercase();
-    let named = lower.find("postcode").or_else(|| lower.find("post code")).or_else(|| lower.find("postal code"));
+    let named = lower
+        .find("postcode")
+        .or_else(|| lower.find("post code"))
+        .or_else(|| lower.find("postal code"));
     let mut fallback = None;
     let mut offset = 0;
     for word in text.split_inclusive(char::is_whitespace) {
@@ -190,9 +342,28 @@ pub(super) struct When {
 impl When {
     /// Reads a text.
     pub(super) fn read(text: &str) -> Self {
-        const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+        const WEEKDAYS: [&str; 7] = [
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+            "sunday",
+        ];
         const MONTHS: [&str; 12] = [
-            "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+            "january",
+            "february",
+            "march",
+            "april",
+            "may",
+            "june",
+            "july",
+            "august",
+            "september",
+            "october",
+            "november",
+            "december",
         ];
         let lower = text.to_lowercase();
         let mut when = Self::default();
@@ -209,7 +380,10 @@ impl When {
         for (index, word) in words.iter().enumerate() {
             if let Some(month) = MONTHS.iter().position(|month| month == word) {
                 let near = [index.checked_sub(1), Some(index + 1), index.checked_sub(2)];
-                let day = near.into_iter().flatten().find_map(|at| day_number(words.get(at)?));
+                let day = near
+                    .into_iter()
+                    .flatten()
+                    .find_map(|at| day_number(words.get(at)?));
                 if let Some(day) = day {
                     when.dates.push(format!("2026-{:02}-{day:02}", month + 1));
                 }
@@ -230,10 +404,28 @@ impl When {
         } else {
             None
         };
-        when.earliest = ["earliest", "soonest", "as soon as", "first free", "next free", "first available", "any day", "any time"]
-            .iter()
-            .any(|cue| lower.contains(cue));
-        when.onwards = ["on or after", "or later", "or the next", "from then", "onwards", "at the earliest"].iter().any(|cue| lower.contains(cue));
+        when.earliest = [
+            "earliest",
+            "soonest",
+            "as soon as",
+            "first free",
+            "next free",
+            "first available",
+            "any day",
+            "any time",
+        ]
+        .iter()
+        .any(|cue| lower.contains(cue));
+        when.onwards = [
+            "on or after",
+            "or later",
+            "or the next",
+            "from then",
+            "onwards",
+            "at the earliest",
+        ]
+        .iter()
+        .any(|cue| lower.contains(cue));
         when
     }
 
@@ -252,7 +444,11 @@ impl When {
         }
         let day_given = !self.dates.is_empty() || !self.weekdays.is_empty();
         let day_fits = self.dates.iter().any(|wanted| wanted == date)
-            || (self.dates.is_empty() && self.weekdays.iter().any(|wanted| weekday.eq_ignore_ascii_case(wanted)));
+            || (self.dates.is_empty()
+                && self
+                    .weekdays
+                    .iter()
+                    .any(|wanted| weekday.eq_ignore_ascii_case(wanted)));
         let time_fits = self.times.is_empty() || self.times.iter().any(|wanted| wanted == time);
         let half_fits = self.morning.is_none_or(|morning| (time < "12:00") == morning);
         (!day_given || day_fits) && time_fits && half_fits
@@ -274,7 +470,10 @@ mod tests {
             ("please cancel order o-1042", Intent::Cancel),
             ("i don't need the helmet any more", Intent::Cancel),
             ("i'd like my money back for the gloves", Intent::Return),
-            ("the jersey is too small, can i swap it for an l?", Intent::Exchange),
+            (
+                "the jersey is too small, can i swap it for an l?",
+                Intent::Exchange,
+            ),
             ("please change the delivery address of my order", Intent::Address),
             ("i'd like to book a tune-up", Intent::Book),
             ("i can't make it on friday, can we reschedule?", Intent::Move),
@@ -288,12 +487,25 @@ mod tests {
 
     #[test]
     fn facts_are_found() {
-        assert_eq!(email("It's ada.krol@mail.example, thanks"), Some("ada.krol@mail.example"));
-        assert_eq!(ids("Orders O-1042 and (O-7).", 'O').collect::<Vec<_>>(), ["O-1042", "O-7"]);
+        assert_eq!(
+            email("It's ada.krol@mail.example, thanks"),
+            Some("ada.krol@mail.example")
+        );
+        assert_eq!(
+            ids("Orders O-1042 and (O-7).", 'O').collect::<Vec<_>>(),
+            ["O-1042", "O-7"]
+        );
         assert_eq!(postcode("My postcode is 4810."), Some("4810"));
         assert_eq!(postcode("I live at 12 Mill Lane, 4821 Aldport."), None);
         let found = address("Please send it to 12 Mill Lane, 4821 Aldport.").unwrap();
-        assert_eq!((found.street.as_str(), found.postcode.as_str(), found.city.as_str()), ("12 Mill Lane", "4821", "Aldport"));
+        assert_eq!(
+            (
+                found.street.as_str(),
+                found.postcode.as_str(),
+                found.city.as_str()
+            ),
+            ("12 Mill Lane", "4821", "Aldport")
+        );
         assert_eq!(address("nowhere"), None);
     }
 
@@ -306,6 +518,9 @@ mod tests {
         assert!(!When::read("in the afternoon").allows("2026-03-20", "Friday", "09:00"));
         assert!(When::read("hello").is_open());
         let onwards = When::read("Wednesday 25 March at 11:00, or the next free slot after that");
-        assert!(onwards.allows("2026-03-25", "Wednesday", "14:00") && !onwards.allows("2026-03-25", "Wednesday", "09:00"));
+        assert!(
+            onwards.allows("2026-03-25", "Wednesday", "14:00")
+                && !onwards.allows("2026-03-25", "Wednesday", "09:00")
+        );
     }
 }

@@ -46,9 +46,9 @@ impl Profile {
                 let (for_it, against) = &mut evidence[statement.policy as usize];
                 let weight = (statement.weight.abs() * place).min(1.0);
                 if statement.weight > 0.0 {
-                    for_it.push(weight)
+                    for_it.push(weight);
                 } else {
-                    against.push(weight)
+                    against.push(weight);
                 }
             }
         }
