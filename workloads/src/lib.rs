@@ -24,5 +24,9 @@ use capo_core::workload::RolloutError;
 
 /// A rollout was asked for on an example the workload does not have.
 pub(crate) fn unknown_example(workload: &str, example: &str) -> RolloutError {
-    RolloutError::failed(FailureKind::Tool, false, format!("workload `{workload}` has no example `{example}`"))
+    RolloutError::failed(
+        FailureKind::Tool,
+        false,
+        format!("workload `{workload}` has no example `{example}`"),
+    )
 }

@@ -44,5 +44,10 @@ pub(crate) fn guide_blocks(page: &str, language: &str) -> Vec<String> {
         .join(page);
     let guide = std::fs::read_to_string(path).expect("a page of the documentation");
     let fence = format!("```{language}\n");
-    guide.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+    guide
+        .split(&fence)
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .map(str::to_owned)
+        .collect()
 }
