@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// SHA-256 over every answer of [`the_simulated_models_say_what_is_recorded`], and over the bits of
 /// the seconds each took.
-const ANSWERS: &str = "344858955ae08e1fb85c7f3e525cc48aa16fff3a48ce6aa367b65aa6708adbd3";
+const ANSWERS: &str = "f55bccf5488587a97af37ffccd01085f8f9f9d504d657eb72194128aaa159fdf";
 
 const SYSTEM: &str = "Solve the problem step by step. End with the number after ####.";
 const QUESTION: &str = "Tom has 3 boxes with 12 pencils each. He gives 7 pencils away and buys 20 more. \

@@ -25,9 +25,9 @@ pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> Stri
         shared(reference, given)
     };
     let merit = (merit + 0.25 * (1.0 - parameters.competence) * luck.bell()).clamp(0.0, 1.0);
-    let (low, high) = scale(&lower);
-    let score = low + merit * (high - low);
-    let score = if high > 1.0 {
+    let (worst, best) = scale(&lower);
+    let score = worst + merit * (best - worst);
+    let score = if (best - worst).abs() > 1.0 {
         score.round()
     } else {
         (score * 100.0).round() / 100.0
@@ -104,26 +104,24 @@ fn shared(wanted: &str, given: &str) -> f64 {
     wanted.iter().filter(|word| given.contains(word)).count() as f64 / wanted.len() as f64
 }
 
-/// The scale a request states, such as `1 to 5` or `from 0 to 10`; 0 to 1 when it states none.
+/// The grades of the worst and the best answer, where a request states a scale such as `1 to 5` or
+/// `from 0 to 10`; 0 and 1 when it states none.
 fn scale(lower: &str) -> (f64, f64) {
-    for separator in [" to ", "-", "–", " and "] {
+    let number = |text: &str| text.trim_matches('.').parse::<f64>().ok();
+    let of_number = |character: &char| character.is_ascii_digit() || matches!(character, '.' | '-');
+    for separator in [" to ", "–", " and ", "-"] {
         for (at, _) in lower.match_indices(separator) {
-            let before: String = lower[..at]
-                .chars()
-                .rev()
-                .take_while(|character| character.is_ascii_digit() || *character == '.')
-                .collect();
+            let before: String = lower[..at].chars().rev().take_while(of_number).collect();
+            let before: String = before.chars().rev().collect();
             let after: String = lower[at + separator.len()..]
                 .chars()
-                .take_while(char::is_ascii_digit)
+                .take_while(of_number)
                 .collect();
-            let before: String = before.chars().rev().collect();
-            if let (Ok(low), Ok(high)) = (before.parse::<f64>(), after.parse::<f64>())
-                && low < high
-                && low <= 1.0
-                && high <= 100.0
+            if let (Some(worst), Some(best)) = (number(&before), number(&after))
+                && worst != best
+                && (best - worst).abs() <= 100.0
             {
-                return (low, high);
+                return (worst, best);
             }
         }
     }
@@ -150,6 +148,17 @@ mod tests {
             .unwrap();
         let bad: f64 = grade(&request("I like tea.")).parse().unwrap();
         assert!(good >= 4.0 && bad <= 2.0, "{good} {bad}");
+    }
+
+    #[test]
+    fn a_stated_scale_is_used_in_its_direction() {
+        assert_eq!(
+            scale("grade with a number from 1 to 5; 5 is the best"),
+            (1.0, 5.0)
+        );
+        assert_eq!(scale("a number from 5 to 1"), (5.0, 1.0));
+        assert_eq!(scale("from 0 to 1."), (0.0, 1.0));
+        assert_eq!(scale("grade it"), (0.0, 1.0));
     }
 
     #[test]

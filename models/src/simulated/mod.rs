@@ -21,6 +21,8 @@ pub mod profile;
 mod review;
 pub mod rewriter;
 mod router;
+#[cfg(test)]
+mod tests;
 mod text;
 mod user;
 mod vary;
