@@ -150,10 +150,9 @@ fn the_seed_prompt_is_infeasible_and_no_single_policy_mends_it() {
 }
 
 #[test]
-fn feasible_prompts_exist_are_rare_among_random_edits_and_cost_objective() {
+fn feasible_prompts_are_rare_among_random_edits() {
     // Random edits of the seed prompt: one to three policies in any order.
     let (mut rare, mut drawn) = (0, 0);
-    let (mut best_feasible, mut best_of_all) = (0.0_f64, 0.0_f64);
     let seed_prompt = seed_prompt();
     for seed in 0..SEEDS {
         let file = study(seed, |_| {});
@@ -167,10 +166,8 @@ fn feasible_prompts_exist_are_rare_among_random_edits_and_cost_objective() {
                 .fold(seed_prompt.clone(), |prompt, &at| prompt + " " + SENTENCES[at]);
             let means = measure(&file, &prompt);
             drawn += 1;
-            best_of_all = best_of_all.max(means["success"]);
             if feasible(&means) {
                 rare += 1;
-                best_feasible = best_feasible.max(means["success"]);
             }
         }
     }
@@ -179,8 +176,6 @@ fn feasible_prompts_exist_are_rare_among_random_edits_and_cost_objective() {
         f64::from(rare) < 0.05 * f64::from(drawn),
         "{rare} of {drawn} random edits are feasible"
     );
-    println!("objective: best of all {best_of_all:.3}, best feasible {best_feasible:.3}");
-    assert!(best_feasible < best_of_all, "the constraints cost nothing");
 }
 
 /// Runs that end feasible under the given method settings and scales of the two rates.
