@@ -8,6 +8,7 @@ mod question;
 mod records;
 mod speech;
 mod temper;
+mod when;
 mod wish;
 
 use capo_core::llm::{AssistantMessage, ToolCall, ToolSpec};

@@ -4,7 +4,8 @@ use capo_core::llm::{Message, ToolCall};
 use serde_json::Value;
 
 use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
-use super::wish::{self, Intent, When};
+use super::when::When;
+use super::wish::{self, Intent};
 use crate::simulated::conduct::is_write;
 use crate::simulated::memory::value_fingerprint;
 
