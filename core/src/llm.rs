@@ -5,6 +5,7 @@
 //! and simulated models implement it in the crate `capo-models`.
 
 use std::fmt;
+use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -115,11 +116,12 @@ pub struct ToolSpec {
 /// What a model is asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// The conversation so far, system message first if there is one.
-    pub messages: Vec<Message>,
+    /// The conversation so far, system message first if there is one. Shared, so that a caller who
+    /// keeps it adds to it after the answer without a copy (`Rc::make_mut`).
+    pub messages: Rc<Vec<Message>>,
     /// The tools on offer; empty for none.
     #[serde(default, skip_serializing_if = "<[ToolSpec]>::is_empty")]
-    pub tools: std::rc::Rc<[ToolSpec]>,
+    pub tools: Rc<[ToolSpec]>,
     /// Asks a provider that supports it to sample reproducibly. Two requests of the same seed for
     /// different candidates share their luck (common random numbers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,9 +130,9 @@ pub struct ChatRequest {
 
 impl ChatRequest {
     /// A request without tools or seed.
-    pub fn new(messages: Vec<Message>) -> Self {
+    pub fn new(messages: impl Into<Rc<Vec<Message>>>) -> Self {
         Self {
-            messages,
+            messages: messages.into(),
             ..Self::default()
         }
     }

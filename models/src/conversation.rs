@@ -20,7 +20,7 @@ pub(crate) fn request(chat: &ChatRequest, turns: &Turns) -> Result<CompletionReq
     let mut spoken: Vec<Spoken> = Vec::with_capacity(chat.messages.len());
     // The library tells ids of the provider's from ids of its own, which their text does not show.
     let mut called: HashMap<String, (CallId, ToolName)> = HashMap::new();
-    for message in &chat.messages {
+    for message in chat.messages.iter() {
         match message {
             Message::System { content } => {
                 spoken.push(Spoken::System {

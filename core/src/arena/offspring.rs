@@ -1,5 +1,7 @@
 //! The children a rewriter makes of parents.
 
+use std::rc::Rc;
+
 use futures::future::join_all;
 use serde_json::json;
 
@@ -174,11 +176,12 @@ impl Arena {
         of: EffectName,
         what: &str,
     ) -> Result<(AssistantMessage, Usage), Halt> {
+        let messages = Rc::new(messages);
         loop {
             self.may_start()?;
             let caller = MeteredCaller::new(self);
             let request = ChatRequest {
-                messages: messages.clone(),
+                messages: Rc::clone(&messages),
                 seed: Some(seed),
                 ..ChatRequest::default()
             };

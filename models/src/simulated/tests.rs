@@ -14,7 +14,7 @@ fn model(name: &str, seed: u64) -> Simulated {
 
 fn ask(model: &Simulated, messages: Vec<Message>, seed: u64) -> ChatResponse {
     let request = ChatRequest {
-        messages,
+        messages: messages.into(),
         seed: Some(seed),
         ..ChatRequest::default()
     };
@@ -287,7 +287,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
     let offered: Rc<[ToolSpec]> = vec![tool("verify_identity"), tool("get_order")].into();
     for seed in 0..50 {
         let request = ChatRequest {
-            messages: messages.clone(),
+            messages: messages.clone().into(),
             tools: Rc::clone(&offered),
             seed: Some(seed),
         };
@@ -299,7 +299,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
     }
     let other: Rc<[ToolSpec]> = vec![tool("get_weather")].into();
     let request = ChatRequest {
-        messages,
+        messages: messages.into(),
         tools: other,
         seed: Some(1),
     };

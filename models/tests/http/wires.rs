@@ -1,12 +1,14 @@
 //! What each provider is sent, and how its answers are read.
 
+use std::rc::Rc;
+
 use capo_core::llm::{ChatRequest, Finish, Message, ToolSpec};
 use serde_json::{Value, json};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::server::{KEY, PLAIN, SUBJECTS, Subject, Wire, question, received};
 
-fn with_tools(messages: Vec<Message>) -> ChatRequest {
+fn with_tools(messages: impl Into<Rc<Vec<Message>>>) -> ChatRequest {
     let tools = [ToolSpec {
         name: "look_up".to_owned(),
         description: "Finds an order.".to_owned(),
@@ -17,7 +19,7 @@ fn with_tools(messages: Vec<Message>) -> ChatRequest {
         }),
     }];
     ChatRequest {
-        messages,
+        messages: messages.into(),
         tools: tools.into(),
         seed: Some(u64::MAX),
     }
@@ -114,8 +116,10 @@ async fn a_tool_call_and_what_follows(subject: Subject) {
     assert_eq!(call.arguments, json!({ "order": 7 }));
 
     let id = call.id.clone();
-    messages.push(Message::Assistant(answer.message));
-    messages.push(Message::tool(&id, "order 7: sent"));
+    Rc::make_mut(&mut messages).extend([
+        Message::Assistant(answer.message),
+        Message::tool(&id, "order 7: sent"),
+    ]);
     let answer = model.chat(with_tools(messages)).await.unwrap();
     assert_eq!(answer.message.text(), "It is on its way.");
 

@@ -92,7 +92,7 @@ async fn answer_all(models: Vec<Rc<dyn Llm>>, mut inbox: mpsc::UnboundedReceiver
         let model = Rc::clone(&models[question.model]);
         tokio::task::spawn_local(async move {
             let request = ChatRequest {
-                messages: question.messages,
+                messages: question.messages.into(),
                 tools: question.tools.into(),
                 seed: question.seed,
             };

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use capo_core::llm::{AssistantMessage, ChatRequest, Message, Role, ToolCall, ToolSpec};
+use capo_core::llm::{ChatRequest, Message, Role, ToolCall, ToolSpec};
 use capo_core::workload::{RolloutContext, RolloutError};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ pub async fn converse(
         state: State::new(records),
         calls: Vec::new(),
     };
-    let mut messages = vec![Message::system(frame(context.prompt))];
+    let mut messages = Rc::new(vec![Message::system(frame(context.prompt))]);
     let opening = match &mut customer {
         Customer::Scripted(user) => user.open(),
         Customer::Played(persona) => persona.speak(context, &[]).await?,
@@ -106,34 +106,40 @@ pub async fn converse(
     } else {
         None
     };
-    messages.push(Message::user(opening));
+    Rc::make_mut(&mut messages).push(Message::user(opening));
     let mut seconds = 0.0;
     for _ in 0..max_steps {
         if end.is_some() {
             break;
         }
         let request = ChatRequest {
-            messages: messages.clone(),
+            messages: Rc::clone(&messages),
             tools: Rc::clone(&tools),
             seed: None,
         };
         let response = context.chat(Role::Agent, request).await?;
         seconds += response.usage.seconds;
         let answer = response.message;
-        messages.push(Message::Assistant(answer.clone()));
+        // The request is gone, so that this copies nothing.
+        let said = Rc::make_mut(&mut messages);
         if answer.tool_calls.is_empty() {
+            let text = answer.text().to_owned();
+            said.push(Message::Assistant(answer));
             let reply = match &mut customer {
-                Customer::Scripted(user) => user.reply(answer.text()),
-                Customer::Played(persona) => persona.speak(context, &messages).await?,
+                Customer::Scripted(user) => user.reply(&text),
+                Customer::Played(persona) => persona.speak(context, said).await?,
             };
             if reply.contains(STOP) {
                 end = Some(End::Customer);
             }
-            messages.push(Message::user(reply));
+            said.push(Message::user(reply));
         } else {
-            end = counter.serve(answer, &mut messages);
+            let calls = answer.tool_calls.clone();
+            said.push(Message::Assistant(answer));
+            end = counter.serve(calls, said);
         }
     }
+    let mut messages = Rc::unwrap_or_clone(messages);
     messages.remove(0);
     Ok(Dialogue {
         messages,
@@ -152,8 +158,8 @@ struct Counter {
 
 impl Counter {
     /// Executes the calls of one answer, in order, up to a transfer.
-    fn serve(&mut self, answer: AssistantMessage, messages: &mut Vec<Message>) -> Option<End> {
-        for ToolCall { id, name, arguments } in answer.tool_calls {
+    fn serve(&mut self, calls: Vec<ToolCall>, messages: &mut Vec<Message>) -> Option<End> {
+        for ToolCall { id, name, arguments } in calls {
             let outcome = tools::named(&name).and_then(|tool| tool.call(&mut self.state, &arguments));
             let (content, effect) = match outcome {
                 Ok((content, effect)) => (content, Some(effect)),

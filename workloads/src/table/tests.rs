@@ -144,7 +144,7 @@ fn one_question_one_answer_measured() {
 
     let requests = agent.requests.into_inner();
     assert_eq!(
-        requests[0].messages,
+        *requests[0].messages,
         [
             Message::system("Answer with a number."),
             Message::user("What is 2+2?")
