@@ -3,7 +3,8 @@
 /// One word or comma of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Lower case, without possessive or contraction (`don't` is two words, `do` and `not`).
+    /// Lower case, without possessive or contraction (`don't` is two words, `do` and `not`). Never
+    /// empty.
     pub(super) text: String,
     /// Whether it was written in capitals (four letters or more).
     pub(super) shouted: bool,
@@ -118,10 +119,13 @@ fn push_word(current: &mut String, words: &mut Vec<Word>) {
             None => (other.split('\'').next().unwrap_or_default(), false),
         },
     };
-    words.push(Word {
-        text: stem.to_owned(),
-        shouted,
-    });
+    // Some write "do n't": the contraction stands alone and has no stem.
+    if !stem.is_empty() {
+        words.push(Word {
+            text: stem.to_owned(),
+            shouted,
+        });
+    }
     if negated {
         words.push(Word {
             text: "not".into(),
@@ -151,6 +155,7 @@ mod tests {
             ["do", "not", "re", "ask", ",", "you", "can", "not"]
         );
         assert_eq!(plain("the customer's order"), ["the", "customer", "order"]);
+        assert_eq!(plain("Do n't guess. N'T"), ["do", "not", "guess", "not"]);
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl Grammar {
     fn hits(&self, words: &[Word]) -> Vec<Vec<Hit>> {
         let mut hits = vec![Vec::new(); self.concept_count];
         for start in 0..words.len() {
-            let Some(phrases) = self.phrases_by_first_byte.get(&words[start].text.as_bytes()[0]) else {
+            let first = words[start].text.as_bytes().first();
+            let Some(phrases) = first.and_then(|byte| self.phrases_by_first_byte.get(byte)) else {
                 continue;
             };
             for phrase in phrases {
@@ -246,5 +247,22 @@ fn manner(grammar: &Grammar, hits: &[Vec<Hit>], sentence: &Sentence<'_>) -> f64 
         (true, true) => 0.75,
         (false, true) => 1.2,
         (false, false) => 1.0,
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::simulated::profile::{Policy, Profile};
+
+    proptest! {
+        #[test]
+        fn any_prompt_can_be_read(prompt in "\\PC*|([a-z]{0,3}( n't|n't|'|’|, |\\.|\n)){0,20}") {
+            let profile = Profile::read(&prompt);
+            for policy in Policy::ALL {
+                prop_assert!((0.0..=1.0).contains(&profile.strength(policy)));
+            }
+        }
     }
 }
