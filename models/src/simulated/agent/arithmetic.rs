@@ -1,6 +1,8 @@
 //! Word problems: a plain reader that folds the numbers of a text with the operations its words
 //! suggest. It is no mathematician; most school problems are beyond it.
 
+use std::ops::Range;
+
 /// What a clause's words suggest to do with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -41,25 +43,36 @@ impl Step {
     }
 }
 
+/// The most numbers a word problem holds; a text with more is a list or a table.
+const MOST_QUANTITIES: usize = 40;
+
 /// A quantity with the words around it that say what to do with it.
 #[derive(Debug, Clone, PartialEq)]
 struct Quantity {
     value: f64,
     percent: bool,
-    clause: Vec<String>,
-    /// "each", "per", "every" or "a" stands close behind.
+    /// Its clause, as a range of the problem's words.
+    clause: Range<usize>,
+    /// "each", "per", "every" or "apiece" stands close behind.
     per_unit: bool,
 }
 
+/// A text with the numbers in it.
+struct Problem<'a> {
+    words: Vec<&'a str>,
+    quantities: Vec<Quantity>,
+}
+
 /// Solves a problem: its steps, the last of which holds the answer. `None` when the text holds no
-/// two numbers. A reader at a glance (`thorough` is false) looks at the first two numbers only.
+/// two numbers, or more than any word problem has. A reader at a glance (`thorough` is false) looks at the first two numbers only.
 ///
 /// A thorough reader also looks whether the result makes sense, a whole number above 0, and if it
 /// does not, reads one of the operations differently.
 pub(super) fn solve(problem: &str, thorough: bool) -> Option<Vec<Step>> {
-    let quantities = quantities(problem);
-    let question = problem.to_lowercase();
-    let question = question.rsplit(". ").next().unwrap_or_default();
+    let lower = problem.to_lowercase();
+    let problem = Problem::read(&lower)?;
+    let quantities = &problem.quantities[..];
+    let question = lower.rsplit(". ").next().unwrap_or_default();
     let taken = if thorough {
         quantities.len()
     } else {
@@ -67,12 +80,12 @@ pub(super) fn solve(problem: &str, thorough: bool) -> Option<Vec<Step>> {
     };
     let suggested: Vec<Operation> = quantities[..taken]
         .windows(2)
-        .map(|pair| operation(&pair[0], &pair[1], question))
+        .map(|pair| problem.operation(&pair[0], &pair[1], question))
         .collect();
     if suggested.is_empty() {
         return None;
     }
-    let steps = carry_out(&quantities, &suggested);
+    let steps = carry_out(quantities, &suggested);
     if !thorough || makes_sense(&steps) {
         return Some(steps);
     }
@@ -87,7 +100,7 @@ pub(super) fn solve(problem: &str, thorough: bool) -> Option<Vec<Step>> {
         .find_map(|other| {
             let mut operations = suggested.clone();
             operations[index] = other;
-            Some(carry_out(&quantities, &operations)).filter(|steps| makes_sense(steps))
+            Some(carry_out(quantities, &operations)).filter(|steps| makes_sense(steps))
         })
     });
     Some(doubted.unwrap_or(steps))
@@ -126,31 +139,80 @@ fn carry_out(quantities: &[Quantity], operations: &[Operation]) -> Vec<Step> {
     steps
 }
 
-fn operation(previous: &Quantity, quantity: &Quantity, question: &str) -> Operation {
-    let has = |cues: &[&str]| {
-        let starts_so = |word: &String| cues.iter().any(|cue| word.starts_with(cue));
-        quantity.clause.iter().any(starts_so)
-    };
-    if quantity.percent {
-        return if has(&["increase", "more", "raise", "grow", "tip", "tax", "profit"]) {
-            Operation::RaisePercent
-        } else if has(&["discount", "off", "less", "decrease", "fewer", "reduc"]) {
-            Operation::LowerPercent
-        } else {
-            Operation::PercentOf
+impl<'a> Problem<'a> {
+    /// Reads a text in lower case. `None` when it holds too many numbers.
+    fn read(lower: &'a str) -> Option<Self> {
+        let words: Vec<&str> = lower.split_whitespace().collect();
+        // A clause ends with a mark, or in front of a word that joins another one.
+        let ends_clause = |word: &str| word.ends_with(['.', '?', ';', ',', ':']);
+        let joins = |word: &str| matches!(word, "and" | "then" | "but");
+        let mut quantities = Vec::new();
+        let mut clause = 0..0;
+        for (index, word) in words.iter().enumerate() {
+            let Some(value) = value(word) else {
+                continue;
+            };
+            if quantities.len() == MOST_QUANTITIES {
+                return None;
+            }
+            if index >= clause.end {
+                let start = words[clause.end..index]
+                    .iter()
+                    .rposition(|word| ends_clause(word) || joins(word))
+                    .map_or(clause.end, |at| clause.end + at + 1);
+                let rest =
+                    (index + 1..words.len()).find(|&end| ends_clause(words[end - 1]) || joins(words[end]));
+                clause = start..rest.unwrap_or(words.len());
+            }
+            let after = &words[index + 1..clause.end];
+            let per_unit = after
+                .iter()
+                .take(6)
+                .any(|word| matches!(bare(word), "each" | "per" | "every" | "apiece"));
+            quantities.push(Quantity {
+                value,
+                percent: word.contains('%') || after.first().is_some_and(|word| word.starts_with("percent")),
+                clause: clause.clone(),
+                per_unit,
+            });
+        }
+        Some(Self { words, quantities })
+    }
+
+    /// What to do with a quantity that follows another.
+    fn operation(&self, previous: &Quantity, quantity: &Quantity, question: &str) -> Operation {
+        let clause = &self.words[quantity.clause.clone()];
+        let has = |cues: &[&str]| {
+            clause
+                .iter()
+                .any(|word| cues.iter().any(|cue| bare(word).starts_with(cue)))
         };
+        if quantity.percent {
+            return if has(&["increase", "more", "raise", "grow", "tip", "tax", "profit"]) {
+                Operation::RaisePercent
+            } else if has(&["discount", "off", "less", "decrease", "fewer", "reduc"]) {
+                Operation::LowerPercent
+            } else {
+                Operation::PercentOf
+            };
+        }
+        if has(&["twice", "double", "times", "triple"]) {
+            Operation::Multiply
+        } else if has(&["half", "split", "divide", "share", "equally", "quarter"]) {
+            Operation::Divide
+        } else if quantity.per_unit || previous.per_unit {
+            Operation::Multiply
+        } else if has(&LOSING) || (asks_for_the_rest(question) && !has(&GAINING)) {
+            Operation::Subtract
+        } else {
+            Operation::Add
+        }
     }
-    if has(&["twice", "double", "times", "triple"]) {
-        Operation::Multiply
-    } else if has(&["half", "split", "divide", "share", "equally", "quarter"]) {
-        Operation::Divide
-    } else if quantity.per_unit || previous.per_unit {
-        Operation::Multiply
-    } else if has(&LOSING) || (asks_for_the_rest(question) && !has(&GAINING)) {
-        Operation::Subtract
-    } else {
-        Operation::Add
-    }
+}
+
+/// A word without the marks around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|character: char| !character.is_alphanumeric())
 }
 
 /// Beginnings of words that say that something is taken away.
@@ -177,44 +239,6 @@ fn asks_for_the_rest(question: &str) -> bool {
     cues.iter().any(|cue| question.contains(cue))
 }
 
-fn quantities(text: &str) -> Vec<Quantity> {
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split_whitespace().collect();
-    // A clause ends with a mark, or in front of a word that joins another one.
-    let ends_clause = |word: &str| word.ends_with(['.', '?', ';', ',', ':']);
-    let joins = |word: &str| matches!(word, "and" | "then" | "but");
-    let mut found = Vec::new();
-    for (index, word) in words.iter().enumerate() {
-        let Some(value) = value(word) else {
-            continue;
-        };
-        let start = words[..index]
-            .iter()
-            .rposition(|word| ends_clause(word) || joins(word))
-            .map_or(0, |at| at + 1);
-        let mut end = index + 1;
-        while end < words.len() && !ends_clause(words[end - 1]) && !joins(words[end]) {
-            end += 1;
-        }
-        let after = &words[index + 1..end];
-        let bare = |word: &&str| {
-            word.trim_matches(|character: char| !character.is_alphanumeric())
-                .to_owned()
-        };
-        let per_unit = after
-            .iter()
-            .take(6)
-            .any(|word| matches!(bare(word).as_str(), "each" | "per" | "every" | "apiece"));
-        found.push(Quantity {
-            value,
-            percent: word.contains('%') || after.first().is_some_and(|word| word.starts_with("percent")),
-            clause: words[start..end].iter().map(bare).collect(),
-            per_unit,
-        });
-    }
-    found
-}
-
 fn value(word: &str) -> Option<f64> {
     const WORDS: [(&str, f64); 17] = [
         ("two", 2.0),
@@ -235,9 +259,7 @@ fn value(word: &str) -> Option<f64> {
         ("double", 2.0),
         ("triple", 3.0),
     ];
-    let bare = word
-        .trim_matches(|character: char| !character.is_alphanumeric())
-        .replace(',', "");
+    let bare = bare(word).replace(',', "");
     let bare = bare.as_str();
     if let Some((_, value)) = WORDS.iter().find(|(name, _)| *name == bare) {
         return Some(*value);
@@ -291,6 +313,27 @@ mod tests {
             540.0
         );
         assert_eq!(solve("How are you?", true), None);
+    }
+
+    #[test]
+    fn a_list_of_numbers_is_no_problem() {
+        let list = |count: usize| format!("How much is {}?", vec!["7"; count].join(" plus "));
+        assert_eq!(answer(&list(MOST_QUANTITIES), true), 7.0 * MOST_QUANTITIES as f64);
+        assert_eq!(solve(&list(MOST_QUANTITIES + 1), true), None);
+        assert_eq!(solve(&list(MOST_QUANTITIES + 1), false), None);
+    }
+
+    #[test]
+    fn the_numbers_of_a_clause_share_its_words() {
+        let lower = "tom sold 3 of 9 pens, then 2 more and bought 5";
+        let problem = Problem::read(lower).unwrap();
+        let clauses: Vec<String> = problem
+            .quantities
+            .iter()
+            .map(|quantity| problem.words[quantity.clause.clone()].join(" "))
+            .collect();
+        let first = "tom sold 3 of 9 pens,";
+        assert_eq!(clauses, [first, first, "2 more", "bought 5"]);
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn kind(question: &str) -> Kind<'_> {
     if let Some((letter, word)) = counted(question, &lower) {
         return Kind::Count { letter, word };
     }
-    if arithmetic::solve(question, false).is_some() && lower.contains('?') {
+    if lower.contains('?') && arithmetic::solve(question, false).is_some() {
         Kind::Problem
     } else {
         Kind::Other
