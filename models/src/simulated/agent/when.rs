@@ -5,8 +5,8 @@ use super::handbook::iso_date;
 /// When a customer would like to come, as far as a text says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct When {
-    /// Dates of the form `2026-03-19`.
-    pub(super) dates: Vec<String>,
+    /// The days named by their date.
+    pub(super) dates: Dates,
     /// Days of the week, lower case.
     pub(super) weekdays: Vec<&'static str>,
     /// Times of the form `09:00`.
@@ -17,6 +17,53 @@ pub(super) struct When {
     pub(super) earliest: bool,
     /// From the day and time on, not only then.
     pub(super) onwards: bool,
+}
+
+/// A day named by its date. Customers seldom say the year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Day {
+    year: Option<i32>,
+    month: u8,
+    day: u8,
+}
+
+impl Day {
+    /// A day of the form `2026-03-19`.
+    fn iso(date: &str) -> Option<Self> {
+        let mut parts = date.split('-');
+        Some(Self {
+            year: Some(parts.next()?.parse().ok()?),
+            month: parts.next()?.parse().ok()?,
+            day: parts.next()?.parse().ok()?,
+        })
+    }
+
+    fn is(self, other: Self) -> bool {
+        (self.month, self.day) == (other.month, other.day)
+            && (self.year.is_none() || other.year.is_none() || self.year == other.year)
+    }
+
+    /// This day in a year: the one said, else the one that brings it nearest to `other`. In the last
+    /// week of the year, "3 January" is a week ahead and not a year ago.
+    fn near(self, other: Self) -> (i32, u8, u8) {
+        const HALF_A_YEAR: i32 = 186;
+        let in_year = |day: Self| 31 * i32::from(day.month) + i32::from(day.day);
+        let ahead = in_year(self) - in_year(other);
+        let turn = i32::from(ahead < -HALF_A_YEAR) - i32::from(ahead > HALF_A_YEAR);
+        let year = self.year.or(other.year.map(|year| year + turn));
+        (year.unwrap_or_default(), self.month, self.day)
+    }
+}
+
+/// Days named by their dates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Dates(Vec<Day>);
+
+impl Dates {
+    /// Whether a date of the form `2026-03-19` was named, with its year or without.
+    pub(super) fn contains(&self, date: &str) -> bool {
+        Day::iso(date).is_some_and(|date| self.0.iter().any(|day| day.is(date)))
+    }
 }
 
 impl When {
@@ -49,7 +96,7 @@ impl When {
         let mut when = Self::default();
         let mut rest = lower.as_str();
         while let Some(date) = iso_date(rest) {
-            when.dates.push(date.to_owned());
+            when.dates.0.extend(Day::iso(date));
             let end = date.as_ptr() as usize - rest.as_ptr() as usize + date.len();
             rest = &rest[end..];
         }
@@ -65,7 +112,11 @@ impl When {
                     .flatten()
                     .find_map(|at| day_number(words.get(at)?));
                 if let Some(day) = day {
-                    when.dates.push(format!("2026-{:02}-{day:02}", month + 1));
+                    when.dates.0.push(Day {
+                        year: None,
+                        month: month as u8 + 1,
+                        day,
+                    });
                 }
             }
             if let Some(weekday) = WEEKDAYS.iter().find(|weekday| *weekday == word) {
@@ -117,14 +168,15 @@ impl When {
     /// Whether a slot fits.
     pub(super) fn allows(&self, date: &str, weekday: &str, time: &str) -> bool {
         if self.onwards
-            && let Some(from) = self.dates.last()
+            && let Some(from) = self.dates.0.last()
+            && let Some(day) = Day::iso(date)
         {
             let from_time = self.times.last().map_or("", String::as_str);
-            return (date, time) >= (from.as_str(), from_time);
+            return (day.near(day), time) >= (from.near(day), from_time);
         }
-        let day_given = !self.dates.is_empty() || !self.weekdays.is_empty();
-        let day_fits = self.dates.iter().any(|wanted| wanted == date)
-            || (self.dates.is_empty()
+        let day_given = !self.dates.0.is_empty() || !self.weekdays.is_empty();
+        let day_fits = self.dates.contains(date)
+            || (self.dates.0.is_empty()
                 && self
                     .weekdays
                     .iter()
@@ -152,10 +204,29 @@ mod tests {
         assert!(When::read("any time in the morning").allows("2026-03-20", "Friday", "09:00"));
         assert!(!When::read("in the afternoon").allows("2026-03-20", "Friday", "09:00"));
         assert!(When::read("hello").is_open());
+        assert!(When::read("on 2027-03-19").allows("2027-03-19", "Friday", "09:00"));
+        assert!(!When::read("on 2027-03-19").allows("2026-03-19", "Thursday", "09:00"));
         let onwards = When::read("Wednesday 25 March at 11:00, or the next free slot after that");
         assert!(
             onwards.allows("2026-03-25", "Wednesday", "14:00")
                 && !onwards.allows("2026-03-25", "Wednesday", "09:00")
         );
+    }
+
+    #[test]
+    fn a_day_is_meant_in_the_year_of_the_calendar() {
+        let when = When::read("Friday 19 March at 9:00");
+        assert!(when.allows("2027-03-19", "Friday", "09:00") && when.dates.contains("2027-03-19"));
+        assert!(!when.allows("2027-03-20", "Saturday", "09:00"));
+        let after = When::read("the first free slot on or after 3 January");
+        for (date, allowed) in [
+            ("2027-12-30", false),
+            ("2028-01-02", false),
+            ("2028-01-03", true),
+            ("2028-01-10", true),
+        ] {
+            assert_eq!(after.allows(date, "Monday", "09:00"), allowed, "{date}");
+        }
+        assert!(When::read("from 30 December onwards").allows("2028-01-03", "Monday", "09:00"));
     }
 }
