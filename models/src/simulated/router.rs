@@ -36,18 +36,7 @@ pub(super) fn part(request: &ChatRequest) -> Part {
         return Part::Agent;
     }
     let system = system(request).to_lowercase();
-    if [
-        "you play a",
-        "you play the",
-        "play the role of a customer",
-        "play a customer",
-        "act as the user",
-        "simulate the user",
-        "you are the customer",
-    ]
-    .iter()
-    .any(|cue| system.contains(cue))
-    {
+    if casts_as_customer(&system) {
         return Part::User;
     }
     let instruction = edges(first_user(request)).to_lowercase();
@@ -110,6 +99,66 @@ pub(super) fn part(request: &ChatRequest) -> Part {
     }
 }
 
+/// Whether a lower-case system message gives the model the part of a customer, as in "You play an
+/// impatient customer". One who plays an important part for customers, or works in customer
+/// service, is none.
+fn casts_as_customer(system: &str) -> bool {
+    const CASTINGS: [&[&str]; 10] = [
+        &["you", "play"],
+        &["you", "are", "playing"],
+        &["play", "the", "role", "of"],
+        &["play", "the", "part", "of"],
+        &["playing", "the", "role", "of"],
+        &["act", "as"],
+        &["simulate"],
+        &["simulating"],
+        &["play"],
+        &["you", "are"],
+    ];
+    const PEOPLE: [&str; 6] = ["customer", "user", "caller", "client", "shopper", "buyer"];
+    // "A customer service agent" and "the user role" are no customers, nor is who acts "as the user
+    // wishes" one.
+    const OTHERWISE: [&str; 18] = [
+        "service",
+        "support",
+        "care",
+        "success",
+        "relations",
+        "experience",
+        "interface",
+        "agent",
+        "assistant",
+        "role",
+        "wants",
+        "wishes",
+        "asks",
+        "expects",
+        "requests",
+        "would",
+        "needs",
+        "account",
+    ];
+    let words: Vec<&str> = system
+        .split_whitespace()
+        .map(|word| word.trim_matches(|character: char| !character.is_alphanumeric()))
+        .collect();
+    let has_part = |after: &[&str]| {
+        let [article, rest @ ..] = after else {
+            return false;
+        };
+        // One word may describe the person.
+        let person = rest.iter().take(2).position(|word| PEOPLE.contains(word));
+        matches!(*article, "a" | "an" | "the")
+            && person.is_some_and(|at| rest.get(at + 1).is_none_or(|next| !OTHERWISE.contains(next)))
+    };
+    CASTINGS.iter().any(|casting| {
+        words
+            .windows(casting.len())
+            .enumerate()
+            .any(|(at, seen)| seen == *casting && has_part(&words[at + casting.len()..]))
+    })
+}
+
 fn has_grading_words(text: &str) -> bool {
     [
         "you grade",
@@ -168,4 +217,47 @@ fn edges(text: &str) -> String {
         .chain([' '])
         .chain(text.chars().skip(count - EDGE))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(system: &str) -> Part {
+        part(&ChatRequest::new(vec![
+            Message::system(system),
+            Message::user("How many apples are left?"),
+        ]))
+    }
+
+    #[test]
+    fn customers_are_played_by_those_who_are_told_to() {
+        for system in [
+            "You play a customer of Ridgeway Cycles, a bicycle shop.",
+            "You play an impatient customer. Stay in this role.",
+            "You are playing the role of a customer contacting a help desk.",
+            "Play the role of the user.",
+            "Act as the user: answer the assistant's questions.",
+            "Simulate a user who has lost a parcel.",
+            "You are the customer, not the agent.",
+        ] {
+            assert_eq!(told(system), Part::User, "{system}");
+        }
+    }
+
+    #[test]
+    fn playing_something_else_makes_no_customer() {
+        for system in [
+            "You play an important role in our school.",
+            "You play a key part for the customer. Answer briefly.",
+            "You play the piano teacher and answer questions.",
+            "You are a customer service agent.",
+            "You are a user-friendly assistant.",
+            "You are the user's assistant.",
+            "You play a customer support agent.",
+            "Act as the user wishes.",
+        ] {
+            assert_eq!(told(system), Part::Answer, "{system}");
+        }
+    }
 }
