@@ -39,37 +39,128 @@ pub(super) enum Concern {
     Accuracy,
 }
 
+/// Words of names and the concern they speak of. The first that stands in a name decides, so that
+/// what is told by several words comes before what is told by one of them.
+///
+/// A cue is words that follow each other in the name; `refus*` is the beginning of a word.
+const CUES: [(Concern, &[&str]); 11] = [
+    (Concern::PromptLength, &["prompt length", "prompt size", "plen"]),
+    (
+        Concern::Handovers,
+        &[
+            "human",
+            "humans",
+            "transfer*",
+            "escalat*",
+            "handover*",
+            "handoff*",
+            "hand over*",
+            "hand off*",
+            "har",
+        ],
+    ),
+    (
+        Concern::OverRefusal,
+        &["over refus*", "overrefus*", "false refus*", "benign", "harmless*"],
+    ),
+    (
+        Concern::Harm,
+        &[
+            "harm*",
+            "unsafe",
+            "attack*",
+            "refus*",
+            "safety",
+            "jailbreak*",
+            "toxic*",
+        ],
+    ),
+    (Concern::Violations, &["violation*", "policy"]),
+    (
+        Concern::CallErrors,
+        &["tool error*", "call error*", "failed call*", "failed tool*"],
+    ),
+    (
+        Concern::Calls,
+        &[
+            "tool*", "call", "calls", "repeat*", "action", "actions", "step", "steps",
+        ],
+    ),
+    (Concern::Turns, &["turn", "turns", "message", "messages"]),
+    (
+        Concern::Wordiness,
+        &[
+            "verbos*",
+            "length*",
+            "long*",
+            "char",
+            "chars",
+            "character*",
+            "word",
+            "words",
+            "wordiness",
+            "token*",
+        ],
+    ),
+    (
+        Concern::Latency,
+        &[
+            "latenc*", "second", "seconds", "time", "times", "runtime", "duration", "cost*", "usd", "price",
+        ],
+    ),
+    (
+        Concern::Accuracy,
+        &["error*", "accura*", "wrong*", "count*", "exact*", "numeric*"],
+    ),
+];
+
+/// Words that say that an objective is about tasks done right, whatever the tasks are about.
+const SUCCESS: [&str; 5] = ["success*", "pass", "passed", "resol*", "reward*"];
+
 /// The kind of metric a name speaks of.
 pub(super) fn concern(metric: &str, objective: bool) -> Concern {
-    let name = metric.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&["prompt_length", "prompt length", "plen"]) {
-        Concern::PromptLength
-    } else if has(&["human", "transfer", "escalat", "handover", "har"]) && !has(&["harm", "char"]) {
-        Concern::Handovers
-    } else if has(&["over_refus", "overrefus", "over-refus", "benign", "harmless"]) {
-        Concern::OverRefusal
-    } else if has(&["harm", "unsafe", "attack", "refus", "safety", "jailbreak"]) {
-        Concern::Harm
-    } else if has(&["violation", "policy"]) {
-        Concern::Violations
-    } else if has(&["tool_error", "call_error", "failed_call"]) {
-        Concern::CallErrors
-    } else if has(&["tool", "call", "repeat", "action", "step"]) {
-        Concern::Calls
-    } else if has(&["turn", "message"]) {
-        Concern::Turns
-    } else if has(&["verbos", "length", "long", "char", "word", "token"]) {
-        Concern::Wordiness
-    } else if has(&["latency", "second", "time", "cost", "usd"]) {
-        Concern::Latency
-    } else if objective && has(&["success", "pass", "resolve", "reward"]) {
-        Concern::Success
-    } else if objective || has(&["error", "accuracy", "wrong", "count", "exact", "numeric"]) {
-        Concern::Accuracy
-    } else {
-        Concern::Success
+    let words = name_words(metric);
+    let has = |cues: &[&str]| cues.iter().any(|cue| holds(&words, cue));
+    if objective && has(&SUCCESS) {
+        return Concern::Success;
     }
+    let told = CUES.iter().find(|(_, cues)| has(cues));
+    match told {
+        Some((concern, _)) => *concern,
+        None if objective => Concern::Accuracy,
+        None => Concern::Success,
+    }
+}
+
+/// The words of a name such as `excess_tools`, `excess-tools` or `excessTools`, in lower case.
+fn name_words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_small = false;
+    for character in name.chars() {
+        let parts = !character.is_alphanumeric();
+        if parts || (after_small && character.is_uppercase()) {
+            words.push(String::new());
+        }
+        if !parts && let Some(word) = words.last_mut() {
+            word.extend(character.to_lowercase());
+        }
+        after_small = character.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether the words of a cue follow each other in a name.
+fn holds(words: &[String], cue: &str) -> bool {
+    let cue: Vec<&str> = cue.split(' ').collect();
+    words.windows(cue.len()).any(|seen| {
+        seen.iter()
+            .zip(&cue)
+            .all(|(word, cue)| match cue.strip_suffix('*') {
+                Some(beginning) => word.starts_with(beginning),
+                None => word == cue,
+            })
+    })
 }
 
 /// Which instructions are commonly held to better a metric (positive) or to worsen it (negative).
@@ -158,6 +249,29 @@ mod tests {
             ("numeric", true, Concern::Accuracy),
             ("counting_error", false, Concern::Accuracy),
             ("characters", false, Concern::Wordiness),
+            ("har", false, Concern::Handovers),
+            ("human-handovers", false, Concern::Handovers),
+            ("overRefusal", false, Concern::OverRefusal),
+            ("prompt length", false, Concern::PromptLength),
+            ("harmless_refused", false, Concern::OverRefusal),
+            ("response_time", false, Concern::Latency),
+            ("cost_usd", false, Concern::Latency),
+            ("avgTokens", false, Concern::Wordiness),
+            // The objective's own words come first.
+            ("tool_success", true, Concern::Success),
+            ("pass_rate", true, Concern::Success),
+            ("policy_pass", true, Concern::Success),
+            ("tasks_resolved", true, Concern::Success),
+            ("exact_match", true, Concern::Accuracy),
+            ("word_count", true, Concern::Wordiness),
+            // Words that only hold the letters of another.
+            ("satisfaction", false, Concern::Success),
+            ("satisfaction", true, Concern::Accuracy),
+            ("sentiment", false, Concern::Success),
+            ("return_rate", false, Concern::Success),
+            ("shared_facts", false, Concern::Success),
+            ("recall", true, Concern::Accuracy),
+            ("charity", false, Concern::Success),
         ] {
             assert_eq!(concern(metric, objective), expected, "{metric}");
         }
