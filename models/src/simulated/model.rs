@@ -200,18 +200,36 @@ impl Llm for Simulated {
 
 /// Crossover, paraphrase and mutation: the prompts stand in tags or after labels.
 fn vary_prompt(part: Part, instruction: &str, luck: Luck) -> String {
-    let prompts = prompts(instruction);
+    let prompts = prompts(part, instruction);
     let prompt = match (part, &prompts[..]) {
         (Part::Crossover, [first, second, ..]) => vary::cross(first, second, luck),
         (Part::Paraphrase, [first, ..]) => vary::paraphrase(first, luck),
         (_, [first, ..]) => vary::mutate(first, luck),
-        (_, []) => return "I find no prompt between <prompt> and </prompt>.".to_owned(),
+        (_, []) => {
+            return "I find no prompt between <prompt> and </prompt> or after \"Prompt:\".".to_owned();
+        }
     };
     format!("<prompt>\n{prompt}\n</prompt>")
 }
 
-/// The prompts a request quotes: in numbered or plain tags.
-fn prompts(instruction: &str) -> Vec<&str> {
+/// The prompts a request quotes: in numbered or plain tags, or else after labels.
+fn prompts(part: Part, instruction: &str) -> Vec<&str> {
+    let tagged = tagged_prompts(instruction);
+    // A crossover needs two; a single prompt in tags beside labels is one made earlier, shown as an
+    // example.
+    if tagged.len() >= 2 || (part != Part::Crossover && !tagged.is_empty()) {
+        return tagged;
+    }
+    let labelled = labelled_prompts(instruction);
+    if labelled.len() > tagged.len() {
+        labelled
+    } else {
+        tagged
+    }
+}
+
+/// The prompts in tags.
+fn tagged_prompts(instruction: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for tag in [
         "prompt", "prompt1", "prompt2", "prompt_1", "prompt_2", "parent", "parent1", "parent2", "first",
@@ -225,6 +243,85 @@ fn prompts(instruction: &str) -> Vec<&str> {
         );
     }
     found
+}
+
+/// The prompts after labels such as `Prompt 1:`, up to the next label or step of the instruction. A
+/// label that comes again, as after an example, counts where it stands last.
+fn labelled_prompts(instruction: &str) -> Vec<&str> {
+    let mut found: Vec<(String, &str)> = Vec::new();
+    let mut open: Option<(String, usize)> = None;
+    let mut offset = 0;
+    for line in instruction.split_inclusive('\n') {
+        let label = Label::of(line);
+        if label.is_some()
+            && let Some((name, start)) = open.take()
+        {
+            note(&mut found, name, instruction[start..offset].trim());
+        }
+        if let Some(Label::Prompt { name, length }) = label {
+            open = Some((name, offset + length));
+        }
+        offset += line.len();
+    }
+    if let Some((name, start)) = open {
+        note(&mut found, name, instruction[start..].trim());
+    }
+    found.into_iter().map(|(_, prompt)| prompt).collect()
+}
+
+/// Keeps a prompt under its label's name, in place of an earlier one.
+fn note<'a>(found: &mut Vec<(String, &'a str)>, name: String, prompt: &'a str) {
+    if !prompt.is_empty() {
+        found.retain(|(known, _)| *known != name);
+        found.push((name, prompt));
+    }
+}
+
+/// A line that begins a part of a request.
+enum Label {
+    /// A prompt follows after `length` bytes of the line.
+    Prompt { name: String, length: usize },
+    /// Something else follows.
+    Other,
+}
+
+impl Label {
+    fn of(line: &str) -> Option<Self> {
+        let lower = line.to_lowercase();
+        // "2. Mutate the prompt generated in step 1"
+        let step = lower
+            .split_once(". ")
+            .is_some_and(|(number, _)| number.trim().parse::<u8>().is_ok());
+        if step && lower.contains("prompt") {
+            return Some(Self::Other);
+        }
+        let length = line.find(':')? + 1;
+        let before = line[..length].to_lowercase();
+        let words: Vec<&str> = before
+            .split(|character: char| !character.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let of_prompt = |word: &&str| {
+            matches!(
+                *word,
+                "prompt" | "parent" | "first" | "second" | "basic" | "original" | "current" | "a" | "b"
+            ) || word.parse::<u8>().is_ok()
+        };
+        if !words
+            .iter()
+            .any(|word| matches!(*word, "prompt" | "parent" | "output"))
+            || words.len() > 4
+        {
+            None
+        } else if words.iter().all(of_prompt) {
+            Some(Self::Prompt {
+                name: words.join(" "),
+                length,
+            })
+        } else {
+            Some(Self::Other)
+        }
+    }
 }
 
 /// Tokens of messages, with a few for the role of each.
@@ -267,5 +364,54 @@ fn argument_tokens(value: &serde_json::Value) -> u64 {
                 .map(|(name, value)| 1 + text::tokens(name) + argument_tokens(value))
                 .sum::<u64>()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BRIEF: &str = "Be brief.\n- Never repeat a call.";
+    const CAREFUL: &str = "Ask before you change anything.";
+
+    #[test]
+    fn prompts_are_found_in_tags_and_after_labels() {
+        for (part, request) in [
+            (
+                Part::Crossover,
+                format!("Combine both.\n<prompt>{BRIEF}</prompt>\n<prompt>{CAREFUL}</prompt>"),
+            ),
+            (
+                Part::Crossover,
+                format!(
+                    "1. Crossover the following prompts and generate a new prompt:\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\n2. Mutate the prompt generated in step 1 and put it between <prompt> and </prompt>."
+                ),
+            ),
+            (
+                Part::Crossover,
+                format!(
+                    "Crossover the prompts:\nPrompt 1: Sing.\nPrompt 2: Dance.\nNew prompt: <prompt>Sing and dance.</prompt>\n\nCrossover the prompts:\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\nNew prompt:"
+                ),
+            ),
+            (
+                Part::Crossover,
+                format!("Merge the two.\n\n## First parent:\n{BRIEF}\n\n## Second parent:\n{CAREFUL}\n"),
+            ),
+        ] {
+            assert_eq!(prompts(part, &request), [BRIEF, CAREFUL], "{request}");
+        }
+        let one = format!("Paraphrase the prompt.\nPrompt: {BRIEF}\nOutput:");
+        assert_eq!(prompts(Part::Paraphrase, &one), [BRIEF]);
+        let tagged = format!("Paraphrase this prompt:\n<prompt>\n{BRIEF}\n</prompt>");
+        assert_eq!(prompts(Part::Paraphrase, &tagged), [BRIEF]);
+        assert_eq!(prompts(Part::Mutation, "Mutate the prompt."), [""; 0]);
+    }
+
+    #[test]
+    fn a_labelled_crossover_is_answered_with_a_prompt() {
+        let request = format!("Crossover these prompts.\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\n");
+        let answer = vary_prompt(Part::Crossover, &request, Luck::new(1));
+        let child = review::block(&answer, "prompt").unwrap();
+        assert!(child.starts_with("Be brief."), "{answer}");
     }
 }
