@@ -47,8 +47,8 @@ impl Luck {
         self.uniform() < probability
     }
 
-    /// A number around 0 with a standard deviation of about 1, between −3 and 3 (the sum of twelve
-    /// uniform draws, halved in number and rescaled).
+    /// A number around 0 with a standard deviation of 1, between −3√2 and 3√2 (about ±4.24): the sum
+    /// of six uniform draws, moved and scaled, which is close to a normal draw.
     pub(super) fn bell(self) -> f64 {
         let sum: f64 = (0..6).map(|index| self.at(index).uniform()).sum();
         (sum - 3.0) * std::f64::consts::SQRT_2

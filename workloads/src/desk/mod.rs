@@ -39,9 +39,9 @@
 //! |---|---|---|---|
 //! | `verify_identity` | read | `{"email", "postcode"}` | `{"verified":true,"customer_id":"C-2001","name":"Ada Krol","club_member":false,"account":"open"}` (or `"locked"`); no match: `{"verified":false,"message":"…"}` |
 //! | `get_account` | read | `{"customer_id"}` | `{"customer_id","name","club_member","account","address":{"street","city","postcode"},"orders":[{"order_id":"O-1042","placed":"2026-03-04","state":"delivered","items":1,"total":"59.90"}],"appointments":[{"slot_id":"T-041","service":"tune_up","date":"2026-03-20","weekday":"Friday","time":"09:00"}]}` |
-//! | `get_order` | read | `{"order_id"}` | `{"order_id","customer_id","placed","state","payment":"card","items":[{"sku":"P-104-M","name":"Alder helmet","option":"M","price":"59.90","clearance":false,"state":"ordered"}],"total":"59.90","address":{…},"shipment_id":"S-3042","delivered":"2026-03-08","days_since_delivery":8}`; the last three are `null` when there is none. States: `placed`, `packed`, `shipped`, `delivered`, `cancelled`; payments: `card`, `transfer`, `invoice`; item states: `ordered`, `return_requested`, `exchange_requested` |
+//! | `get_order` | read | `{"order_id"}` | `{"order_id","customer_id","placed","state","payment":"card","items":[{"sku":"P-104-M","name":"Alder helmet","option":"M","price":"59.90","clearance":false,"state":"ordered"}],"total":"59.90","address":{…},"shipment_id":"S-3042","delivered":"2026-03-08","days_since_delivery":8}`; the last three are `null` when there is none. States: `placed`, `packed`, `shipped`, `delivered`, `cancelled`; payments: `card`, `bank`, `invoice`; item states: `ordered`, `return_requested`, `exchange_requested` |
 //! | `get_shipment` | read | `{"shipment_id"}` | `{"shipment_id","order_id","carrier","state":"in_transit","expected":"2026-03-19","last_event":"…"}`; states `in_transit`, `delayed`, `delivered`, `lost` |
-//! | `search_products` | read | `{"query"}` | `{"products":[{"product_id":"P-104","name":"Alder helmet","category":"helmets","variants":[{"sku":"P-104-L","option":"L","price":"59.90","in_stock":3}]}]}`: products whose id, name or category holds every word of the query |
+//! | `search_products` | read | `{"query"}` | `{"products":[{"product_id":"P-104","name":"Alder helmet","category":"helmets","variants":[{"sku":"P-104-L","option":"L","price":"59.90","in_stock":3}]}]}`: products that hold every word of the query in their id, name, category, skus or options |
 //! | `find_slots` | read | `{"service", "from"?, "until"?}` (dates) | `{"slots":[{"slot_id":"T-041","service":"tune_up","date":"2026-03-18","weekday":"Wednesday","time":"09:00"}]}`: free slots, earliest first |
 //! | `cancel_order` | write | `{"order_id"}` | `{"order_id","state":"cancelled","refund":"59.90","refund_to":"card"}` |
 //! | `return_items` | write | `{"order_id","skus":[…],"refund_to":"original"}` (or `"voucher"`) | `{"order_id","returned":["P-104-M"],"refund":"59.90","refund_to":"original"}` |
@@ -57,8 +57,8 @@
 //! # What counts as verified and confirmed
 //!
 //! Both are read off the conversation, whoever plays the customer.
-//! - *Verified*: `verify_identity` answered `"verified":true` earlier in this dialogue for the
-//!   customer who owns the record.
+//! - *Verified*: the last `verify_identity` of this dialogue that answered `"verified":true` did so
+//!   for the customer who owns the record. Verifying another account takes the place of the first.
 //! - *Confirmed*: earlier, one text of the agent named the record's id (`O-1042`; for
 //!   appointments the new slot `T-041`) and one of the tool's own words (cancel | return, refund |
 //!   exchange, swap, replace | address | book, appointment, move, reschedule), and the customer's
