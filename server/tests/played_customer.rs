@@ -23,6 +23,15 @@ fn desk() -> Desk {
     .expect("the help desk is set up")
 }
 
+/// One simulated model in every role.
+struct Everybody(Simulated);
+
+impl Caller for Everybody {
+    fn call(&self, _: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.0.chat(request)
+    }
+}
+
 /// An agent that is a function of the conversation, and a simulated model for its customer.
 struct Dialogue<A> {
     agent: A,
@@ -274,4 +283,32 @@ fn a_played_customer_refuses_what_was_not_asked_for() {
             task.id
         );
     }
+}
+
+#[test]
+fn a_simulated_agent_fares_with_played_customers_as_with_scripted_ones() {
+    const PROMPT: &str = "Verify who the customer is before you do anything else. Always ask for confirmation \
+                          before you change anything. Check that the rules allow an action before you take it. \
+                          Never guess missing information. Think step by step and plan before you act.";
+    let success = |desk: &Desk| {
+        let everybody = Everybody(Simulated::new("sim-large", 0).expect("there is a model of this name"));
+        let solved = desk.tasks().values().map(|task| {
+            let context = RolloutContext {
+                prompt: PROMPT,
+                example: &task.id,
+                repeat: 0,
+                seed: 7,
+                caller: &everybody,
+            };
+            value(
+                &block_on(desk.rollout(context)).expect("the model answers"),
+                "success",
+            )
+        });
+        solved.sum::<f64>() / desk.tasks().len() as f64
+    };
+    let scripted = Desk::new(DeskSettings::default()).expect("the help desk is set up");
+    let (played, scripted) = (success(&desk()), success(&scripted));
+    assert!(scripted > 0.5, "{scripted}");
+    assert!((played - scripted).abs() < 0.05, "{played} {scripted}");
 }

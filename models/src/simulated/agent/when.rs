@@ -21,13 +21,13 @@ pub(super) struct When {
 
 /// A day named by its date. Customers seldom say the year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Day {
+struct Date {
     year: Option<i32>,
     month: u8,
     day: u8,
 }
 
-impl Day {
+impl Date {
     /// A day of the form `2026-03-19`.
     fn iso(date: &str) -> Option<Self> {
         let mut parts = date.split('-');
@@ -57,12 +57,12 @@ impl Day {
 
 /// Days named by their dates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Dates(Vec<Day>);
+pub(super) struct Dates(Vec<Date>);
 
 impl Dates {
     /// Whether a date of the form `2026-03-19` was named, with its year or without.
     pub(super) fn contains(&self, date: &str) -> bool {
-        Day::iso(date).is_some_and(|date| self.0.iter().any(|day| day.is(date)))
+        Date::iso(date).is_some_and(|date| self.0.iter().any(|day| day.is(date)))
     }
 }
 
@@ -96,7 +96,7 @@ impl When {
         let mut when = Self::default();
         let mut rest = lower.as_str();
         while let Some(date) = iso_date(rest) {
-            when.dates.0.extend(Day::iso(date));
+            when.dates.0.extend(Date::iso(date));
             let end = date.as_ptr() as usize - rest.as_ptr() as usize + date.len();
             rest = &rest[end..];
         }
@@ -112,7 +112,7 @@ impl When {
                     .flatten()
                     .find_map(|at| day_number(words.get(at)?));
                 if let Some(day) = day {
-                    when.dates.0.push(Day {
+                    when.dates.0.push(Date {
                         year: None,
                         month: month as u8 + 1,
                         day,
@@ -169,7 +169,7 @@ impl When {
     pub(super) fn allows(&self, date: &str, weekday: &str, time: &str) -> bool {
         if self.onwards
             && let Some(from) = self.dates.0.last()
-            && let Some(day) = Day::iso(date)
+            && let Some(day) = Date::iso(date)
         {
             let from_time = self.times.last().map_or("", String::as_str);
             return (day.near(day), time) >= (from.near(day), from_time);
