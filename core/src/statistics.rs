@@ -13,26 +13,50 @@ pub const RESAMPLES: usize = 4000;
 pub struct PairedDifference {
     /// Mean of the differences.
     pub mean: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
+    /// Where the mean would lie with other examples; `None` of one example, which says nothing
+    /// about others.
+    #[serde(flatten)]
+    pub interval: Option<Interval>,
     /// Number of examples.
     pub n: usize,
+    /// The confidence that the interval was asked for, in (0, 1).
+    #[serde(skip)]
+    pub confidence: f64,
+}
+
+/// The two ends of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower one.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
 }
 
 impl PairedDifference {
-    /// Whether the interval leaves zero out.
+    /// Whether the two differ by more than chance: the interval leaves zero out, of at least
+    /// [`fewest_examples`].
     pub fn is_clear(&self) -> bool {
-        self.low > 0.0 || self.high < 0.0
+        let leaves_zero_out = |interval: Interval| interval.low > 0.0 || interval.high < 0.0;
+        self.n >= fewest_examples(self.confidence) && self.interval.is_some_and(leaves_zero_out)
     }
+}
+
+/// The fewest examples whose differences can tell two prompts apart with this confidence, in
+/// (0, 1): six for 95 %.
+///
+/// Between equals, n differences all have one sign by chance in 2 of 2ⁿ cases (the sign test), and
+/// of differences of one sign a bootstrap makes an interval that leaves zero out, however few they
+/// are. So there must be so many that 2¹⁻ⁿ is at most 1 − confidence.
+pub fn fewest_examples(confidence: f64) -> usize {
+    1 + (-(1.0 - confidence).log2()).ceil().max(0.0) as usize
 }
 
 /// `first − second` by example, with the percentile bootstrap interval (Efron 1979) of the mean.
 ///
 /// The examples are what is resampled: a value is one example's mean over its rollouts, so that
 /// repeats of one example never pass for independent evidence. `confidence` lies in (0, 1). Of
-/// fewer than two examples nothing can be resampled, and the interval is the mean itself.
+/// fewer than two examples nothing can be resampled, and there is no interval.
 ///
 /// `None` without examples, or when the two do not have equally many.
 ///
@@ -44,7 +68,8 @@ impl PairedDifference {
 /// let mut stream = Streams::new(0).stream("compare", 0, 0);
 /// let gain = paired_difference(&after, &before, 0.95, RESAMPLES, &mut stream).unwrap();
 /// assert_eq!((gain.mean, gain.n), (0.5, 6));
-/// assert!(gain.low <= 0.5 && 0.5 <= gain.high);
+/// let interval = gain.interval.unwrap();
+/// assert!(interval.low <= 0.5 && 0.5 <= interval.high);
 /// ```
 pub fn paired_difference(
     first: &[f64],
@@ -59,16 +84,21 @@ pub fn paired_difference(
     }
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
     let mean = mean_of(differences.iter().copied(), n);
-    let mut means: Vec<f64> = (0..resamples.max(1))
-        .map(|_| mean_of((0..n).map(|_| differences[stream.random_range(0..n)]), n))
-        .collect();
-    means.sort_by(f64::total_cmp);
-    let tail = (1.0 - confidence) / 2.0;
+    let mut resampled = || mean_of((0..n).map(|_| differences[stream.random_range(0..n)]), n);
+    let interval = (n > 1).then(|| {
+        let mut means: Vec<f64> = (0..resamples.max(1)).map(|_| resampled()).collect();
+        means.sort_by(f64::total_cmp);
+        let tail = (1.0 - confidence) / 2.0;
+        Interval {
+            low: quantile(&means, tail),
+            high: quantile(&means, 1.0 - tail),
+        }
+    });
     Some(PairedDifference {
         mean,
-        low: quantile(&means, tail),
-        high: quantile(&means, 1.0 - tail),
+        interval,
         n,
+        confidence,
     })
 }
 
@@ -121,8 +151,26 @@ mod tests {
     #[test]
     fn a_constant_difference_is_certain() {
         let found = difference(&[1.5, 2.5, 0.5], &[1.0, 2.0, 0.0]);
-        assert_eq!((found.mean, found.low, found.high, found.n), (0.5, 0.5, 0.5, 3));
-        assert!(found.is_clear());
+        assert_eq!((found.mean, found.n), (0.5, 3));
+        assert_eq!(found.interval, Some(Interval { low: 0.5, high: 0.5 }));
+    }
+
+    #[test]
+    fn one_example_has_no_interval() {
+        let found = difference(&[1.0], &[0.0]);
+        assert_eq!((found.mean, found.interval, found.n), (1.0, None, 1));
+        let written = serde_json::to_value(found).unwrap();
+        assert_eq!(written, serde_json::json!({ "mean": 1.0, "n": 1 }));
+    }
+
+    #[test]
+    fn few_examples_are_never_clear_however_they_agree() {
+        assert_eq!([0.5, 0.9, 0.95, 0.99].map(fewest_examples), [2, 5, 6, 8]);
+        for n in 1..10 {
+            let found = difference(&vec![1.0; n], &vec![0.0; n]);
+            assert_eq!(found.is_clear(), n >= 6, "{n} examples");
+        }
+        assert!(!difference(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0], &[0.0; 6]).is_clear());
     }
 
     #[test]
@@ -133,7 +181,8 @@ mod tests {
                 let mut draws = Streams::new(1).stream("sample", 0, trial);
                 let first: Vec<f64> = (0..40).map(|_| truth + normal(&mut draws)).collect();
                 let found = paired_difference(&first, &[0.0; 40], 0.9, 300, &mut stream(trial)).unwrap();
-                (found.low..=found.high).contains(&truth)
+                let Interval { low, high } = found.interval.unwrap();
+                (low..=high).contains(&truth)
             })
             .count();
         let coverage = covered as f64 / trials as f64;
@@ -142,7 +191,11 @@ mod tests {
     }
 
     fn pairs() -> impl Strategy<Value = Vec<(f64, f64)>> {
-        prop::collection::vec((-5.0..5.0, -5.0..5.0), 1..30)
+        prop::collection::vec((-5.0..5.0, -5.0..5.0), 2..30)
+    }
+
+    fn interval(first: &[f64], second: &[f64]) -> Interval {
+        difference(first, second).interval.unwrap()
     }
 
     proptest! {
@@ -153,8 +206,9 @@ mod tests {
             let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
             let least = differences.iter().copied().fold(f64::INFINITY, f64::min);
             let most = differences.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            prop_assert!(found.low <= found.high);
-            prop_assert!(least - 1e-9 <= found.low && found.high <= most + 1e-9);
+            let Interval { low, high } = found.interval.unwrap();
+            prop_assert!(low <= high);
+            prop_assert!(least - 1e-9 <= low && high <= most + 1e-9);
             prop_assert!((found.mean - differences.iter().sum::<f64>() / differences.len() as f64).abs() < 1e-9);
         }
 
@@ -163,6 +217,7 @@ mod tests {
             let (first, second): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let (there, back) = (difference(&first, &second), difference(&second, &first));
             prop_assert!((there.mean + back.mean).abs() < 1e-9);
+            let (there, back) = (there.interval.unwrap(), back.interval.unwrap());
             prop_assert!((there.low + back.high).abs() < 1e-9);
             prop_assert!((there.high + back.low).abs() < 1e-9);
         }
@@ -171,7 +226,7 @@ mod tests {
         fn a_shift_of_one_shifts_everything(pairs in pairs(), shift in -3.0..3.0_f64) {
             let (first, second): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let shifted: Vec<f64> = first.iter().map(|value| value + shift).collect();
-            let (before, after) = (difference(&first, &second), difference(&shifted, &second));
+            let (before, after) = (interval(&first, &second), interval(&shifted, &second));
             prop_assert!((after.low - before.low - shift).abs() < 1e-9);
             prop_assert!((after.high - before.high - shift).abs() < 1e-9);
         }
@@ -179,7 +234,10 @@ mod tests {
         #[test]
         fn more_confidence_is_a_wider_interval(pairs in pairs()) {
             let (first, second): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let at = |confidence| paired_difference(&first, &second, confidence, 200, &mut stream(3)).unwrap();
+            let at = |confidence| {
+                let found = paired_difference(&first, &second, confidence, 200, &mut stream(3));
+                found.and_then(|found| found.interval).unwrap()
+            };
             prop_assert!(at(0.99).low <= at(0.8).low && at(0.8).high <= at(0.99).high);
         }
     }

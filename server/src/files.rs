@@ -1,6 +1,7 @@
 //! Files named on the command line and in studies.
 
-use std::io::{self, ErrorKind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use capo_workloads::files::{FileError, Files};
@@ -35,11 +36,30 @@ pub enum TextError {
 /// # Errors
 /// When it cannot be read or is no UTF-8.
 pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
-    let bytes = std::fs::read(path).map_err(|source| TextError::Read {
+    decoded(what, path, read_bytes(what, path)?)
+}
+
+/// The whole lines of a file. What follows the last line break is left out: a line that is still
+/// being written, or that a crash cut off, perhaps in the midst of a character.
+///
+/// # Errors
+/// See [`read_text`].
+pub fn read_whole_lines(what: &'static str, path: &Path) -> Result<String, TextError> {
+    let mut bytes = read_bytes(what, path)?;
+    let end = bytes.iter().rposition(|&byte| byte == b'\n');
+    bytes.truncate(end.map_or(0, |end| end + 1));
+    decoded(what, path, bytes)
+}
+
+fn read_bytes(what: &'static str, path: &Path) -> Result<Vec<u8>, TextError> {
+    fs::read(path).map_err(|source| TextError::Read {
         what,
         path: path.to_owned(),
         source,
-    })?;
+    })
+}
+
+fn decoded(what: &'static str, path: &Path, bytes: Vec<u8>) -> Result<String, TextError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         TextError::NotUtf8 {
@@ -63,6 +83,33 @@ pub fn read_prompt(path: &Path) -> Result<String, TextError> {
         }
     }
     Ok(text)
+}
+
+/// Puts a file in place whole or not at all, so that neither a full disk nor a crash leaves half
+/// of it: writes beside it, asks the disk to keep that, and renames it. A file that was there is
+/// replaced; what is no regular file (a pipe, a terminal) is written to as it is.
+///
+/// # Errors
+/// What the system says; then nothing is left behind.
+pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return fs::write(path, contents);
+    }
+    // Through a symbolic link, what it leads to is replaced, not the link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut beside = path.clone().into_os_string();
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
+    let put = |mut file: File| {
+        file.write_all(contents)?;
+        file.sync_all()?;
+        fs::rename(&beside, &path)
+    };
+    put(file).inspect_err(|_| {
+        // It may be gone already; the error that led here is the one to tell.
+        let _ = fs::remove_file(&beside);
+    })
 }
 
 /// The files of a study: relative paths start at the study file's folder.
@@ -90,7 +137,7 @@ impl StudyFolder {
 
 impl Files for StudyFolder {
     fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        std::fs::read(self.resolve(path)).map_err(|error| match error.kind() {
+        fs::read(self.resolve(path)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
             _ => FileError::Unreadable {
                 path: path.to_owned(),
@@ -127,6 +174,54 @@ mod tests {
             std::fs::write(&path, written).unwrap();
             assert_eq!(read_prompt(&path).unwrap(), read);
         }
+    }
+
+    #[test]
+    fn a_line_cut_in_the_midst_of_a_character_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        std::fs::write(&path, b"caf\xc3\xa9\ncaf\xc3").unwrap();
+        assert_eq!(read_whole_lines("journal", &path).unwrap(), "café\n");
+        std::fs::write(&path, b"caf\xc3").unwrap();
+        assert_eq!(read_whole_lines("journal", &path).unwrap(), "");
+        std::fs::write(&path, b"fine\ncaf\xe9\nfine\n").unwrap();
+        let message = read_whole_lines("journal", &path).unwrap_err().to_string();
+        assert!(message.contains("line 2"), "{message}");
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || {
+            let mut names: Vec<_> = std::fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            names.sort();
+            names
+        };
+        let path = folder.path().join("rows.csv");
+        for text in ["first", "second"] {
+            write_whole(&path, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(names(), ["rows.csv"]);
+        // A directory takes neither a write nor a rename onto it.
+        std::fs::create_dir(folder.path().join("taken")).unwrap();
+        write_whole(&folder.path().join("taken"), b"text").unwrap_err();
+        assert_eq!(names(), ["rows.csv", "taken"], "nothing is left behind");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_goes_on_leading_where_it_led() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "new");
     }
 
     #[test]

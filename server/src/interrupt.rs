@@ -1,75 +1,142 @@
 //! Ctrl-C: the first one ends a run in good order, the second one at once.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-/// Exit code of a process that was told twice to end: as for a run that was stopped.
+/// Exit code of a process that was told twice to end and does not: as for a run that was stopped.
 const STOPPED: i32 = 3;
 
-/// Knows whether the person has asked for an end. Clones know the same.
-#[derive(Debug, Clone, Default)]
+/// How long a process that was told twice may take to put its affairs in order: to end the commands
+/// it has started, and to write down what has been answered.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Knows how often the person has asked for an end. Clones know the same.
+#[derive(Debug, Clone)]
 pub struct Interrupts {
-    asked: Arc<AtomicBool>,
-    notify: Arc<Notify>,
+    heard: watch::Receiver<u32>,
 }
 
 impl Interrupts {
     /// Listens from now on, for Ctrl-C and for the signal that service managers send. `said` is
-    /// called at the first one; the second one ends the process.
+    /// called at the first one. After the second one the process has a second to end by itself,
+    /// see [`Interrupts::insisted`]; then, or at the third one, it is ended.
     ///
     /// A thread of its own listens: a run over models in this process may keep its own thread busy
     /// for long.
     ///
     /// # Errors
     /// When the system gives no thread or no signals.
-    pub fn listen(said: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let interrupts = Self::default();
-        let heard = interrupts.clone();
+    pub fn listen(said: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
+            .enable_all()
             .build()?;
+        // Registered once and before anybody can be told that this process listens: a signal that
+        // arrives between two registrations would be lost.
+        let mut signals = {
+            let _entered = runtime.enter();
+            Signals::register()?
+        };
+        let (tell, heard) = watch::channel(0);
         thread::Builder::new().name("interrupts".into()).spawn(move || {
             runtime.block_on(async {
-                while signal().await.is_ok() {
-                    if heard.asked.swap(true, Ordering::SeqCst) {
-                        std::process::exit(STOPPED);
-                    }
-                    said();
-                    heard.notify.notify_one();
-                }
+                signals.next().await;
+                tell.send_replace(1);
+                said();
+                signals.next().await;
+                tell.send_replace(2);
+                // Either way it is time.
+                let _ = tokio::time::timeout(PATIENCE, signals.next()).await;
+                std::process::exit(STOPPED);
             });
         })?;
-        Ok(interrupts)
+        Ok(Self { heard })
     }
 
     /// Whether an end was asked for.
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        *self.heard.borrow() > 0
     }
 
     /// Waits until an end is asked for.
     pub async fn asked(&self) {
-        while !self.is_asked() {
-            self.notify.notified().await;
+        self.times(1).await;
+    }
+
+    /// Waits until an end is asked for a second time: what is under way is to be dropped. Whoever
+    /// waits must let go of it, for it may hold commands that would outlive this process.
+    pub async fn insisted(&self) {
+        self.times(2).await;
+    }
+
+    async fn times(&self, count: u32) {
+        let mut heard = self.heard.clone();
+        // The listening thread ends with the process alone.
+        if heard.wait_for(|heard| *heard >= count).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 }
 
 #[cfg(unix)]
-async fn signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted,
-        _ = terminate.recv() => Ok(()),
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn register() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+#[cfg(windows)]
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn register() -> io::Result<Self> {
+        tokio::signal::windows::ctrl_c().map(Self)
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn everybody_who_waits_hears_it() {
+        let (tell, heard) = watch::channel(0);
+        let interrupts = Interrupts { heard };
+        let other = interrupts.clone();
+        assert!(!interrupts.is_asked());
+        let waiting = async { tokio::join!(interrupts.asked(), other.asked()) };
+        let telling = async {
+            tell.send_replace(1);
+        };
+        tokio::join!(waiting, telling);
+        assert!(other.is_asked());
+        let early = tokio::time::timeout(Duration::from_millis(1), other.insisted());
+        assert!(early.await.is_err(), "asked once, not twice");
+        tell.send_replace(2);
+        other.insisted().await;
+    }
 }

@@ -21,26 +21,40 @@ pub struct Progress {
     bar: ProgressBar,
     shown: Option<Instant>,
     visible: bool,
+    work: Work,
+}
+
+/// What makes progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Rounds of a search.
+    Search,
+    /// The measurement of one prompt: it has no rounds, and nothing is feasible before its end.
+    Evaluation,
 }
 
 impl Progress {
-    /// Progress on standard error; hidden unless that is a terminal.
-    pub fn new() -> Self {
-        Self::on(std::io::stderr().is_terminal())
+    /// Progress of a search on standard error; hidden unless that is a terminal.
+    pub fn of_search() -> Self {
+        Self::on_terminal(Work::Search)
     }
 
-    /// No progress.
-    pub fn hidden() -> Self {
-        Self::on(false)
+    /// Progress of one prompt's measurement on standard error; hidden unless that is a terminal.
+    pub fn of_evaluation() -> Self {
+        Self::on_terminal(Work::Evaluation)
     }
 
-    fn on(visible: bool) -> Self {
-        let target = if visible {
-            ProgressDrawTarget::stderr()
+    fn on_terminal(work: Work) -> Self {
+        if std::io::stderr().is_terminal() {
+            Self::on(ProgressDrawTarget::stderr(), true, work)
         } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
+            Self::on(ProgressDrawTarget::hidden(), false, work)
+        }
+    }
+
+    fn on(target: ProgressDrawTarget, visible: bool, work: Work) -> Self {
+        // Without a bound on rollouts there is nothing to fill a bar with.
+        let bar = ProgressBar::with_draw_target(None, target).with_style(style("{spinner} {msg}"));
         if visible {
             bar.enable_steady_tick(EVERY);
         }
@@ -48,6 +62,7 @@ impl Progress {
             bar,
             shown: None,
             visible,
+            work,
         }
     }
 
@@ -72,14 +87,12 @@ impl Progress {
     fn draw(&self, state: &RunState) {
         let budget = state.budget();
         if let (Some(rollouts), None) = (budget.rollouts, self.bar.length()) {
-            let template = "{spinner} [{bar:24}] {msg}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                self.bar.set_style(style.progress_chars("━╸ "));
-            }
+            let filled = style("{spinner} [{bar:24}] {msg}").progress_chars("━╸ ");
+            self.bar.set_style(filled);
             self.bar.set_length(rollouts);
         }
         self.bar.set_position(state.ledger().rollouts());
-        self.bar.set_message(status_line(state, &budget));
+        self.bar.set_message(status_line(state, &budget, self.work));
     }
 
     /// Writes a line to standard error without tearing what is drawn there.
@@ -93,24 +106,27 @@ impl Progress {
     }
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self::new()
-    }
+/// # Panics
+/// When the template, a constant, is none.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a constant template")
 }
 
 /// Round, spend against budget, feasible or not, best objective, multipliers.
-fn status_line(state: &RunState, budget: &Budget) -> String {
+fn status_line(state: &RunState, budget: &Budget, work: Work) -> String {
     let rounds = state.rounds();
-    let of = match state.study().map(|event| event.study.study.rounds) {
-        Some(Rounds::Count(of)) => format!("/{of}"),
-        _ => String::new(),
-    };
     let ledger = state.ledger();
     let usage = ledger.usage().total();
     let against = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
-    let mut parts = vec![
-        format!("round {}{of}", rounds.len()),
+    let mut parts = Vec::new();
+    if work == Work::Search {
+        let of = match state.study().map(|event| event.study.study.rounds) {
+            Some(Rounds::Count(of)) => format!("/{of}"),
+            _ => String::new(),
+        };
+        parts.push(format!("round {}{of}", rounds.len()));
+    }
+    parts.extend([
         format!(
             "{}{} rollouts",
             count(ledger.rollouts()),
@@ -122,12 +138,14 @@ fn status_line(state: &RunState, budget: &Budget) -> String {
             dollars(usage.usd),
             against(budget.usd.map(|usd| dollars(Some(usd))))
         ),
-    ];
+    ]);
     if let Some(tokens) = budget.tokens {
         let spent = usage.input_tokens + usage.output_tokens;
         parts.push(format!("{} of {} tokens", count(spent), count(tokens)));
     }
-    parts.push(standing(rounds));
+    if work == Work::Search {
+        parts.push(standing(rounds));
+    }
     if let Some(round) = rounds.last() {
         parts.push(multipliers(round));
     }
@@ -193,4 +211,98 @@ fn round_line(round: &RoundEvent, state: &RunState) -> String {
         round.round,
         multipliers(round)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use capo_core::control::Control;
+    use capo_core::journal::{Journal, MemoryJournal};
+    use capo_core::workload::Split;
+    use capo_models::Environment;
+    use capo_models::prices::PriceTable;
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+    use crate::session::{Session, StudyFile, block_on};
+
+    const STUDY: &str = r#"
+        [study]
+        name = "small desk"
+        rounds = 2
+
+        [workload]
+        kind = "desk"
+        optimize = 4
+        evaluate = 2
+
+        [prompt]
+        text = "You are a customer service agent."
+
+        [objective]
+        metric = "success"
+
+        [[constraint]]
+        metric = "excess_tools"
+        threshold = 0.3
+
+        [models.agent]
+        provider = "simulated"
+    "#;
+
+    /// What stands on a terminal when a study with this budget has been run, or one prompt measured.
+    fn screen(budget: &str, work: Work) -> String {
+        let terminal = InMemoryTerm::new(20, 200);
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let progress = Progress::on(target, true, work);
+        let file = StudyFile::parse(&format!("{STUDY}\n{budget}"), Path::new("study.toml")).unwrap();
+        let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
+        let mut journal = Journal::create(Box::new(MemoryJournal::new()));
+        let mut shown = progress.clone();
+        journal.observe(Box::new(move |event, state| {
+            shown.follow(event, state);
+            shown.draw(state);
+        }));
+        block_on(async {
+            match work {
+                Work::Search => session.optimize(journal, Control::new()).await.map(drop),
+                Work::Evaluation => session
+                    .evaluate(journal, Control::new(), "Help.", Split::Evaluate)
+                    .await
+                    .map(drop),
+            }
+        })
+        .unwrap()
+        .unwrap();
+        progress.bar.tick();
+        terminal.contents()
+    }
+
+    #[test]
+    fn the_line_tells_spend_and_standing_with_and_without_a_bound_on_rollouts() {
+        for (budget, rollouts) in [
+            ("", "rollouts"),
+            ("[budget]\nrollouts = 500", "of 500 rollouts"),
+            ("[budget]\ncalls = 100000", "of 100,000 calls"),
+        ] {
+            let screen = screen(budget, Work::Search);
+            let line = screen.lines().last().unwrap();
+            for part in ["round 2/2", rollouts, "calls", "$", "feasible", "λ excess_tools"] {
+                assert!(line.contains(part), "no {part:?} with {budget:?} in: {screen}");
+            }
+            assert!(
+                screen.contains("round 0: best"),
+                "a line stays for a round: {screen}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_measurement_of_one_prompt_knows_no_rounds() {
+        let screen = screen("", Work::Evaluation);
+        assert!(screen.contains("2 rollouts"), "{screen}");
+        assert!(!screen.contains("round"), "{screen}");
+        assert!(!screen.contains("feasible"), "{screen}");
+    }
 }

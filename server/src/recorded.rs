@@ -30,28 +30,45 @@ impl RecordedRun {
     /// # Errors
     /// When the file cannot be read, or is no journal.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
-        let failed = |error| SessionError::journal(path, error);
+        Self::read_begun(path)?.ok_or_else(|| {
+            let reason = "the journal is empty".into();
+            SessionError::journal(path, JournalError::Line { line: 1, reason })
+        })
+    }
+
+    /// [`RecordedRun::read`] of a journal that may not have begun: `None` where there is no file, or
+    /// no whole line in it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no journal.
+    pub fn read_begun(path: &Path) -> Result<Option<Self>, SessionError> {
+        if !path.exists() {
+            return Ok(None);
+        }
         let (mut state, mut lines) = (RunState::default(), 0);
         FileJournal::read(path, |line, event| {
             lines = line;
             let applied = state.apply(&event, line as u64 - 1);
             applied.map_err(|reason| JournalError::Line { line, reason })
         })
-        .map_err(failed)?;
+        .map_err(|error| SessionError::journal(path, error))?;
         let study = state.study().map(|study| (**study).clone());
-        let study = study.ok_or_else(|| {
-            failed(JournalError::Line {
-                line: 1,
-                reason: "the journal is empty".into(),
-            })
-        })?;
-        Ok(Self {
+        Ok(study.map(|study| Self {
             path: path.to_owned(),
             state,
             lines,
             study,
-        })
+        }))
     }
+}
+
+/// Whether these means, by metric, meet every threshold; `None` when a constrained metric was not
+/// measured. Without constraints there is nothing to fail.
+pub fn all_sat(thresholds: &IndexMap<String, f64>, mean: impl Fn(&str) -> Option<f64>) -> Option<bool> {
+    thresholds
+        .iter()
+        .map(|(metric, threshold)| Some(mean(metric)? <= *threshold))
+        .try_fold(true, |all, met| Some(all & met?))
 }
 
 /// Thresholds by metric as they stand now: frozen, then steered. A relative one that is not frozen
@@ -113,4 +130,21 @@ pub fn examples(state: &RunState, split: Split) -> usize {
         .flatten()
         .map(|(_, record)| record.split(split).len())
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_threshold_must_be_met_and_every_mean_known() {
+        let thresholds: IndexMap<String, f64> = [("a".to_owned(), 1.0), ("b".to_owned(), 2.0)].into();
+        let verdict =
+            |a: Option<f64>, b: Option<f64>| all_sat(&thresholds, |metric| if metric == "a" { a } else { b });
+        assert_eq!(verdict(Some(1.0), Some(2.0)), Some(true));
+        assert_eq!(verdict(Some(1.1), Some(2.0)), Some(false));
+        assert_eq!(verdict(Some(1.0), None), None);
+        assert_eq!(verdict(Some(1.1), None), None, "the rest is not known");
+        assert_eq!(all_sat(&IndexMap::new(), |_| None), Some(true));
+    }
 }

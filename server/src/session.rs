@@ -29,6 +29,9 @@ use crate::files::{StudyFolder, TextError, read_prompt, read_text};
 /// Effects under way at once where the agent's model says nothing.
 const CONCURRENCY: usize = 16;
 
+/// What stands beside the metrics of a prompt in results, see [`crate::summary::HeldOut`].
+const RESERVED: [&str; 2] = ["all_sat", "seed"];
+
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -166,6 +169,7 @@ impl StudyFile {
             }
         })?;
         let problem = Problem::new(self.study.clone(), workloads).map_err(|error| self.wrong(error))?;
+        check_names(&problem).map_err(|error| self.wrong(error))?;
         self.check_roles(&problem)?;
         Ok(problem)
     }
@@ -209,6 +213,21 @@ impl StudyFile {
             error,
         }
     }
+}
+
+/// Refuses metrics that a result would confuse with what stands beside them in it.
+fn check_names(problem: &Problem) -> Result<(), StudyError> {
+    let metrics = problem.workloads().iter().flat_map(|workload| workload.metrics());
+    for metric in metrics {
+        if RESERVED.contains(&metric.name.as_str()) || metric.name.ends_with(".standard_error") {
+            let problem = format!(
+                "a metric cannot be called `{}`, which means something else in results; give it another name",
+                metric.name
+            );
+            return Err(StudyError::invalid("workload.metric", problem));
+        }
+    }
+    Ok(())
 }
 
 /// Everybody a run of the problem may ask.

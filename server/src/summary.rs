@@ -11,7 +11,7 @@ use capo_core::usage::Usage;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::recorded::thresholds;
+use crate::recorded::{all_sat, thresholds};
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,8 +86,8 @@ pub struct HeldOut {
     /// Means with standard errors, by metric.
     #[serde(flatten)]
     pub metrics: IndexMap<String, Estimate>,
-    /// Whether every constraint is satisfied on the mean.
-    pub all_sat: bool,
+    /// Whether every constraint is satisfied on the mean; null when one was not measured.
+    pub all_sat: Option<bool>,
     /// The same of the seed prompt, beside the returned prompt's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Box<HeldOut>>,
@@ -96,14 +96,10 @@ pub struct HeldOut {
 impl HeldOut {
     /// Estimates of a prompt, held against thresholds; `None` when it was not measured.
     pub fn new(estimates: &IndexMap<String, Estimate>, thresholds: &IndexMap<String, f64>) -> Option<Self> {
-        let admits = |(metric, threshold): (&String, &f64)| {
-            estimates
-                .get(metric)
-                .is_some_and(|estimate| estimate.mean <= *threshold)
-        };
+        let mean = |metric: &str| estimates.get(metric).map(|estimate| estimate.mean);
         (!estimates.is_empty()).then(|| Self {
             metrics: estimates.clone(),
-            all_sat: thresholds.iter().all(admits),
+            all_sat: all_sat(thresholds, mean),
             seed: None,
         })
     }
@@ -177,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_null_and_what_is_missing_is_not_satisfied() {
+    fn what_was_not_measured_is_null() {
         let thresholds = IndexMap::from([("cost".to_owned(), 1.0)]);
         assert_eq!(HeldOut::new(&IndexMap::new(), &thresholds), None);
-        assert!(!HeldOut::new(&estimates(1.0), &thresholds).unwrap().all_sat);
+        assert_eq!(HeldOut::new(&estimates(1.0), &thresholds).unwrap().all_sat, None);
     }
 
     #[test]

@@ -162,6 +162,248 @@ fn a_prompt_is_not_measured_into_the_journal_of_a_search() {
 }
 
 #[test]
+fn one_prompt_is_kept_where_it_is_looked_for_and_a_budget_stop_says_how_to_go_on() {
+    let place = Place::new();
+    place.write("small.toml", &format!("{STUDY}\n[budget]\nrollouts = 4\n"));
+    let line = "evaluate small.toml --prompt prompt.md --split optimize --seed 3";
+    let cut = place.capo(line);
+    assert_eq!((cut.code, cut.stdout.as_str()), (3, ""));
+    let resume = "capo evaluate small.toml --seed 3 --prompt prompt.md --split optimize";
+    assert!(
+        cut.stderr.trim_end().ends_with(&format!("run: {resume}")),
+        "{}",
+        cut.stderr
+    );
+    let journal = "runs/small-3.evaluate.journal.jsonl";
+    let rollouts = || {
+        let lines = place.read(journal);
+        lines
+            .lines()
+            .filter(|line| line.contains(r#""event":"rollout""#))
+            .count()
+    };
+    assert_eq!(rollouts(), 4, "what was paid for is kept");
+    place.write("small.toml", STUDY);
+    let whole = place.capo(&format!("{line} --json")).json();
+    assert_eq!(whole["usage"]["rollouts"], 6, "nothing is paid again");
+    assert_eq!((whole["journal"].as_str(), rollouts()), (Some(journal), 6));
+}
+
+#[test]
+fn a_search_whose_result_could_not_be_measured_is_not_done() {
+    let place = Place::new();
+    let whole = place.optimize("study.toml", "whole.jsonl");
+    let search = place.capo("journal show whole.jsonl --json").json()["rollouts"]["search"].clone();
+    place.write("cut.toml", &format!("{STUDY}\n[budget]\nrollouts = {search}\n"));
+    let cut = place.capo("optimize cut.toml --journal run.jsonl --json");
+    let result = cut.json();
+    if result["status"] == "budget" {
+        // Room was kept for the evaluation, at the expense of the search.
+        assert_eq!(cut.code, 3);
+        return;
+    }
+    assert_eq!(
+        (cut.code, &result["evaluation"]),
+        (3, &Value::Null),
+        "{}",
+        cut.stderr
+    );
+    assert!(cut.stderr.contains("raise [budget]"), "{}", cut.stderr);
+    place.write("cut.toml", STUDY);
+    let raised = place.optimize("cut.toml", "run.jsonl");
+    assert_eq!(raised["evaluation"], whole["evaluation"]);
+}
+
+#[test]
+fn an_export_replaces_files_but_no_journal() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    std::fs::copy(place.path("run.jsonl"), place.path("other.jsonl")).unwrap();
+    let before = place.read("run.jsonl");
+    for out in ["run.jsonl", "./run.jsonl", "other.jsonl"] {
+        let ended = place.capo(&format!("journal export run.jsonl --out {out}"));
+        assert_eq!(ended.code, 64, "{out}");
+        assert!(ended.stderr.contains("is a journal"), "{}", ended.stderr);
+    }
+    assert!(place.read("run.jsonl") == before && place.read("other.jsonl") == before);
+    for _ in 0..2 {
+        assert_eq!(place.capo("journal export run.jsonl --out rows.csv").code, 0);
+    }
+    assert!(place.read("rows.csv").starts_with("id,round,origin"));
+}
+
+#[test]
+fn a_journal_torn_in_the_midst_of_a_character_is_read_up_to_there() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    let mut torn = place.read("run.jsonl").into_bytes();
+    torn.extend(b"{\"event\":\"candidate\",\"prompt\":\"caf\xc3");
+    std::fs::write(place.path("run.jsonl"), torn).unwrap();
+    for line in [
+        "verify run.jsonl",
+        "show run.jsonl",
+        "branch run.jsonl --round 1 --out branch.jsonl",
+    ] {
+        let ended = place.capo(&format!("journal {line}"));
+        assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn impossible_branches_are_refused_and_leave_nothing() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    for (options, part) in [
+        (
+            "--threshold excess_tools=0.1 --threshold excess_tools=0.2",
+            "given twice",
+        ),
+        (
+            "--multiplier excess_tools=1 --multiplier excess_tools=2",
+            "given twice",
+        ),
+        ("--threshold excess_tools=-1.1", "at least -1"),
+        ("--multiplier excess_tools=-1", "at least 0"),
+        ("--threshold excess_tool=0.1", "did you mean `excess_tools`?"),
+        ("--threshold success=0.1", "no constraint on `success`"),
+    ] {
+        let ended = place.capo(&format!(
+            "journal branch run.jsonl --round 1 --out branch.jsonl {options}"
+        ));
+        assert_eq!(ended.code, 64, "{options}");
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        assert!(!place.path("branch.jsonl").exists(), "{options}");
+    }
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_branch_that_does_not_fit_on_the_disk_leaves_nothing() {
+    let place = Place::new();
+    place.optimize("study.toml", "run.jsonl");
+    // The shell's `ulimit -f` counts blocks of 512 bytes and is inherited.
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let limited = |words: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_capo"), "journal"]);
+        command.args(words.split_whitespace()).current_dir(place.path(""));
+        command.output().unwrap()
+    };
+    place.write("rows.json", "kept");
+    for words in [
+        "branch run.jsonl --round 1 --out branch.jsonl",
+        "export run.jsonl --rows rollouts --format json --out rows.json",
+    ] {
+        let ended = limited(words);
+        assert_eq!(ended.status.code(), Some(1), "{words}");
+    }
+    assert_eq!(place.read("rows.json"), "kept");
+    assert_eq!(
+        std::fs::read_dir(place.path("")).unwrap().count(),
+        4,
+        "nothing half-written"
+    );
+}
+
+/// An agent of one's own that measures under names that columns have.
+#[cfg(unix)]
+fn place_with_own_metrics(cost: &str) -> Place {
+    let place = Place::new();
+    let rows = (1..=4).map(|number| format!("{{\"id\": \"e{number}\", \"number\": {number}}}\n"));
+    place.write("examples.jsonl", &rows.collect::<String>());
+    place.write(
+        "agent.sh",
+        &format!(
+            "read -r request; echo '{{\"protocol\": 1, \"measurements\": {{\"good\": 0.5, \"{cost}\": 7}}}}'"
+        ),
+    );
+    place.write(
+        "own.toml",
+        &format!(
+            r#"
+[study]
+name = "own agent"
+rounds = 1
+
+[workload]
+kind = "external"
+command = ["sh", "agent.sh"]
+data = "examples.jsonl"
+id = "id"
+optimize = 2
+evaluate = 2
+
+[[workload.metric]]
+name = "good"
+direction = "objective"
+
+[[workload.metric]]
+name = "{cost}"
+direction = "cost"
+
+[prompt]
+text = "Do it."
+
+[objective]
+metric = "good"
+
+[[constraint]]
+metric = "{cost}"
+threshold = 9.0
+
+[models.rewriter]
+provider = "simulated"
+"#
+        ),
+    );
+    place
+}
+
+#[cfg(unix)]
+#[test]
+fn a_metric_named_as_a_column_replaces_none() {
+    for cost in ["calls", "candidate", "usd", "round", "lagrangian"] {
+        let place = place_with_own_metrics(cost);
+        place.optimize("own.toml", "run.jsonl");
+        let rows = |rows: &str| -> Vec<Value> {
+            let line = format!("journal export run.jsonl --rows {rows} --format json");
+            serde_json::from_str(&place.capo(&line).stdout).unwrap()
+        };
+        for row in rows("rollouts") {
+            assert_eq!(row[format!("measurement.{cost}")], 7.0, "{row}");
+            assert!(row["candidate"].is_string() && row["calls"] == 0, "{row}");
+        }
+        for row in rows("rounds") {
+            assert_eq!(row[format!("cost.{cost}")], 7.0, "{row}");
+            assert_eq!(
+                (&row["round"], &row["objective"]),
+                (&0.into(), &0.5.into()),
+                "{row}"
+            );
+            assert!(
+                row["candidate"].is_string() && row["lagrangian"].is_number(),
+                "{row}"
+            );
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_metric_that_results_would_confuse_with_a_verdict_is_refused() {
+    for cost in ["all_sat", "seed", "good.standard_error"] {
+        let ended = place_with_own_metrics(cost).capo("optimize own.toml");
+        assert_eq!(ended.code, 64, "{cost}");
+        assert!(
+            ended.stderr.contains(cost) && ended.stderr.contains("another name"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
 fn runs_are_compared_by_example_on_the_same_held_out_examples_only() {
     let place = Place::new();
     let best = place.optimize("study.toml", "a.jsonl");
@@ -179,6 +421,11 @@ fn runs_are_compared_by_example_on_the_same_held_out_examples_only() {
         );
     }
     assert_eq!(difference["n"], 4);
+    let table = place.capo("compare a.jsonl").stdout;
+    let differences = table.split_once("Best prompts").unwrap().1;
+    assert!(differences.contains("n = 4"), "{table}");
+    let starred = differences.lines().filter(|line| line.ends_with('*'));
+    assert_eq!(starred.count(), 0, "four examples make nothing clear: {table}");
     let against_seed = &compared["differences"][1];
     assert_eq!(against_seed["minus"], "its seed prompt");
     let mean = |pointer: &str| best.pointer(pointer).and_then(Value::as_f64).unwrap();

@@ -150,25 +150,23 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
 }
 
 #[test]
-fn goes_on_after_a_kill_to_the_same_report() {
+fn goes_on_after_a_crash_to_the_same_report() {
     let place = Place::new();
     assert!(place.run("dual-step", "2", "whole").status.success());
-    let mut child = place.command("dual-step", "2", "cut").spawn().unwrap();
-    let begun = Instant::now();
-    while !place
-        .path("cut/journals/dual-step-count-seed-0.journal.jsonl")
-        .exists()
-    {
-        assert!(begun.elapsed() < Duration::from_mins(1), "nothing was begun");
-        std::thread::sleep(Duration::from_millis(2));
+    // As a crash leaves it: some runs finished, one cut in the midst of a line, the others not begun.
+    let journals = place.journals("whole");
+    assert_eq!(journals.len(), 10);
+    std::fs::create_dir_all(place.path("cut/journals")).unwrap();
+    for (at, (name, bytes)) in journals[..4].iter().enumerate() {
+        let kept = if at == 3 { bytes.len() / 2 } else { bytes.len() };
+        std::fs::write(place.path("cut/journals").join(name), &bytes[..kept]).unwrap();
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(
-        !place.path("cut/report.json").exists(),
-        "killed too late to tell anything"
-    );
     assert!(place.run("dual-step", "2", "cut").status.success());
+    assert_eq!(
+        place.journals("cut")[..3],
+        journals[..3],
+        "a finished run was touched"
+    );
     let (mut whole, mut cut) = (place.report("whole"), place.report("cut"));
     // The critic and rewriter are asked again for what was under way, which costs calls.
     for report in [&mut whole, &mut cut] {
@@ -177,6 +175,32 @@ fn goes_on_after_a_kill_to_the_same_report() {
         }
     }
     assert_eq!(whole, cut);
+}
+
+#[test]
+fn runs_cut_by_their_budget_are_told_and_finished_once_it_is_raised() {
+    let place = Place::new();
+    std::fs::write(
+        place.path("study.toml"),
+        format!("{STUDY}\n[budget]\nrollouts = 12\n"),
+    )
+    .unwrap();
+    let output = place.run("feedback", "1", "out");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("3 of 3 runs"),
+        "{}",
+        text(&output.stderr)
+    );
+    let page = std::fs::read_to_string(place.path("out/report.md")).unwrap();
+    assert!(
+        page.contains("0 of 3 runs finished") && page.contains("seed 0: "),
+        "{page}"
+    );
+    std::fs::write(place.path("study.toml"), STUDY).unwrap();
+    assert!(place.run("feedback", "1", "out").status.success());
+    let page = std::fs::read_to_string(place.path("out/report.md")).unwrap();
+    assert!(page.contains("3 of 3 runs finished"), "{page}");
 }
 
 #[cfg(unix)]
@@ -233,6 +257,10 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
     };
     refused(&place.run("treshold", "1", "out"), "did you mean `threshold`?");
     refused(&place.run("beta", "x", "out"), "`x` is no seed");
+    refused(
+        &place.run("beta", "18446744073709551615", "out"),
+        "at most 10000 seeds",
+    );
     let sampling = STUDY.replace("rounds = 2", "rounds = 2\nmethod = \"sampling\"");
     std::fs::write(place.path("study.toml"), sampling).unwrap();
     refused(
@@ -262,6 +290,12 @@ fn a_changed_study_is_not_mixed_with_an_earlier_one() {
     let said = text(&output.stderr);
     assert!(
         said.contains("belongs to another study") && said.contains("0.3 → 0.4"),
+        "{said}"
+    );
+    assert!(
+        said.contains("threshold-2-seed-0.journal.jsonl")
+            && said.contains("--out")
+            && !said.contains("--journal"),
         "{said}"
     );
     assert!(

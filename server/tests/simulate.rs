@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use capo_core::llm::{
@@ -19,14 +20,17 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 /// Says back what it was asked, calls the first tool when the user says "call", and fails or
 /// panics when told to.
 struct Echo {
     name: String,
+    /// Told of every question.
+    asked: Arc<Notify>,
     /// Makes the model, and so its futures, not `Send`, as the contract allows.
     _local: Rc<()>,
 }
@@ -37,6 +41,7 @@ impl Llm for Echo {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.asked.notify_one();
         async move {
             let last = request.messages.last().cloned();
             let message = match last {
@@ -83,6 +88,7 @@ impl Llm for Echo {
                 message,
                 finish,
                 usage,
+                failed_tries: None,
             })
         }
         .boxed_local()
@@ -93,6 +99,7 @@ impl Llm for Echo {
 struct Served {
     base: String,
     client: Client,
+    asked: Arc<Notify>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Tally, SimulateError>>,
 }
@@ -106,9 +113,12 @@ impl Served {
             models: vec!["echo".into(), "other".into()],
             ..options
         };
-        let open = |name: &str| {
+        let asked = Arc::<Notify>::default();
+        let told = Arc::clone(&asked);
+        let open = move |name: &str| {
             let model: Rc<dyn Llm> = Rc::new(Echo {
                 name: name.into(),
+                asked: Arc::clone(&told),
                 _local: Rc::default(),
             });
             Ok::<_, Infallible>(model)
@@ -119,6 +129,7 @@ impl Served {
         Self {
             base,
             client: Client::new(),
+            asked,
             stop,
             task,
         }
@@ -127,6 +138,23 @@ impl Served {
     async fn post(&self, body: &Value) -> Response {
         let url = format!("{}/v1/chat/completions", self.base);
         self.client.post(url).json(body).send().await.unwrap()
+    }
+
+    /// Sends the head of a request and waits until the server asks for its body: from then on the
+    /// request is under way.
+    async fn begin(&self, body: &Value) -> TcpStream {
+        let address = self.base.strip_prefix("http://").unwrap();
+        let mut connection = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
+            body.to_string().len()
+        );
+        connection.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = [0; 25];
+        connection.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+        connection
     }
 
     /// Posts and expects an error: its status and message.
@@ -524,19 +552,16 @@ async fn every_request_leaves_a_line_also_one_whose_client_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("served.jsonl");
     let options = ServeOptions {
-        faults: "timeout=1".parse().unwrap(),
+        latency: 1e6,
         log: Some(path.clone()),
         ..ServeOptions::default()
     };
     let served = Served::start(options).await;
     let url = format!("{}/v1/chat/completions", served.base);
-    let impatient = served
-        .client
-        .post(url)
-        .json(&ask("hello"))
-        .timeout(Duration::from_millis(100));
-    assert!(impatient.send().await.unwrap_err().is_timeout());
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let impatient = tokio::spawn(served.client.post(url).json(&ask("hello")).send());
+    served.asked.notified().await;
+    impatient.abort();
+    let deadline = Instant::now() + Duration::from_mins(1);
     while lines(&path).is_empty() {
         assert!(Instant::now() < deadline, "no line for the abandoned request");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -558,7 +583,7 @@ async fn every_request_leaves_a_line_also_one_whose_client_left() {
 
     let lines = lines(&path);
     let outcome: Vec<_> = lines.iter().map(|line| &line["outcome"]).collect();
-    assert_eq!(outcome, ["timeout", "refused", "ok", "ok", "ok"]);
+    assert_eq!(outcome, ["abandoned", "refused", "ok", "ok", "ok"]);
     let status: Vec<_> = lines.iter().map(|line| &line["status"]).collect();
     assert_eq!(
         status,
@@ -580,17 +605,36 @@ async fn every_request_leaves_a_line_also_one_whose_client_left() {
 async fn requests_that_hang_do_not_outlive_the_server() {
     let options = ServeOptions {
         faults: "timeout=1".parse().unwrap(),
+        grace: Duration::from_mins(10),
         ..ServeOptions::default()
     };
     let served = Served::start(options).await;
-    let url = format!("{}/v1/chat/completions", served.base);
-    let hanging = tokio::spawn(served.client.post(url).json(&ask("hello")).send());
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let tally = tokio::time::timeout(Duration::from_secs(5), served.stop())
+    let mut hanging = served.begin(&ask("hello")).await;
+    hanging
+        .write_all(ask("hello").to_string().as_bytes())
+        .await
+        .unwrap();
+    let tally = tokio::time::timeout(Duration::from_mins(1), served.stop())
         .await
         .unwrap();
     assert_eq!(tally, Tally::from([("timeout".into(), 1)]));
-    assert_eq!(hanging.await.unwrap().unwrap().status(), 504);
+    let mut answer = String::new();
+    hanging.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_stalls_does_not_keep_the_server() {
+    let options = ServeOptions {
+        grace: Duration::from_millis(50),
+        ..ServeOptions::default()
+    };
+    let served = Served::start(options).await;
+    let _stalled = served.begin(&ask("hello")).await;
+    let tally = tokio::time::timeout(Duration::from_mins(1), served.stop())
+        .await
+        .expect("the server waits for a body that never comes");
+    assert_eq!(tally, Tally::new());
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Origin, Status};
 use capo_core::random::Streams;
-use capo_core::statistics::{PairedDifference, RESAMPLES, paired_difference};
+use capo_core::statistics::{PairedDifference, RESAMPLES, fewest_examples, paired_difference};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{Grid, NOTHING, count, dollars, number, signed, yes_no};
 use super::report;
-use crate::recorded::{RecordedRun, by_example, estimate, thresholds};
+use crate::recorded::{RecordedRun, all_sat, by_example, estimate, thresholds};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -161,13 +161,9 @@ fn standing(run: &RecordedRun) -> Run {
             ))
         };
         let means: IndexMap<String, f64> = report::metrics(&run.study).filter_map(measured).collect();
-        let admits = |(metric, threshold): (&String, &f64)| Some(means.get(metric)? <= threshold);
-        let all_sat = limits
-            .iter()
-            .map(admits)
-            .try_fold(true, |all, admitted| Some(all & admitted?));
+        let verdict = all_sat(&limits, |metric| means.get(metric).copied());
         Standing {
-            all_sat: all_sat.filter(|_| !means.is_empty()),
+            all_sat: verdict.filter(|_| !means.is_empty()),
             means,
         }
     };
@@ -291,8 +287,9 @@ fn render_differences(comparison: &Comparison) -> String {
     }
     let mut text = format!(
         "\nBest prompts on the same held-out examples, difference by example with its {:.0} % interval\n\
-         (* where the interval leaves zero out)\n",
-        100.0 * comparison.confidence
+         (* where the interval leaves zero out, and there are at least {} examples)\n",
+        100.0 * comparison.confidence,
+        fewest_examples(comparison.confidence),
     );
     for difference in &comparison.differences {
         text += &format!(
@@ -305,7 +302,11 @@ fn render_differences(comparison: &Comparison) -> String {
             grid.row([
                 metric.clone(),
                 signed(found.mean),
-                format!("[{}, {}]", signed(found.low), signed(found.high)),
+                found.interval.map_or_else(
+                    || NOTHING.to_owned(),
+                    |interval| format!("[{}, {}]", signed(interval.low), signed(interval.high)),
+                ),
+                format!("n = {}", found.n),
                 if found.is_clear() { "*" } else { "" }.to_owned(),
             ]);
         }

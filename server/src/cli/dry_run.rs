@@ -37,9 +37,7 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
         error,
     })?;
     let (mut paid_rollouts, mut usd_at_this_rate) = (0, None);
-    // A journal nobody has written to yet is empty.
-    if std::fs::metadata(path).is_ok_and(|file| file.len() > 0) {
-        let recorded = RecordedRun::read(path)?;
+    if let Some(recorded) = RecordedRun::read_begun(path)? {
         if recorded.study.id != problem.id() {
             let mut lines = differences(
                 &recorded.study.study.identity(),
@@ -49,7 +47,8 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
             if lines.is_empty() {
                 lines.push("the data changed since it was written".into());
             }
-            return Err(SessionError::journal(path, JournalError::OtherStudy(lines)).into());
+            let error = SessionError::journal(path, JournalError::OtherStudy(lines));
+            return Err(Failure::of_run(error, path, "Choose another file with --journal"));
         }
         let ledger = recorded.state.ledger();
         paid_rollouts = recorded.state.rollouts().count();

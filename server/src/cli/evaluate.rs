@@ -1,21 +1,24 @@
 //! `capo evaluate`: score one prompt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capo_core::arena::Halt;
 use capo_core::estimate::Estimate;
 use capo_core::evaluate::Evaluation;
-use capo_core::journal::{Fsync, Journal, MemoryJournal};
+use capo_core::journal::Fsync;
 use capo_core::workload::Split;
 use capo_models::Environment;
+use clap::ValueEnum as _;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json, warn};
 use super::layout::{Grid, count, counted, dollars, estimate, number, signed, yes_no};
 use super::watch::watched;
 use super::{Prices, StudyArgument};
 use crate::files::read_prompt;
+use crate::progress::Progress;
 use crate::session::{Session, open_journal};
 use crate::summary::Spend;
 
@@ -30,8 +33,8 @@ pub(crate) struct EvaluateArgs {
     /// Which examples.
     #[arg(long, value_enum, default_value_t = SplitName::Evaluate)]
     split: SplitName,
-    /// Keep the rollouts in this journal, and pay for none that is in it already; several prompts
-    /// may share one.
+    /// Journal that keeps the rollouts; none that is in it already is paid again, and several
+    /// prompts share it [default: runs/STUDY-SEED.evaluate.journal.jsonl].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Print one JSON object instead of a table.
@@ -69,8 +72,9 @@ struct Scored<'a> {
     objective: Option<f64>,
     constraints: IndexMap<&'a str, Held>,
     estimates: &'a IndexMap<String, Estimate>,
+    /// Of everything in the journal.
     usage: Spend,
-    journal: Option<String>,
+    journal: String,
 }
 
 /// A constraint and how a prompt does against it.
@@ -105,43 +109,72 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
             file.name
         )));
     }
-    let journal = match &args.journal {
-        Some(path) => open_journal(path, Fsync::Rounds)?,
-        None => Journal::create(Box::new(MemoryJournal::new())),
-    };
+    let path = args.journal.clone().unwrap_or_else(|| {
+        args.study
+            .default_journal(file.study.study.seed, "evaluate.journal.jsonl")
+    });
+    let journal = open_journal(&path, Fsync::Rounds)?;
 
-    let evaluation = watched(journal, async |journal, control| {
-        session.evaluate(journal, control, &prompt, split).await
-    })?;
+    let evaluation = watched(
+        &path,
+        journal,
+        &Progress::of_evaluation(),
+        async |journal, control| session.evaluate(journal, control, &prompt, split).await,
+    )?;
+    let resume = resume_command(args);
+    let Some(evaluation) = evaluation else {
+        warn(&format!(
+            "stopped at once. What had been answered is kept; to go on, run: {resume}"
+        ));
+        return Ok(Ending::Stopped);
+    };
 
     let objective = &file.study.objective.metric;
     if args.json {
-        print_json(&scored(&evaluation, objective, split, args))?;
+        print_json(&scored(&evaluation, objective, split, &path))?;
     } else if evaluation.halt.is_none() {
-        print(&table(&evaluation, objective))?;
+        print(&table(&evaluation, objective, &path))?;
     }
-    Ok(ending(&evaluation))
+    Ok(ending(&evaluation, &resume))
 }
 
-fn ending(evaluation: &Evaluation) -> Ending {
+/// The command that measures what is still to be measured.
+fn resume_command(args: &EvaluateArgs) -> CommandLine {
+    let split = args.split.to_possible_value();
+    let split = split.filter(|_| args.split != SplitName::Evaluate);
+    CommandLine::new("evaluate", &args.study.study)
+        .option("seed", args.study.seed)
+        .path("prompt", Some(&args.prompt))
+        .option(
+            "split",
+            split.as_ref().map(clap::builder::PossibleValue::get_name),
+        )
+        .path("journal", args.journal.as_deref())
+        .path("prices", args.prices.prices.as_deref())
+        .flag("json", args.json)
+}
+
+fn ending(evaluation: &Evaluation, resume: &CommandLine) -> Ending {
     match &evaluation.halt {
         None if evaluation.is_feasible() == Some(false) => Ending::Infeasible,
         None => Ending::Done,
-        Some(halt @ (Halt::Budget(_) | Halt::Interrupted)) => {
-            warn(&format!(
-                "stopped: {halt}; after {}",
-                counted(evaluation.rollouts, "rollout")
-            ));
-            Ending::Stopped
-        }
         Some(halt) => {
-            warn(&format!("error: {}", halt.to_string().replace('\n', " ")));
-            Ending::Failed
+            let why = halt.to_string().replace('\n', " ");
+            let after = counted(evaluation.rollouts, "rollout");
+            let (what, first, ending) = match halt {
+                Halt::Budget(_) => ("stopped", "raise it under [budget] and ", Ending::Stopped),
+                Halt::Interrupted => ("stopped", "", Ending::Stopped),
+                _ => ("error", "", Ending::Failed),
+            };
+            warn(&format!(
+                "{what}: {why}; {after} kept in the journal\nTo go on, {first}run: {resume}"
+            ));
+            ending
         }
     }
 }
 
-fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, args: &EvaluateArgs) -> Scored<'a> {
+fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal: &Path) -> Scored<'a> {
     let mean = |metric: &str| evaluation.estimates.get(metric).map(|estimate| estimate.mean);
     let held = evaluation.limits.iter().map(|(metric, limit)| {
         let cost = mean(metric);
@@ -161,11 +194,11 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, args: &
         constraints: held.collect(),
         estimates: &evaluation.estimates,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
-        journal: args.journal.as_ref().map(|path| path.display().to_string()),
+        journal: journal.display().to_string(),
     }
 }
 
-fn table(evaluation: &Evaluation, objective: &str) -> String {
+fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
     let mut grid = Grid::new(["", "at most", "measured", "slack", "satisfied"]);
     for (metric, value) in &evaluation.estimates {
         let limit = evaluation.limits.get(metric);
@@ -192,10 +225,11 @@ fn table(evaluation: &Evaluation, objective: &str) -> String {
     };
     let total = evaluation.usage.total();
     format!(
-        "Prompt {} on {}: {verdict}\n{}{}, {}, {} tokens in and {} out, {}\n",
+        "Prompt {} on {}: {verdict}\n{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
         evaluation.candidate.short(),
         counted(n, "example"),
         grid.render(2),
+        journal.display(),
         counted(evaluation.rollouts, "rollout"),
         counted(total.calls, "call"),
         count(total.input_tokens),

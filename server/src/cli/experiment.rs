@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use capo_core::control::Control;
 use capo_core::journal::Fsync;
@@ -12,8 +11,8 @@ use capo_models::Environment;
 use capo_models::prices::PriceTable;
 
 use super::Prices;
-use super::failure::{Ending, Failure, print};
-use super::layout::{Grid, count, dollars};
+use super::failure::{Ending, Failure, print, warn};
+use super::layout::{Grid, count, counted, dollars};
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
     Trial, Variant, drive, find, trials, write,
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let records = match driven {
         Ok(records) => records,
         Err(DriveError::Interrupted { done, all }) => {
-            super::failure::warn(&format!(
+            warn(&format!(
                 "interrupted: {done} of {all} runs are finished. To go on, run the same command again"
             ));
             return Ok(Ending::Stopped);
@@ -111,6 +110,15 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         "{summary}\nTables, plots and journals: {}\n",
         page.display()
     ))?;
+    let cut = records.iter().filter(|record| !record.complete).count();
+    if cut > 0 {
+        warn(&format!(
+            "stopped: {cut} of {} by the budget, see the report. To finish them, raise [budget] in the study \
+             and run the same command again",
+            counted(records.len() as u64, "run"),
+        ));
+        return Ok(Ending::Stopped);
+    }
     Ok(Ending::Done)
 }
 
@@ -133,13 +141,16 @@ fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, S
         .collect())
 }
 
-/// As many as there are cores when nobody is asked over a network; else one, for a provider's rate
-/// limits are better spent on one run at a time.
+/// As many as there are cores when nobody is asked over a network and no agent of the user's own is
+/// started; else one, for a provider's rate limits are better spent on one run at a time, and how
+/// many runs somebody's agent bears only they know.
 fn usual_jobs(study: &Study) -> NonZeroUsize {
     let is_simulated =
         |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
+    let is_external = study.workload.get("kind").is_some_and(|kind| kind == "external");
+    let within = study.models.values().all(is_simulated) && !is_external;
     match std::thread::available_parallelism() {
-        Ok(cores) if study.models.values().all(is_simulated) => cores,
+        Ok(cores) if within => cores,
         _ => NonZeroUsize::MIN,
     }
 }
@@ -201,8 +212,10 @@ impl From<DriveError<TrialError>> for Failure {
             // The session's own words and exit code; they name the file.
             DriveError::Run {
                 error: TrialError::Session(error),
+                journal,
                 ..
-            } => error.into(),
+            } => Self::of_run(error, &journal, "Choose another directory with --out"),
+            DriveError::Journal(error) => error.into(),
             error => Self::new(error.to_string()),
         }
     }
@@ -215,9 +228,6 @@ struct SessionRunner<'a> {
     progress: &'a Progress,
     interrupts: Interrupts,
 }
-
-/// How often a run that waits for answers looks whether it is to end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 impl SessionRunner<'_> {
     fn file(&self, trial: &Trial) -> StudyFile {
@@ -235,7 +245,7 @@ impl Runner for SessionRunner<'_> {
         Ok(self.file(trial).problem()?.id())
     }
 
-    fn run(&self, trial: &Trial) -> Result<RunRecord, TrialError> {
+    fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
         let session = Session::new(&self.file(trial), &Environment, self.prices.clone())?;
         let mut journal = open_journal(&trial.journal, Fsync::default())?;
         let control = Control::new();
@@ -251,23 +261,49 @@ impl Runner for SessionRunner<'_> {
             }
             show(event, state);
         }));
-        let asked = self.interrupts.clone();
+        let interrupts = self.interrupts.clone();
         let running = async move {
-            let waiter = control.clone();
+            let (waiter, asked) = (control.clone(), interrupts.clone());
             let listening = tokio::task::spawn_local(async move {
-                // Several runs wait at once: each looks, for `Interrupts` wakes only one.
-                while !asked.is_asked() {
-                    tokio::time::sleep(LOOK_EVERY).await;
-                }
+                asked.asked().await;
                 waiter.interrupt();
             });
-            let outcome = session.optimize(journal, control).await;
+            // Dropping the run ends the commands it has started, and writes out its journal.
+            let outcome = tokio::select! {
+                outcome = session.optimize(journal, control) => outcome.map(Some),
+                () = interrupts.insisted() => Ok(None),
+            };
             listening.abort();
             outcome
         };
         let outcome = block_on(running).map_err(TrialError::Runtime)??;
-        Ok(trial
-            .record(outcome.journal.state())
-            .expect("a run journals its end before it returns"))
+        Ok(outcome.map(|outcome| {
+            let record = trial.record(outcome.journal.state());
+            record.expect("a run journals its end before it returns")
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Study {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../studies")
+            .join(name);
+        StudyFile::read(&path).unwrap().study
+    }
+
+    #[test]
+    fn only_what_stays_in_this_process_is_run_many_at_once() {
+        let cores = std::thread::available_parallelism().unwrap();
+        assert_eq!(usual_jobs(&shipped("help-desk.toml")), cores);
+        assert_eq!(usual_jobs(&shipped("help-desk-openai.toml")), NonZeroUsize::MIN);
+        let mut own = shipped("own-agent.toml");
+        for model in own.models.values_mut() {
+            *model = serde_json::json!({ "provider": "simulated" });
+        }
+        assert_eq!(usual_jobs(&own), NonZeroUsize::MIN, "somebody's agent");
     }
 }

@@ -1,6 +1,7 @@
 //! How commands end, and how they fail.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use capo_core::RunError;
@@ -87,37 +88,49 @@ impl Failure {
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let code = if error.is_bad_study() { USAGE } else { ERROR };
-        let other_study = match &error {
-            SessionError::Run(RunError::Journal(JournalError::OtherStudy(differences)))
-            | SessionError::Journal {
-                error: JournalError::OtherStudy(differences),
-                ..
-            } => Some(differences),
-            _ => None,
-        };
-        let message = match other_study {
-            Some(differences) => {
-                let shown = differences
-                    .iter()
-                    .take(DIFFERENCES)
-                    .map(String::as_str)
-                    .collect::<Vec<_>>()
-                    .join("; ");
-                let more = differences.len().saturating_sub(DIFFERENCES);
-                let more = if more > 0 {
-                    format!("; and {more} more")
-                } else {
-                    String::new()
-                };
-                format!(
-                    "the journal belongs to another study (journal → study): {shown}{more}\n\
-                     Choose another file with --journal, or undo the change."
-                )
-            }
-            None => error.to_string(),
-        };
-        Self { code, message }
+        Self {
+            code,
+            message: error.to_string(),
+        }
     }
+}
+
+impl Failure {
+    /// What went wrong with a run over the journal at `path`. One that belongs to another study is
+    /// told with its name and the first differences; `way_out` says what to do instead.
+    pub(crate) fn of_run(error: SessionError, path: &Path, way_out: &str) -> Self {
+        let (SessionError::Run(RunError::Journal(JournalError::OtherStudy(differences)))
+        | SessionError::Journal {
+            error: JournalError::OtherStudy(differences),
+            ..
+        }) = &error
+        else {
+            return error.into();
+        };
+        Self::new(format!(
+            "{} belongs to another study (journal → study): {}\n{way_out}, or undo the change.",
+            path.display(),
+            shortened(differences)
+        ))
+    }
+}
+
+/// The first differences and how many more there are. A long list was cut before, and ends with
+/// `… and N more` itself.
+fn shortened(differences: &[String]) -> String {
+    let cut = differences.last().and_then(|last| {
+        let more = last.strip_prefix("… and ")?.strip_suffix(" more")?;
+        more.parse::<usize>().ok()
+    });
+    let listed = differences.len() - usize::from(cut.is_some());
+    let shown = &differences[..listed.min(DIFFERENCES)];
+    let more = listed - shown.len() + cut.unwrap_or(0);
+    let more = if more > 0 {
+        format!("; and {more} more")
+    } else {
+        String::new()
+    };
+    shown.join("; ") + &more
 }
 
 impl From<RunError> for Failure {
@@ -167,26 +180,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_of_another_study_is_told_in_two_lines() {
-        let differences = (0..9).map(|index| format!("key{index}: 1 → 2")).collect();
-        let error = SessionError::Run(JournalError::OtherStudy(differences).into_run());
-        let failure = Failure::from(error);
-        assert_eq!(failure.code, 1);
-        assert_eq!(failure.message.lines().count(), 2);
-        assert!(
-            failure.message.contains("key2: 1 → 2; and 6 more"),
-            "{}",
-            failure.message
-        );
-    }
-
-    trait IntoRun {
-        fn into_run(self) -> RunError;
-    }
-
-    impl IntoRun for JournalError {
-        fn into_run(self) -> RunError {
-            RunError::from(self)
+    fn a_journal_of_another_study_is_told_in_two_lines_with_its_name() {
+        let object = |value: u32| -> serde_json::Value {
+            let entries = (0..9).map(|index| (format!("key{index}"), value.into()));
+            entries.collect::<serde_json::Map<_, _>>().into()
+        };
+        for limit in [4, 20] {
+            let differences = capo_core::study::differences(&object(1), &object(2), limit);
+            let error = SessionError::Run(JournalError::OtherStudy(differences).into());
+            let failure = Failure::of_run(error, Path::new("runs/a.jsonl"), "Choose another directory");
+            assert_eq!(
+                failure,
+                Failure::new(
+                    "runs/a.jsonl belongs to another study (journal → study): \
+                     key0: 1 → 2; key1: 1 → 2; key2: 1 → 2; and 6 more\n\
+                     Choose another directory, or undo the change."
+                )
+            );
         }
     }
 

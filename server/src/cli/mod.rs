@@ -4,6 +4,7 @@
     reason = "pages for people, read far more often than written"
 )]
 
+mod command_line;
 mod compare;
 mod dry_run;
 mod evaluate;
@@ -15,7 +16,7 @@ mod optimize;
 mod report;
 mod watch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use capo_models::prices::PriceTable;
@@ -67,6 +68,15 @@ impl StudyArgument {
             file.study.study.seed = seed;
         }
         Ok(file)
+    }
+
+    /// Where a command keeps its journal when nobody says; `ending` tells the commands apart.
+    fn default_journal(&self, seed: u64, ending: &str) -> PathBuf {
+        let stem = self
+            .study
+            .file_stem()
+            .map_or_else(|| "study".into(), |stem| stem.to_string_lossy());
+        Path::new("runs").join(format!("{stem}-{seed}.{ending}"))
     }
 }
 
@@ -156,6 +166,18 @@ mod tests {
     #[test]
     fn the_definition_of_the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn runs_are_kept_by_study_and_seed() {
+        let study = StudyArgument {
+            study: "studies/help-desk.toml".into(),
+            seed: None,
+        };
+        assert_eq!(
+            study.default_journal(3, "journal.jsonl"),
+            Path::new("runs/help-desk-3.journal.jsonl")
+        );
     }
 
     #[test]

@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
 use capo_core::run_state::RunState;
+use capo_core::workload::Split;
 use capo_models::Environment;
+use clap::ValueEnum as _;
 
+use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json, warn};
-use super::layout::{counted, quoted};
+use super::layout::counted;
 use super::watch::watched;
 use super::{Prices, StudyArgument, dry_run, report};
+use crate::progress::Progress;
+use crate::recorded::examples;
 use crate::session::{Session, open_journal};
 use crate::summary::Summary;
 
@@ -63,7 +68,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     let path = args
         .journal
         .clone()
-        .unwrap_or_else(|| default_journal(&args.study.study, seed));
+        .unwrap_or_else(|| args.study.default_journal(seed, "journal.jsonl"));
     let prices = args.prices.table()?;
     if args.dry_run {
         return dry_run::run(&file, &prices, &path, args.json);
@@ -80,9 +85,19 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         warn(&known(journal.state(), &path));
     }
 
-    let outcome = watched(journal, async |journal, control| {
-        session.optimize(journal, control).await
-    })?;
+    let outcome = watched(
+        &path,
+        journal,
+        &Progress::of_search(),
+        async |journal, control| session.optimize(journal, control).await,
+    )?;
+    let Some(outcome) = outcome else {
+        warn(&format!(
+            "stopped at once. What had been answered is kept; to go on, run: {}",
+            resume_command(args)
+        ));
+        return Ok(Ending::Stopped);
+    };
 
     let state = outcome.journal.state();
     if args.json {
@@ -90,16 +105,12 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     } else {
         print(&report::result(state, &outcome.finished, &path))?;
     }
-    say_how_to_go_on(&outcome.finished, &resume_command(args));
-    Ok(outcome.finished.status.into())
-}
-
-/// Where a run is kept when nobody says.
-fn default_journal(study: &Path, seed: u64) -> PathBuf {
-    let stem = study
-        .file_stem()
-        .map_or_else(|| "study".into(), |stem| stem.to_string_lossy());
-    Path::new("runs").join(format!("{stem}-{seed}.journal.jsonl"))
+    let unmeasured = outcome.finished.evaluation.is_empty() && examples(state, Split::Evaluate) > 0;
+    say_how_to_go_on(&outcome.finished, unmeasured, &resume_command(args));
+    Ok(match outcome.finished.status {
+        Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,
+        status => status.into(),
+    })
 }
 
 /// What is paid already.
@@ -118,11 +129,17 @@ fn known(state: &RunState, path: &Path) -> String {
     }
 }
 
-/// Says why a run ended early and how to go on, on standard error.
-fn say_how_to_go_on(finished: &FinishedEvent, resume: &str) {
+/// Says why a run ended early and how to go on, on standard error. A search that ended by itself
+/// has ended early all the same where its result is `unmeasured` on the held-out examples.
+fn say_how_to_go_on(finished: &FinishedEvent, unmeasured: bool, resume: &CommandLine) {
     let reason = finished.reason.as_deref().unwrap_or("stopped").replace('\n', " ");
     let reason = reason.trim_end_matches('.');
     match finished.status {
+        Status::Feasible | Status::Infeasible if unmeasured => {
+            warn(&format!(
+                "stopped: {reason}.\nThe search is done. To measure its result, raise [budget] and run: {resume}"
+            ));
+        }
         Status::Feasible | Status::Infeasible => {
             if finished.reason.is_some() {
                 warn(&format!("warning: {reason}"));
@@ -141,18 +158,18 @@ fn say_how_to_go_on(finished: &FinishedEvent, resume: &str) {
 }
 
 /// The command that resumes this run.
-fn resume_command(args: &OptimizeArgs) -> String {
-    let mut command = format!("capo optimize {}", quoted(&args.study.study.to_string_lossy()));
-    if let Some(seed) = args.study.seed {
-        command += &format!(" --seed {seed}");
-    }
-    if let Some(journal) = &args.journal {
-        command += &format!(" --journal {}", quoted(&journal.to_string_lossy()));
-    }
-    if let Some(prices) = &args.prices.prices {
-        command += &format!(" --prices {}", quoted(&prices.to_string_lossy()));
-    }
-    command
+fn resume_command(args: &OptimizeArgs) -> CommandLine {
+    let fsync = args.fsync.to_possible_value();
+    let fsync = fsync.filter(|_| args.fsync != FsyncPolicy::Rounds);
+    CommandLine::new("optimize", &args.study.study)
+        .option("seed", args.study.seed)
+        .path("journal", args.journal.as_deref())
+        .option(
+            "fsync",
+            fsync.as_ref().map(clap::builder::PossibleValue::get_name),
+        )
+        .path("prices", args.prices.prices.as_deref())
+        .flag("json", args.json)
 }
 
 #[cfg(test)]
@@ -168,14 +185,6 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_kept_by_study_and_seed() {
-        assert_eq!(
-            default_journal(Path::new("studies/help-desk.toml"), 3),
-            Path::new("runs/help-desk-3.journal.jsonl")
-        );
-    }
-
-    #[test]
     fn the_way_to_resume_names_what_was_named() {
         let line = [
             "capo",
@@ -183,13 +192,17 @@ mod tests {
             "--seed",
             "4",
             "--json",
+            "--fsync",
+            "always",
             "--journal",
             "a.jsonl",
         ];
         let args = Line::try_parse_from(line).unwrap().args;
         assert_eq!(
-            resume_command(&args),
-            "capo optimize 'my study.toml' --seed 4 --journal a.jsonl"
+            resume_command(&args).to_string(),
+            "capo optimize 'my study.toml' --seed 4 --journal a.jsonl --fsync always --json"
         );
+        let args = Line::try_parse_from(["capo", "study.toml"]).unwrap().args;
+        assert_eq!(resume_command(&args).to_string(), "capo optimize study.toml");
     }
 }

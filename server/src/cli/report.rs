@@ -11,7 +11,7 @@ use capo_core::workload::Split;
 use indexmap::IndexMap;
 
 use super::layout::{Grid, NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
-use crate::recorded::{self, thresholds};
+use crate::recorded::{self, all_sat, thresholds};
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
 pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {
@@ -134,11 +134,7 @@ fn table(
         ]);
     }
     let all = |values: &IndexMap<String, Estimate>| {
-        let admits = |(metric, threshold): (&String, &f64)| Some(values.get(metric)?.mean <= *threshold);
-        let all = thresholds
-            .iter()
-            .map(admits)
-            .try_fold(true, |all, admitted| Some(all & admitted?));
+        let all = all_sat(&thresholds, |metric| Some(values.get(metric)?.mean));
         all.map_or_else(|| NOTHING.to_owned(), yes_no)
     };
     if !study.study.constraints.is_empty() {

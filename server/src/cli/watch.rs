@@ -1,5 +1,7 @@
 //! A run that a person watches and may interrupt.
 
+use std::path::Path;
+
 use capo_core::control::Control;
 use capo_core::journal::Journal;
 
@@ -8,13 +10,14 @@ use crate::interrupt::Interrupts;
 use crate::progress::Progress;
 use crate::session::{SessionError, block_on};
 
-/// Carries out `run` with progress on standard error. The first Ctrl-C lets what is under way end
-/// and starts nothing new; the second one leaves at once.
+/// Carries out `run` over the journal at `path` with progress on standard error. The first Ctrl-C lets what is under way end
+/// and starts nothing new; the second one drops it and leaves at once: `None`.
 pub(super) fn watched<T>(
+    path: &Path,
     mut journal: Journal,
+    progress: &Progress,
     run: impl AsyncFnOnce(Journal, Control) -> Result<T, SessionError>,
-) -> Result<T, Failure> {
-    let progress = Progress::new();
+) -> Result<Option<T>, Failure> {
     let said = progress.clone();
     let interrupts = Interrupts::listen(move || {
         said.say("interrupted: waiting for the answers under way; once more to leave at once");
@@ -29,16 +32,21 @@ pub(super) fn watched<T>(
         }
         shown.follow(event, state);
     }));
-    let waiter = control.clone();
     let result = block_on(async move {
+        let waiter = control.clone();
+        let asked = interrupts.clone();
         let listening = tokio::task::spawn_local(async move {
-            interrupts.asked().await;
+            asked.asked().await;
             waiter.interrupt();
         });
-        let result = run(journal, control).await;
+        // Dropping the run ends the commands it has started, and writes out its journal.
+        let result = tokio::select! {
+            result = run(journal, control) => result.map(Some),
+            () = interrupts.insisted() => Ok(None),
+        };
         listening.abort();
         result
     });
     progress.finish();
-    Ok(result??)
+    result?.map_err(|error| Failure::of_run(error, path, "Choose another file with --journal"))
 }

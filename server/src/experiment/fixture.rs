@@ -116,6 +116,7 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         variant: variant.to_owned(),
         seed,
         status: Status::Feasible,
+        complete: true,
         reason: None,
         optimize: Some(outcome(1.0, 0.0)),
         evaluate: Some(outcome(0.95, 0.05)),

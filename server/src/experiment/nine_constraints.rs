@@ -51,7 +51,8 @@ fn report(runs: &Runs) -> Report {
 
 /// One row per constraint: where it started, where the adaptive runs ended, how hard they pressed.
 fn by_constraint(runs: &Runs) -> Table {
-    let mut table = Table::new("constraints", "Constraint by constraint, adaptive multipliers");
+    let mut table =
+        Table::new("constraints", "Constraint by constraint, adaptive multipliers").over_seeds(runs.seeds());
     table.columns = vec![
         Column::new("constraint", ColumnKind::Text),
         Column::new("unit", ColumnKind::Text),

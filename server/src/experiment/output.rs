@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::Status;
 use serde::Serialize;
 
 use super::plot::{PlotError, svg};
@@ -88,18 +87,10 @@ fn markdown(experiment: &Experiment, runs: &Runs, report: &Report) -> String {
         runs.base.study.name,
         runs.variants.len(),
         runs.seeds(),
-        runs.records
-            .iter()
-            .filter(|record| complete(record.status))
-            .count(),
+        runs.records.iter().filter(|record| record.complete).count(),
         runs.records.len(),
     );
-    if runs.records.iter().any(|record| record.status == Status::Budget) {
-        page.push_str(
-            "\nSome runs were stopped by the budget and count with what they found. Raise [budget] in the study and \
-             run the same command again to finish them.\n",
-        );
-    }
+    page.push_str(&incomplete(runs));
     for table in &report.tables {
         page.push('\n');
         page.push_str(&table.markdown());
@@ -111,9 +102,31 @@ fn markdown(experiment: &Experiment, runs: &Runs, report: &Report) -> String {
     page
 }
 
-/// Whether a run went its whole way.
-pub(super) fn complete(status: Status) -> bool {
-    matches!(status, Status::Feasible | Status::Infeasible)
+/// The runs that did not go their whole way, and what to do about it; nothing where all did.
+fn incomplete(runs: &Runs) -> String {
+    let lines: Vec<String> = runs
+        .variants
+        .iter()
+        .flat_map(|variant| runs.of(variant).map(move |record| (variant, record)))
+        .filter(|(_, record)| !record.complete)
+        .map(|(variant, record)| {
+            let reason = record.reason.as_deref().unwrap_or("it did not go its whole way");
+            format!(
+                "- {}, seed {}: {}\n",
+                variant.label,
+                record.seed,
+                reason.replace('\n', " ")
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThese runs were stopped and count with what they found. Raise [budget] in the study and run the same \
+         command again to finish them.\n\n{}",
+        lines.concat()
+    )
 }
 
 #[cfg(test)]
@@ -155,18 +168,27 @@ mod tests {
     }
 
     #[test]
-    fn runs_stopped_by_the_budget_are_named() {
+    fn runs_that_were_cut_are_named_and_figures_of_fewer_runs_say_so() {
         let experiment = EXPERIMENTS[0];
         fixture::with_runs(experiment, |runs| {
+            let whole = markdown(experiment, runs, &(experiment.report)(runs));
+            assert!(whole.contains("12 of 12 runs finished"), "{whole}");
+            assert!(!whole.contains("[budget]") && !whole.contains("n = "), "{whole}");
+
             let mut records = runs.records.to_vec();
-            records[0].status = Status::Budget;
+            let cut = &mut records[0];
+            cut.complete = false;
+            cut.evaluate = None;
+            cut.reason = Some("the held-out evaluation could not be measured whole".into());
+            let cut = format!("- {}, seed {}: the held-out", runs.variants[0].label, cut.seed);
             let stopped = Runs {
                 records: &records,
                 ..*runs
             };
             let page = markdown(experiment, &stopped, &(experiment.report)(&stopped));
-            assert!(page.contains("11 of 12 runs finished"));
-            assert!(page.contains("Raise [budget]"));
+            assert!(page.contains("11 of 12 runs finished"), "{page}");
+            assert!(page.contains(&cut) && page.contains("Raise [budget]"), "{page}");
+            assert!(page.contains("(n = 2)"), "{page}");
         });
     }
 

@@ -7,10 +7,12 @@ use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
+use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::Variant;
+use crate::recorded::{all_sat, examples, thresholds};
 
 /// One trial of an experiment: a variant under one seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,6 +23,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// How the run ended.
     pub status: Status,
+    /// Whether the run went its whole way: the search ended by itself, and what it returned and
+    /// what it started from were measured on the held-out examples, if there are any.
+    pub complete: bool,
     /// What stopped it, in words, unless it went its whole way.
     pub reason: Option<String>,
     /// Thresholds in force, by metric, after freezing relative ones.
@@ -84,18 +89,16 @@ impl RunRecord {
     /// What the fold of a journal says about a run that has ended; `None` while it has not.
     pub fn of(variant: &str, seed: u64, state: &RunState) -> Option<Self> {
         let finished = state.finished()?;
-        let study = &state.study()?.study;
-        let thresholds: IndexMap<String, f64> = study
-            .constraints
-            .iter()
-            .filter_map(|constraint| Some((constraint.metric.clone(), constraint.threshold?)))
-            .collect();
-        let objective = &study.objective.metric;
+        let objective = &state.study()?.study.objective.metric;
+        let thresholds = thresholds(state);
         let usage = state.ledger().usage().total();
+        let measured = examples(state, Split::Evaluate) == 0
+            || !(finished.evaluation.is_empty() || finished.seed_evaluation.is_empty());
         Some(Self {
             variant: variant.to_owned(),
             seed,
             status: finished.status,
+            complete: measured && matches!(finished.status, Status::Feasible | Status::Infeasible),
             reason: finished.reason.clone(),
             optimize: searched(finished),
             evaluate: held_out(&finished.evaluation, objective, &thresholds),
@@ -131,7 +134,7 @@ fn held_out(
         .collect::<Option<_>>()?;
     Some(Outcome {
         objective: estimates.get(objective)?.mean,
-        all_sat: costs.iter().all(|(metric, cost)| *cost <= thresholds[metric]),
+        all_sat: all_sat(thresholds, |metric| costs.get(metric).copied())?,
         costs,
         standard_errors: estimates
             .iter()
@@ -162,7 +165,7 @@ pub struct Runs<'a> {
     pub variants: &'a [Variant],
     /// What the workload measures, for units.
     pub metrics: &'a [MetricSpec],
-    /// Finished runs, in any order.
+    /// Runs that have ended, in any order.
     pub records: &'a [RunRecord],
 }
 

@@ -53,17 +53,29 @@ impl Cell {
         Estimate::of(values).map_or(Self::Empty, Self::Estimate)
     }
 
-    fn markdown(&self, decimals: usize) -> String {
+    /// `expected` is how many values a mean is usually over: one over another number says so.
+    fn markdown(&self, decimals: usize, expected: Option<usize>) -> String {
         match self {
             Self::Empty => "–".into(),
             Self::Text { text } => text.replace('|', "\\|"),
             Self::Number { value } => format!("{value:.decimals$}"),
-            // One value has no spread; core states its standard error as 0.
-            Self::Estimate(Estimate { mean, n: 1, .. }) => format!("{mean:.decimals$}"),
             Self::Estimate(Estimate {
-                mean, standard_error, ..
+                mean,
+                standard_error,
+                n,
             }) => {
-                format!("{mean:.decimals$} ± {standard_error:.decimals$}")
+                // One value has no spread; core states its standard error as 0.
+                let spread = if *n > 1 {
+                    format!(" ± {standard_error:.decimals$}")
+                } else {
+                    String::new()
+                };
+                let count = if expected.is_some_and(|expected| expected != *n) {
+                    format!(" (n = {n})")
+                } else {
+                    String::new()
+                };
+                format!("{mean:.decimals$}{spread}{count}")
             }
             Self::Share(share) => match share.wilson() {
                 Some((low, high)) => format!(
@@ -186,6 +198,9 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Remarks below the table, a sentence each.
     pub notes: Vec<String>,
+    /// How many seeds a mean is over unless its cell says otherwise, where means are over seeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<usize>,
 }
 
 impl Table {
@@ -197,7 +212,15 @@ impl Table {
             columns: Vec::new(),
             rows: Vec::new(),
             notes: Vec::new(),
+            seeds: None,
         }
+    }
+
+    /// The same for means over so many seeds.
+    #[must_use]
+    pub fn over_seeds(mut self, seeds: usize) -> Self {
+        self.seeds = Some(seeds);
+        self
     }
 
     /// Adds a row.
@@ -235,7 +258,7 @@ impl Table {
             .map(|row| {
                 row.iter()
                     .zip(&self.columns)
-                    .map(|(cell, column)| cell.markdown(column.decimals))
+                    .map(|(cell, column)| cell.markdown(column.decimals, self.seeds))
                     .collect()
             })
             .collect();

@@ -11,6 +11,9 @@ use capo_models::simulated::Simulated;
 use capo_models::simulated::parameters::MODELS;
 use tokio::net::TcpListener;
 
+use crate::cli::failure::warn;
+use crate::interrupt::Interrupts;
+
 use super::{FaultRates, ServeOptions, SimulateError, serve_announced};
 
 /// Serve the simulated models over an OpenAI-compatible API on this machine.
@@ -52,7 +55,8 @@ pub struct SimulateArgs {
     pub log: Option<PathBuf>,
 }
 
-/// Runs the command until it is interrupted.
+/// Runs the command until it is interrupted: once to let requests under way end, for a few seconds;
+/// twice to leave at once.
 ///
 /// The first line on standard output is `listening on http://HOST:PORT/v1`; at the end, standard
 /// error gets the number of requests by outcome.
@@ -80,6 +84,7 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
             .transpose()?,
         log: args.log,
         models: args.models,
+        ..ServeOptions::default()
     };
     let listener = TcpListener::bind((host, port))
         .await
@@ -90,34 +95,21 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
     };
-    let tally = serve_announced(listener, options, open, announce, interrupted()).await?;
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: ending the requests under way; once more to leave at once");
+    })?;
+    let (asked, insisted) = (interrupts.clone(), interrupts.insisted());
+    let shutdown = async move { asked.asked().await };
+    let tally = serve_announced(listener, options, open, announce, shutdown, insisted).await?;
     let counts: Vec<String> = tally
         .iter()
         .map(|(outcome, count)| format!("{outcome} {count}"))
         .collect();
-    eprintln!(
-        "requests by outcome: {}",
-        if counts.is_empty() {
-            "none".into()
-        } else {
-            counts.join(", ")
-        }
-    );
+    let counts = if counts.is_empty() {
+        "none".into()
+    } else {
+        counts.join(", ")
+    };
+    warn(&format!("requests by outcome: {counts}"));
     Ok(())
-}
-
-/// Ends with the first Ctrl-C or termination signal.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
 }

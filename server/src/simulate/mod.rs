@@ -55,10 +55,12 @@ pub struct ServeOptions {
     pub key: Option<String>,
     /// Where every request served is appended as one JSON line.
     pub log: Option<PathBuf>,
+    /// How long connections may take to end once the server is to stop.
+    pub grace: Duration,
 }
 
 impl Default for ServeOptions {
-    /// No models, no latency, no failures, no key, no log.
+    /// No models, no latency, no failures, no key, no log, five seconds of grace.
     fn default() -> Self {
         Self {
             models: Vec::new(),
@@ -70,6 +72,7 @@ impl Default for ServeOptions {
             hang: Duration::from_mins(10),
             key: None,
             log: None,
+            grace: Duration::from_secs(5),
         }
     }
 }
@@ -122,7 +125,8 @@ pub enum SimulateError {
     Io(#[from] io::Error),
 }
 
-/// Serves models on a listener until `shutdown` ends, and returns the requests by outcome.
+/// Serves models on a listener until `shutdown` ends, and returns the requests by outcome. What is
+/// under way then may end within the grace of the options; a client that stalls keeps no server.
 ///
 /// `open` makes the model of a name; it runs on a thread of its own, where the models stay, since
 /// their futures are not `Send`.
@@ -135,16 +139,19 @@ pub async fn serve<E: Display>(
     open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Tally, SimulateError> {
-    serve_announced(listener, options, open, || Ok(()), shutdown).await
+    let at_once = std::future::pending();
+    serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
-/// [`serve`], with something to do once nothing can go wrong any more.
+/// [`serve`], with something to do once nothing can go wrong any more, and a way to stop without
+/// grace.
 async fn serve_announced<E: Display>(
     listener: TcpListener,
     options: ServeOptions,
     open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
     announce: impl FnOnce() -> io::Result<()>,
     shutdown: impl Future<Output = ()> + Send + 'static,
+    at_once: impl Future<Output = ()>,
 ) -> Result<Tally, SimulateError> {
     let log_failed = |path: &PathBuf| {
         let path = path.clone();
@@ -166,13 +173,22 @@ async fn serve_announced<E: Display>(
 
     // Requests that hang on purpose, or wait for their latency, must not outlive the server.
     let (stop, stopped) = watch::channel(false);
-    let log_path = options.log.clone();
+    let (log_path, grace) = (options.log.clone(), options.grace);
+    let mut overdue = stopped.clone();
     let app = Endpoint::new(options, models, Arc::clone(&log), stopped).router();
     let graceful = axum::serve(listener, app).with_graceful_shutdown(async move {
         shutdown.await;
         let _ = stop.send(true);
     });
-    graceful.await?;
+    tokio::select! {
+        served = graceful => served?,
+        () = at_once => {}
+        // A client that sends half a request and no more would be waited for without end.
+        () = async {
+            let _ = overdue.wait_for(|&stop| stop).await;
+            tokio::time::sleep(grace).await;
+        } => {}
+    }
     match (log.take_failure(), log_path) {
         (Some(source), Some(path)) => Err(SimulateError::Log { path, source }),
         _ => Ok(log.tally()),

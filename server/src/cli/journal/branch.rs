@@ -1,7 +1,5 @@
 //! `capo journal branch`.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use capo_core::journal::SteerEvent;
@@ -9,6 +7,7 @@ use indexmap::IndexMap;
 
 use super::lines;
 use crate::cli::failure::{Ending, Failure, print};
+use crate::files::write_whole;
 use crate::recorded::RecordedRun;
 
 /// Start a new journal from a round of another one, paying nothing again; changes take effect when
@@ -42,28 +41,34 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 }
 
 pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
+    // A link that leads nowhere is a name taken, too.
+    if args.out.symlink_metadata().is_ok() {
+        return Err(Failure::new(format!(
+            "{} is there already; choose another --out, it is not overwritten",
+            args.out.display()
+        )));
+    }
     let run = RecordedRun::read(&args.journal)?;
-    let constrained: Vec<&str> = run
-        .study
-        .study
-        .constraints
-        .iter()
-        .map(|constraint| constraint.metric.as_str())
-        .collect();
-    for (metric, value) in args.thresholds.iter().chain(&args.multipliers) {
-        if !constrained.contains(&metric.as_str()) {
-            let hint = capo_core::study::nearest(metric, constrained.iter().copied())
-                .map(|near| format!("; did you mean `{near}`?"))
-                .unwrap_or_default();
-            return Err(Failure::usage(format!(
-                "the study has no constraint on `{metric}`{hint}\nIts constraints: {}",
-                constrained.join(", ")
-            )));
-        }
-        if args.multipliers.contains(&(metric.clone(), *value)) && *value < 0.0 {
-            return Err(Failure::usage(format!(
-                "the multiplier of `{metric}` must be at least 0"
-            )));
+    for (option, settings) in [
+        ("--threshold", &args.thresholds),
+        ("--multiplier", &args.multipliers),
+    ] {
+        for (index, (metric, value)) in settings.iter().enumerate() {
+            check_constrained(&run, metric)?;
+            if settings[..index].iter().any(|(earlier, _)| earlier == metric) {
+                return Err(Failure::usage(format!(
+                    "{option} is given twice for `{metric}`; give it once"
+                )));
+            }
+            let least = match option {
+                "--threshold" => minimum(&run, metric).unwrap_or(f64::NEG_INFINITY),
+                _ => 0.0,
+            };
+            if *value < least {
+                return Err(Failure::usage(format!(
+                    "{option} {metric}={value}: it must be at least {least}"
+                )));
+            }
         }
     }
     let given = |settings: &[(String, f64)]| {
@@ -77,19 +82,8 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
     let branched = capo_core::journal::branch(lines(&args.journal)?, args.round, changes)
         .map_err(|error| Failure::new(format!("{}: {error}", args.journal.display())))?;
 
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&args.out)
-        .map_err(|error| {
-            let hint = match error.kind() {
-                ErrorKind::AlreadyExists => "; choose another --out, it is not overwritten",
-                _ => "",
-            };
-            Failure::new(format!("{} cannot be made: {error}{hint}", args.out.display()))
-        })?;
     let text = branched.join("\n") + "\n";
-    file.write_all(text.as_bytes())
+    write_whole(&args.out, text.as_bytes())
         .map_err(|error| Failure::new(format!("{} cannot be written: {error}", args.out.display())))?;
     print(&format!(
         "{}: branched off at round {}. Run it with `capo optimize STUDY --journal {}`.\n",
@@ -98,4 +92,26 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
         crate::cli::layout::quoted(&args.out.to_string_lossy()),
     ))?;
     Ok(Ending::Done)
+}
+
+/// Refuses a metric that the study does not constrain.
+fn check_constrained(run: &RecordedRun, metric: &str) -> Result<(), Failure> {
+    let constraints = run.study.study.constraints.iter();
+    let constrained: Vec<&str> = constraints.map(|constraint| constraint.metric.as_str()).collect();
+    if constrained.contains(&metric) {
+        return Ok(());
+    }
+    let hint = capo_core::study::nearest(metric, constrained.iter().copied())
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Err(Failure::usage(format!(
+        "the study has no constraint on `{metric}`{hint}\nIts constraints: {}",
+        constrained.join(", ")
+    )))
+}
+
+/// The least value a metric can take, where it is bounded below: no threshold under it can be met.
+fn minimum(run: &RecordedRun, metric: &str) -> Option<f64> {
+    let mut metrics = run.study.workloads.values().flat_map(|record| &record.metrics);
+    metrics.find(|spec| spec.name == metric)?.min
 }

@@ -1,6 +1,8 @@
 //! `capo journal export`: candidates, rollouts or rounds as a table.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FileJournal, RolloutEvent};
@@ -10,7 +12,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::failure::{Ending, Failure, print};
 use crate::cli::report;
-use crate::recorded::{RecordedRun, estimate, thresholds};
+use crate::files::write_whole;
+use crate::recorded::{RecordedRun, all_sat, estimate, thresholds};
 use crate::session::SessionError;
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
@@ -25,7 +28,7 @@ pub(crate) struct ExportArgs {
     /// How it is written.
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
-    /// File to write, replaced if it is there; standard output unless given.
+    /// File to write, replaced if it is there unless it is a journal; standard output unless given.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -51,6 +54,12 @@ enum Format {
 }
 
 pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
+    if let Some(path) = args.out.as_deref().filter(|path| is_journal(path)) {
+        return Err(Failure::usage(format!(
+            "{} is a journal, which an export does not replace; choose another --out",
+            path.display()
+        )));
+    }
     let run = RecordedRun::read(&args.journal)?;
     let rows = match args.rows {
         Rows::Candidates => candidates(&run),
@@ -64,13 +73,25 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
     };
     match &args.out {
         None => print(&text)?,
-        Some(path) => std::fs::write(path, text)
+        Some(path) => write_whole(path, text.as_bytes())
             .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
     }
     Ok(Ending::Done)
 }
 
-/// A row: values by column.
+/// Whether a file begins as journals do: what was paid for is in it, and a run may be writing to it.
+fn is_journal(path: &Path) -> bool {
+    const START: &[u8] = br#"{"event":"study""#;
+    let mut start = Vec::with_capacity(START.len());
+    // Only a regular file may be looked into: reading from a pipe would take what others wait for.
+    path.is_file()
+        && File::open(path)
+            .and_then(|file| file.take(START.len() as u64).read_to_end(&mut start))
+            .is_ok_and(|_| start == START)
+}
+
+/// A row: values by column. A study's own metrics stand behind a prefix, since people may name
+/// them as a column is named already.
 type Row = Map<String, Value>;
 
 fn candidates(run: &RecordedRun) -> Vec<Row> {
@@ -97,15 +118,10 @@ fn candidates(run: &RecordedRun) -> Vec<Row> {
                 );
                 means.extend(found.map(|found| (metric, found.mean)));
             }
-            let admits =
-                |(metric, threshold): (&String, &f64)| Some(means.get(metric.as_str())? <= threshold);
-            let all = limits
-                .iter()
-                .map(admits)
-                .try_fold(true, |all, admitted| Some(all & admitted?));
+            let verdict = all_sat(&limits, |metric| means.get(metric).copied());
             put(
                 &format!("{name}.all_sat"),
-                json!(all.filter(|_| !means.is_empty())),
+                json!(verdict.filter(|_| !means.is_empty())),
             );
         }
         put("prompt", json!(&*candidate.prompt));
@@ -146,7 +162,10 @@ fn rollout(event: &RolloutEvent, metrics: &[&str]) -> Row {
     put("example", json!(event.example));
     put("repeat", json!(event.repeat));
     for metric in metrics {
-        put(metric, json!(event.measurements.get(*metric)));
+        put(
+            &format!("measurement.{metric}"),
+            json!(event.measurements.get(*metric)),
+        );
     }
     put("calls", json!(usage.calls));
     put("input_tokens", json!(usage.input_tokens));
@@ -158,7 +177,6 @@ fn rollout(event: &RolloutEvent, metrics: &[&str]) -> Row {
 
 fn rounds(run: &RecordedRun) -> Vec<Row> {
     let constraints: Vec<&str> = report::metrics(&run.study).skip(1).collect();
-    let objective = &run.study.study.objective.metric;
     let mut rows = Vec::new();
     for round in run.state.rounds() {
         for (id, score) in &round.scores {
@@ -166,9 +184,9 @@ fn rounds(run: &RecordedRun) -> Vec<Row> {
             let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);
             put("round", json!(round.round));
             put("candidate", json!(id));
-            put(objective, json!(score.objective));
+            put("objective", json!(score.objective));
             for metric in &constraints {
-                put(metric, json!(score.costs.get(*metric)));
+                put(&format!("cost.{metric}"), json!(score.costs.get(*metric)));
             }
             put("lagrangian", json!(score.lagrangian));
             put("feasible", json!(score.feasible));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
-use crate::recorded::{RecordedRun, estimate, examples, thresholds};
+use crate::recorded::{RecordedRun, all_sat, estimate, examples, thresholds};
 
 pub(super) fn run(path: &Path, json: bool) -> Result<Ending, Failure> {
     let run = RecordedRun::read(path)?;
@@ -189,13 +189,7 @@ fn candidates(run: &RecordedRun) -> String {
                 .iter()
                 .map(|metric| mean(metric).map_or_else(|| NOTHING.to_owned(), number)),
         );
-        let admitted = limits
-            .iter()
-            .map(|(metric, threshold)| Some(mean(metric)? <= *threshold));
-        let feasible = admitted
-            .into_iter()
-            .try_fold(true, |all, admitted| Some(all & admitted?));
-        let measured = mean(metrics[0]).and(feasible);
+        let measured = mean(metrics[0]).and_then(|_| all_sat(&limits, mean));
         cells.push(measured.map_or_else(|| NOTHING.to_owned(), yes_no));
         grid.row(cells);
     }

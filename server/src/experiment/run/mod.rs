@@ -1,7 +1,7 @@
 //! Drives every variant over every seed.
 //!
 //! A trial (one variant under one seed) has a journal of its own in the output directory. A trial
-//! whose journal says that it went its whole way is not run again; any other one is started or
+//! whose journal says that it went its whole way, held-out examples included, is not run again; any other one is started or
 //! resumed.
 
 mod seeds;
@@ -13,13 +13,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use capo_core::journal::{Event, FileJournal, JournalError, Status};
+use capo_core::journal::Status;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
 
-use super::output::complete;
 use super::record::RunRecord;
 use super::{Experiment, Variant};
+use crate::recorded::RecordedRun;
+use crate::session::SessionError;
 
 pub use seeds::Seeds;
 
@@ -87,29 +88,27 @@ pub trait Runner: Sync {
     /// When the study or its data are wrong.
     fn study_id(&self, trial: &Trial) -> Result<String, Self::Error>;
 
-    /// Carries the trial's study on over its journal until the run ends, and says how it did.
+    /// Carries the trial's study on over its journal until the run ends, and says how it did;
+    /// `None` when the person did not let it end.
     ///
     /// # Errors
     /// When the run cannot begin, or its journal is of another study or fails.
-    fn run(&self, trial: &Trial) -> Result<RunRecord, Self::Error>;
+    fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, Self::Error>;
 }
 
 /// Why an experiment stopped before every trial was run.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError<E: std::error::Error> {
-    /// A journal of an earlier run cannot be read.
-    #[error("{}: {error}", path.display())]
-    Journal {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: JournalError,
-    },
+    /// A journal of an earlier run cannot be read; the error names it.
+    #[error(transparent)]
+    Journal(SessionError),
     /// A run could not begin or be carried on.
     #[error("{trial}: {error}")]
     Run {
         /// [`Trial::name`].
         trial: String,
+        /// Its journal.
+        journal: PathBuf,
         /// Why.
         error: E,
     },
@@ -156,14 +155,14 @@ pub fn drive<R: Runner>(
     let worker = || {
         while let Some(at) = next() {
             match one(&trials[at], watch, runner) {
-                Ok(record) if record.status == Status::Stopped => {
+                Ok(None) => {
                     lock(&queue).clear();
                     lock(&failure).get_or_insert(DriveError::Interrupted {
                         done: 0,
                         all: trials.len(),
                     });
                 }
-                Ok(record) => lock(&records)[at] = Some(record),
+                Ok(record) => lock(&records)[at] = record,
                 Err(error) => {
                     lock(&queue).clear();
                     lock(&failure).get_or_insert(error);
@@ -188,46 +187,43 @@ pub fn drive<R: Runner>(
     }
 }
 
-fn one<R: Runner>(trial: &Trial, watch: &dyn Watch, runner: &R) -> Result<RunRecord, DriveError<R::Error>> {
+/// `None` when the person did not let it end.
+fn one<R: Runner>(
+    trial: &Trial,
+    watch: &dyn Watch,
+    runner: &R,
+) -> Result<Option<RunRecord>, DriveError<R::Error>> {
     let failed = |error| DriveError::Run {
         trial: trial.name(),
+        journal: trial.journal.clone(),
         error,
     };
-    if trial.journal.exists() {
-        let known = finished(trial, &runner.study_id(trial).map_err(failed)?).map_err(|error| {
-            DriveError::Journal {
-                path: trial.journal.clone(),
-                error,
-            }
-        })?;
-        if let Some(record) = known.filter(|record| complete(record.status)) {
+    if let Some(recorded) = RecordedRun::read_begun(&trial.journal).map_err(DriveError::Journal)? {
+        // The journal of another study is left to the run, which refuses it and names the differences.
+        let same = recorded.study.id == runner.study_id(trial).map_err(failed)?;
+        let known = trial
+            .record(&recorded.state)
+            .filter(|record| same && record.complete);
+        if let Some(record) = known {
             watch.done(trial, false);
-            return Ok(record);
+            return Ok(Some(record));
         }
     }
     watch.started(trial);
-    let record = runner.run(trial).map_err(failed)?;
-    if record.status == Status::Failed {
-        return Err(DriveError::Failed {
+    let Some(record) = runner.run(trial).map_err(failed)? else {
+        return Ok(None);
+    };
+    match record.status {
+        Status::Failed => Err(DriveError::Failed {
             trial: trial.name(),
             reason: record.reason.unwrap_or_default(),
-        });
+        }),
+        Status::Stopped => Ok(None),
+        _ => {
+            watch.done(trial, true);
+            Ok(Some(record))
+        }
     }
-    watch.done(trial, true);
-    Ok(record)
-}
-
-/// The record of an earlier run; `None` when it has not ended, or the journal is of another study
-/// (which running it will refuse, naming the differences).
-fn finished(trial: &Trial, study_id: &str) -> Result<Option<RunRecord>, JournalError> {
-    let mut state = RunState::default();
-    FileJournal::read(&trial.journal, |line, event: Event| {
-        state
-            .apply(&event, line as u64)
-            .map_err(|reason| JournalError::Line { line, reason })
-    })?;
-    let same = state.study().is_some_and(|event| event.id == study_id);
-    Ok(if same { trial.record(&state) } else { None })
 }
 
 /// A lock that ignores poisoning: a worker that panicked takes the scope down with it anyway.

@@ -3,9 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use indexmap::IndexSet;
+
+/// The most seeds that are taken: more is a slip of the finger, and would not end in a lifetime.
+const MOST: usize = 10_000;
+
 /// Which seeds to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seeds(Vec<u64>);
+pub struct Seeds(IndexSet<u64>);
 
 impl Seeds {
     /// The seeds, in the order given, without repeats.
@@ -40,22 +45,21 @@ impl FromStr for Seeds {
                 )
             })
         };
-        let seeds = if text.contains(',') {
+        let seeds: Box<dyn Iterator<Item = u64>> = if text.contains(',') {
             let parts = text.split(',').filter(|part| !part.trim().is_empty());
-            parts.map(number).collect::<Result<Vec<u64>, String>>()?
+            let listed = parts.map(number).collect::<Result<Vec<u64>, String>>()?;
+            Box::new(listed.into_iter())
         } else {
-            (0..number(text)?).collect()
+            Box::new(0..number(text)?)
         };
-        let mut distinct = Vec::new();
-        for seed in seeds {
-            if !distinct.contains(&seed) {
-                distinct.push(seed);
-            }
+        let distinct: IndexSet<u64> = seeds.take(MOST + 1).collect();
+        match distinct.len() {
+            0 => Err("at least one seed is needed; write how many (5) or which (0,3,7)".into()),
+            1..=MOST => Ok(Self(distinct)),
+            _ => Err(format!(
+                "at most {MOST} seeds are taken; write how many (5) or which (0,3,7)"
+            )),
         }
-        if distinct.is_empty() {
-            return Err("at least one seed is needed; write how many (5) or which (0,3,7)".into());
-        }
-        Ok(Self(distinct))
     }
 }
 
@@ -65,12 +69,19 @@ mod tests {
 
     #[test]
     fn seeds_are_a_number_or_a_list() {
-        let seeds = |text: &str| text.parse::<Seeds>().map(|seeds| seeds.0);
+        let seeds = |text: &str| {
+            text.parse::<Seeds>()
+                .map(|seeds| seeds.iter().collect::<Vec<_>>())
+        };
         assert_eq!(seeds("3").unwrap(), [0, 1, 2]);
         assert_eq!(seeds("7,").unwrap(), [7]);
         assert_eq!(seeds("5, 1,5").unwrap(), [5, 1]);
         assert!(seeds("0").unwrap_err().contains("at least one seed"));
         assert!(seeds(",").unwrap_err().contains("at least one seed"));
+        assert_eq!(seeds("10000").unwrap().len(), 10_000);
+        for many in ["10001", "1000000000000", "18446744073709551615"] {
+            assert!(seeds(many).unwrap_err().contains("at most 10000"), "{many}");
+        }
         assert_eq!(
             seeds("a").unwrap_err(),
             "`a` is no seed; write how many (5) or which (0,3,7)"

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use capo_core::arena::{Models, RunOptions};
-use capo_core::journal::Fsync;
+use capo_core::journal::{FileJournal, Fsync};
 use capo_core::llm::{Llm, Role};
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH, prompt_length};
 use capo_core::problem::Problem;
@@ -129,12 +129,13 @@ impl Runner for Honest {
         Ok(problem(trial)?.id())
     }
 
-    fn run(&self, trial: &Trial) -> Result<RunRecord, Self::Error> {
+    fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, Self::Error> {
         std::fs::create_dir_all(trial.journal.parent().unwrap()).unwrap();
         let journal = FileJournal::open(&trial.journal, Fsync::Never)?;
         let running = capo_core::optimize(problem(trial)?, journal, Rc::new(Nobody), RunOptions::default());
         let outcome = running.now_or_never().expect("nothing to wait for")?;
-        Ok(trial.record(outcome.journal.state()).expect("the run has ended"))
+        let record = trial.record(outcome.journal.state());
+        Ok(Some(record.expect("the run has ended")))
     }
 }
 
@@ -148,7 +149,7 @@ impl Runner for Keyless {
         Ok(problem(trial).unwrap().id())
     }
 
-    fn run(&self, _: &Trial) -> Result<RunRecord, Self::Error> {
+    fn run(&self, _: &Trial) -> Result<Option<RunRecord>, Self::Error> {
         Err(std::io::Error::other("no key"))
     }
 }
@@ -223,6 +224,69 @@ fn a_run_cut_off_is_carried_on() {
     let counts = Counts::default();
     assert_eq!(drive(&trials, jobs(1), &counts, &Honest).unwrap(), whole);
     assert_eq!(counts.fresh.load(Relaxed), 1);
+}
+
+#[test]
+fn a_run_whose_journal_is_cut_in_its_first_line_is_started_anew() {
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants[..1], &"1".parse().unwrap(), out.path());
+    let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
+    for cut in ["", "{\"event\":\"study\",\"sch"] {
+        std::fs::write(&trials[0].journal, cut).unwrap();
+        assert_eq!(
+            drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap(),
+            whole
+        );
+    }
+}
+
+#[test]
+fn a_run_whose_held_out_evaluation_was_cut_by_the_budget_is_carried_on() {
+    let out = tempfile::tempdir().unwrap();
+    let mut variants = variants();
+    variants.truncate(1);
+    let seeds = "1".parse().unwrap();
+    let run = |variants: &[Variant]| {
+        let trials = trials(EXPERIMENTS[0], variants, &seeds, out.path());
+        let counts = Counts::default();
+        let records = drive(&trials, jobs(1), &counts, &Honest).unwrap();
+        (records[0].clone(), counts.fresh.load(Relaxed))
+    };
+    // Two rollouts are the search, the third and last is held out.
+    variants[0].study.budget.rollouts = Some(2);
+    let (cut, fresh) = run(&variants);
+    assert_eq!((cut.evaluate.is_some(), cut.complete, fresh), (false, false, 1));
+    let (again, fresh) = run(&variants);
+    assert_eq!((again.complete, fresh), (false, 1), "tried again, and told again");
+    variants[0].study.budget.rollouts = None;
+    let (whole, fresh) = run(&variants);
+    assert_eq!((whole.evaluate.is_some(), whole.complete, fresh), (true, true, 1));
+    assert_eq!(run(&variants), (whole, 0), "and now it is finished");
+}
+
+#[test]
+fn a_run_that_is_dropped_is_an_interruption() {
+    struct Dropped;
+    impl Runner for Dropped {
+        type Error = std::io::Error;
+
+        fn study_id(&self, trial: &Trial) -> Result<String, Self::Error> {
+            Ok(problem(trial).unwrap().id())
+        }
+
+        fn run(&self, _: &Trial) -> Result<Option<RunRecord>, Self::Error> {
+            Ok(None)
+        }
+    }
+    let out = tempfile::tempdir().unwrap();
+    let variants = variants();
+    let trials = trials(EXPERIMENTS[0], &variants, &"1".parse().unwrap(), out.path());
+    let error = drive(&trials, jobs(1), &Counts::default(), &Dropped).unwrap_err();
+    assert!(
+        matches!(error, DriveError::Interrupted { done: 0, all: 2 }),
+        "{error}"
+    );
 }
 
 #[test]

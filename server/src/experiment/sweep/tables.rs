@@ -12,7 +12,8 @@ use crate::experiment::{Variant, paper};
 pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
     let settings = sweep.paper.map(paper::settings).unwrap_or_default();
     let constraints: Vec<&str> = runs.constraints().collect();
-    let mut table = Table::new("summary", format!("Held-out results by {}", sweep.axis));
+    let mut table =
+        Table::new("summary", format!("Held-out results by {}", sweep.axis)).over_seeds(runs.seeds());
     table.columns.push(Column::new(sweep.axis, ColumnKind::Text));
     table.columns.push(Column::new("objective", ColumnKind::Estimate));
     table.columns.push(Column::new(
@@ -101,7 +102,8 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
 
 /// Final multipliers by variant, with the paper's where it prints them.
 pub(super) fn pressures(runs: &Runs, sweep: Sweep) -> Table {
-    let mut table = Table::new("multipliers", format!("Final multipliers by {}", sweep.axis));
+    let mut table =
+        Table::new("multipliers", format!("Final multipliers by {}", sweep.axis)).over_seeds(runs.seeds());
     table.columns.push(Column::new(sweep.axis, ColumnKind::Text));
     table.columns.extend(
         runs.constraints()

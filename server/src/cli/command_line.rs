@@ -1,0 +1,43 @@
+//! The command that carries a run on, as a person would type it.
+
+use std::path::Path;
+
+use super::layout::quoted;
+
+/// A command line under construction.
+#[derive(Debug)]
+pub(super) struct CommandLine(String);
+
+impl CommandLine {
+    /// `capo COMMAND STUDY`.
+    pub(super) fn new(command: &str, study: &Path) -> Self {
+        Self(format!("capo {command} {}", quoted(&study.to_string_lossy())))
+    }
+
+    /// `--NAME VALUE`, where there is a value.
+    pub(super) fn option<T: ToString>(mut self, name: &str, value: Option<T>) -> Self {
+        if let Some(value) = value {
+            self.0.extend([" --", name, " ", &quoted(&value.to_string())]);
+        }
+        self
+    }
+
+    /// [`CommandLine::option`] with a path.
+    pub(super) fn path(self, name: &str, path: Option<&Path>) -> Self {
+        self.option(name, path.map(Path::to_string_lossy))
+    }
+
+    /// `--NAME`, where it is given.
+    pub(super) fn flag(mut self, name: &str, given: bool) -> Self {
+        if given {
+            self.0.extend([" --", name]);
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for CommandLine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
