@@ -11,7 +11,14 @@ use serde_json::Value;
 /// # Panics
 /// When the file cannot be read, or a whole line is not JSON.
 pub fn events(journal: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(journal).unwrap_or_else(|error| panic!("{}: {error}", journal.display()));
+    let bytes = fs::read(journal).unwrap_or_else(|error| panic!("{}: {error}", journal.display()));
+    // A killed program may have stopped writing in the midst of a character.
+    let whole = bytes
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let text =
+        std::str::from_utf8(&bytes[..whole]).unwrap_or_else(|error| panic!("{}: {error}", journal.display()));
     text.split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'))
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))

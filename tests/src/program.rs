@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
@@ -11,8 +11,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// The path of the `capo` under test: the environment variable `CAPO_BIN`, else the newest one
-/// that cargo has built in the folder this test was built in.
+/// The path of the `capo` under test: the environment variable `CAPO_BIN`, else the one that cargo
+/// has built for the profile this test was built in.
 ///
 /// # Panics
 /// When there is none. Cargo does not build another package's binary for a test.
@@ -133,6 +133,8 @@ pub fn run(command: &mut Command) -> Ended {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    /// What is left to read of its standard error.
+    stderr: Option<BufReader<ChildStderr>>,
 }
 
 impl Running {
@@ -153,10 +155,26 @@ impl Running {
     }
 
     fn spawn(command: &mut Command) -> Self {
-        let child = command
+        let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-        Self { child }
+        let stderr = child.stderr.take().map(BufReader::new);
+        Self { child, stderr }
+    }
+
+    /// Waits until a program started with [`Running::start_piped`] says these words on standard
+    /// error.
+    ///
+    /// # Panics
+    /// When it ends without saying them.
+    #[track_caller]
+    pub fn expect_words(&mut self, words: &str) {
+        let stderr = self.stderr.as_mut().expect("standard error is piped");
+        let mut said = String::new();
+        while !said.contains(words) {
+            let read = stderr.read_line(&mut said).expect("a pipe can be read");
+            assert!(read > 0, "ended without {words:?}: {said}");
+        }
     }
 
     /// Sends a signal.
@@ -191,7 +209,7 @@ impl Running {
     /// When its output cannot be read.
     pub fn finish(mut self) -> Ended {
         let stdout = self.child.stdout.take();
-        let stderr = self.child.stderr.take();
+        let stderr = self.stderr.take();
         let reader = thread::spawn(move || stderr.map_or_else(String::new, read_all));
         let stdout = stdout.map_or_else(String::new, read_all);
         let stderr = reader.join().expect("reading does not panic");
@@ -235,8 +253,10 @@ impl Simulated {
         command
             .args(arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let mut running = Running::spawn(&mut command);
+        // Nobody listens, as when a terminal is closed: what is said there must not end it.
+        running.stderr = None;
         let mut stdout = BufReader::new(running.child.stdout.take().expect("standard output is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("a pipe can be read");
@@ -251,17 +271,27 @@ impl Simulated {
         }
     }
 
+    /// Presses Ctrl-C.
+    pub fn interrupt(&self) {
+        self.running.signal(Signal::SIGINT);
+    }
+
+    /// Its end, after the time given at the latest.
+    ///
+    /// # Panics
+    /// When it does not end by then, or not well.
+    pub fn expect_end(mut self, patience: Duration) {
+        let status = self.running.wait(patience).expect("capo simulate ends on SIGINT");
+        assert!(status.success(), "{status}");
+    }
+
     /// Stops it as Ctrl-C does, so that its log is complete.
     ///
     /// # Panics
-    /// When it does not end within ten seconds.
-    pub fn stop(mut self) {
-        self.running.signal(Signal::SIGINT);
-        let status = self
-            .running
-            .wait(Duration::from_secs(10))
-            .expect("capo simulate ends on SIGINT");
-        assert!(status.success(), "{status}");
+    /// When it does not end within a minute.
+    pub fn stop(self) {
+        self.interrupt();
+        self.expect_end(Duration::from_mins(1));
     }
 }
 

@@ -15,7 +15,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// What tells one request from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +99,12 @@ impl Books {
             .sum()
     }
 
+    /// Answers sent to questions of this kind.
+    pub fn answered(&self, kind: impl Fn(&Question) -> bool) -> u64 {
+        let answered = self.counts.iter().filter(|(question, _)| kind(question));
+        answered.map(|(_, count)| count.answered).sum()
+    }
+
     /// Answers beyond the first, summed over the questions of this kind.
     pub fn repeats(&self, kind: impl Fn(&Question) -> bool) -> u64 {
         let asked = self.counts.iter().filter(|(question, _)| kind(question));
@@ -111,6 +117,8 @@ struct Shared {
     latency: Duration,
     key: Option<String>,
     books: Mutex<Books>,
+    /// How many of the requests that arrive are worked on; the others wait.
+    admitted: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -148,6 +156,7 @@ impl Stub {
             latency,
             key: key.map(str::to_owned),
             books: Mutex::default(),
+            admitted: watch::Sender::new(u64::MAX),
         });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let base_url = format!("http://{}/v1", listener.local_addr().expect("a bound address"));
@@ -186,9 +195,28 @@ impl Stub {
         self.shared.books().requests
     }
 
-    /// Requests being worked on.
+    /// Requests being worked on, or waiting to be.
     pub fn open(&self) -> usize {
         self.shared.books().open
+    }
+
+    /// Works on so many more requests, and lets all that arrive after them wait. Whoever asks can
+    /// then be met in the midst of its work for certain, however slow the machine.
+    pub fn admit(&self, more: u64) {
+        let admitted = self.requests().saturating_add(more);
+        self.shared.admitted.send_replace(admitted);
+    }
+
+    /// Whether more requests have arrived than are worked on, and the others are done with.
+    pub fn is_held(&self) -> bool {
+        let books = self.shared.books();
+        let waiting = books.requests.saturating_sub(*self.shared.admitted.borrow());
+        waiting > 0 && books.open as u64 <= waiting
+    }
+
+    /// Works on every request again, those that wait included.
+    pub fn admit_all(&self) {
+        self.shared.admitted.send_replace(u64::MAX);
     }
 }
 
@@ -226,11 +254,12 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     let authorization = headers
         .get("authorization")
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    {
+    let arrival = {
         let mut books = shared.books();
         books.requests += 1;
         books.authorizations.push(authorization.clone());
-    }
+        books.requests
+    };
     if let Some(key) = &shared.key
         && authorization != Some(format!("Bearer {key}"))
     {
@@ -246,6 +275,12 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
         count.asked += 1;
         count.asked - 1
     };
+    // Its sender lives as long as what it is shared with.
+    let _ = shared
+        .admitted
+        .subscribe()
+        .wait_for(|admitted| arrival <= *admitted)
+        .await;
     tokio::time::sleep(shared.latency).await;
     let messages = body["messages"].as_array().map_or(0, Vec::len);
     match (shared.script)(&question, before) {

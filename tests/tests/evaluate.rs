@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use capo_tests::program::{command, run};
-use capo_tests::stub::Stub;
+use capo_tests::program::{Running, command, run, wait_until};
+use capo_tests::stub::{Question, Stub};
 use capo_tests::study::{KEY, Study};
-use serde_json::Value;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 #[test]
 fn a_result_evaluated_again_measures_what_the_search_measured() {
@@ -21,6 +22,7 @@ fn a_result_evaluated_again_measures_what_the_search_measured() {
         let ended = run(evaluate
             .arg(&prompt)
             .arg(study.path())
+            .current_dir(study.folder())
             .env(KEY, "key-of-this-test"));
         (ended, stub.requests() - before)
     };
@@ -46,6 +48,37 @@ fn a_result_evaluated_again_measures_what_the_search_measured() {
 }
 
 #[test]
+fn an_interrupted_evaluation_pays_for_nothing_twice() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start(study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let prompt = study.file("best.md");
+    fs::write(&prompt, "Work step by step.").unwrap();
+    let evaluate = || {
+        let mut evaluate = command(["evaluate", "--json", "--split", "optimize", "--prompt", "best.md"]);
+        evaluate
+            .arg(study.path())
+            .current_dir(study.folder())
+            .env(KEY, "key-of-this-test");
+        evaluate
+    };
+    stub.admit(5);
+    let mut stopped = Running::start_piped(&mut evaluate());
+    wait_until("answers, and questions that wait", || {
+        stub.books().answered(Question::is_rollout) == 5 && stub.requests() > 5
+    });
+    stopped.signal(Signal::SIGINT);
+    stopped.expect_words("interrupted");
+    stub.admit_all();
+    let ended = stopped.finish().expect_code(3);
+    assert!(ended.stderr.contains("run: capo evaluate"), "{}", ended.stderr);
+    assert!(stub.requests() < 12, "nothing new is begun");
+    let scored = run(&mut evaluate()).json();
+    assert_eq!(stub.requests(), 12, "each example is asked once");
+    assert_eq!(scored["usage"]["rollouts"], 12);
+}
+
+#[test]
 fn an_infeasible_prompt_is_exit_code_2() {
     let study = Study::new("http://unused");
     let stub = Stub::start(study.models().script());
@@ -56,6 +89,7 @@ fn an_infeasible_prompt_is_exit_code_2() {
     let ended = run(evaluate
         .arg(&prompt)
         .arg(study.path())
+        .current_dir(study.folder())
         .env(KEY, "key-of-this-test"));
     let scored = ended.expect_code(2).json();
     assert_eq!(scored["feasible"], false);
@@ -94,11 +128,22 @@ fn a_run_compared_with_itself_differs_by_nothing() {
     assert_eq!(compared["runs"].as_array().map(Vec::len), Some(3));
     assert_eq!(compared["runs"][2]["seed"], 8);
     let differences = compared["differences"].as_array().unwrap();
+    let run_itself = study.journal();
     let itself: Vec<&Value> = differences
         .iter()
-        .filter(|difference| difference["journal"] == study.journal().to_str().unwrap())
+        .filter(|difference| difference["minus"] == run_itself.to_str().unwrap())
         .collect();
-    assert!(!itself.is_empty(), "{compared}");
+    let [same, differing] = itself[..] else {
+        panic!("the copy and the other run minus the first one: {compared}");
+    };
+    for metric in ["correct", "too_long"] {
+        let nothing = json!({ "mean": 0.0, "low": 0.0, "high": 0.0, "n": 6 });
+        assert_eq!(same["metrics"][metric], nothing, "{metric}");
+    }
+    assert_ne!(
+        same["metrics"], differing["metrics"],
+        "another seed finds another prompt, or nothing is compared here"
+    );
     let table = run(command(["compare"]).arg(study.journal()).arg(&other)).expect_code(0);
     assert!(table.stdout.contains("too_long"), "{}", table.stdout);
 }

@@ -7,13 +7,17 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
 
 use capo_tests::journal::{events, of_kind};
-use capo_tests::program::{Ended, command, run};
+use capo_tests::program::{Ended, Running, command, run, wait_until};
+use nix::sys::signal::Signal;
 use serde_json::Value;
+use tempfile::TempDir;
 
-/// Runs a small study whose agent is a shell script; its rewriter is simulated.
-fn with_agent(script: &str) -> (Ended, Vec<Value>) {
+/// A folder with a small study whose agent is a shell script; its rewriter is simulated.
+fn study_of(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| -> PathBuf { folder.path().join(name) };
     let examples: Vec<String> = (1..=6)
@@ -55,6 +59,13 @@ threshold = 2.0
 provider = "simulated"
 "#;
     fs::write(file("study.toml"), study).unwrap();
+    folder
+}
+
+/// Runs a small study whose agent is this shell script.
+fn with_agent(script: &str) -> (Ended, Vec<Value>) {
+    let folder = study_of(script);
+    let file = |name: &str| -> PathBuf { folder.path().join(name) };
     let mut optimize = command(["optimize", "--json", "--journal"]);
     let ended = run(optimize.arg(file("run.jsonl")).arg(file("study.toml")));
     assert!(
@@ -107,4 +118,28 @@ fn an_agent_that_fails_is_heard() {
     let (ended, events) = with_agent("echo 'no such city' >&2; exit 7");
     ended.expect_code(1).expect_error(&["7", "no such city"]);
     assert_eq!(of_kind(&events, "failure")[0]["kind"], "tool");
+}
+
+#[test]
+fn a_second_interrupt_takes_the_agents_along() {
+    // Whoever holds the pipe open is alive; all that an agent starts holds it too.
+    let folder = study_of("exec 3> alive; echo >> started; sleep 600 & wait");
+    let file = |name: &str| -> PathBuf { folder.path().join(name) };
+    let made = Command::new("mkfifo").arg(file("alive")).status().unwrap();
+    assert!(made.success());
+    let pipe = file("alive");
+    let gone = thread::spawn(move || fs::read(pipe).unwrap());
+    let started = || fs::read(file("started")).unwrap_or_default().len();
+    let mut optimize = command(["optimize", "--json", "--journal"]);
+    optimize.arg(file("run.jsonl")).arg(file("study.toml"));
+    let mut capo = Running::start_piped(&mut optimize);
+    wait_until("agents at work", || started() == 4);
+    assert!(!gone.is_finished());
+    capo.signal(Signal::SIGINT);
+    capo.expect_words("interrupted");
+    capo.signal(Signal::SIGINT);
+    let ended = capo.finish().expect_code(3);
+    assert!(ended.stderr.contains("capo optimize"), "{}", ended.stderr);
+    wait_until("the agents to be gone", || gone.is_finished());
+    run(command(["journal", "show"]).arg(file("run.jsonl"))).expect_code(0);
 }

@@ -135,6 +135,14 @@ fn silence_is_a_timeout_that_is_tried_again() {
         .with("http://unused", &stub.base_url)
         .with_agent("timeout_seconds = 0.3");
     run(&mut study.optimize()).expect_code(0);
+    let mut silent = 0;
+    for (question, count) in stub.books().counts {
+        if question.user.contains("3 boxes") && question.is_rollout() {
+            silent += 1;
+            assert_eq!((count.asked, count.answered), (2, 1), "{question:?}");
+        }
+    }
+    assert!(silent > 0, "nobody was met with silence");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use capo_tests::arithmetic::luck;
 use capo_tests::journal::{events, of_kind, outcome};
-use capo_tests::program::{Running, command, run, wait_until};
+use capo_tests::program::{Running, command, read, run, wait_until};
+use capo_tests::shared::shared;
 use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
 use nix::sys::signal::Signal;
@@ -40,32 +41,99 @@ fn with_reference(study: Study) -> (Study, Stub, Vec<Value>, u64) {
     (study, stub, events(&whole), reference.requests())
 }
 
-/// The rollouts that stand in a journal, by prompt and user message, and how many of each.
-fn journaled(events: &[Value]) -> HashMap<(String, String), u64> {
-    let prompts: HashMap<&str, &str> = of_kind(events, "candidate")
-        .into_iter()
-        .map(|event| (event["id"].as_str().unwrap(), event["prompt"].as_str().unwrap()))
-        .collect();
-    let mut journaled = HashMap::new();
-    for event in of_kind(events, "rollout") {
-        let prompt = prompts[event["candidate"].as_str().unwrap()];
-        let user = event["trace"]["messages"][0]["content"].as_str().unwrap();
-        *journaled.entry((prompt.to_owned(), user.to_owned())).or_default() += 1;
-    }
-    journaled
+/// The moment of a kill, once the stub answers no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// At once: an answer may have been sent that is not in the journal yet.
+    AtOnce,
+    /// When every answer that was sent has been written down, and only questions are under way.
+    Settled,
 }
 
-fn times_asked(stub: &Stub) -> HashMap<(String, String), u64> {
-    let mut asked = HashMap::new();
-    for (question, count) in stub.books().counts {
-        *asked.entry((question.system, question.user)).or_default() += count.asked;
+/// Kills a run so often, at moments spread over its course.
+struct Kills {
+    times: u64,
+    moment: Moment,
+}
+
+impl Kills {
+    /// Starts the run on the stub, kills it, and so on; then lets it end. Expects what the
+    /// uninterrupted run says, which took so many requests, and nothing paid again but what was in
+    /// flight at a kill.
+    fn survive(&self, study: &Study, stub: &Stub, whole: &[Value], requests: u64) {
+        let weights: Vec<f64> = (0..self.times).map(|kill| 0.2 + luck(&("kill", kill))).collect();
+        let unit = 0.9 * requests as f64 / weights.iter().sum::<f64>();
+        // Rollouts that were answered and are not in the journal: their answers were in flight.
+        let mut lost = 0;
+        for (kill, weight) in weights.into_iter().enumerate() {
+            // What is answered from one kill to the next adds up to less than the run needs, so that
+            // every kill finds it at work.
+            stub.admit((unit * weight) as u64);
+            let before = stub.requests();
+            let mut capo = Running::start(&mut study.optimize());
+            wait_until("questions that wait", || {
+                let books = stub.books();
+                books.requests > before && books.open > 0 && stub.is_held()
+            });
+            let unwritten = || stub.books().answered(Question::is_rollout) - journaled(study) - lost;
+            if self.moment == Moment::Settled {
+                wait_until("the answers to be written down", || unwritten() == 0);
+            }
+            capo.signal(Signal::SIGKILL);
+            let status = capo.wait(Duration::from_mins(1)).unwrap();
+            assert_eq!(
+                status.signal(),
+                Some(9),
+                "kill {kill} came after the end: {status}"
+            );
+            wait_until("the stub to notice", || stub.open() == 0);
+            let in_flight = unwritten();
+            assert!(in_flight <= CONCURRENCY, "kill {kill} lost {in_flight} rollouts");
+            lost += in_flight;
+        }
+        stub.admit_all();
+        run(&mut study.optimize()).expect_code(0);
+
+        let events = events(&study.journal());
+        assert_eq!(
+            outcome(&events),
+            outcome(whole),
+            "rounds and result of the uninterrupted run"
+        );
+        run(command(["journal", "verify"]).arg(study.journal())).expect_code(0);
+        let served_again = stub.books().repeats(Question::is_rollout);
+        assert_eq!(
+            served_again, lost,
+            "a rollout that was written down was paid again"
+        );
+        if self.moment == Moment::Settled {
+            assert_eq!(served_again, 0, "not one rollout twice");
+        }
+        let others = |question: &Question| !question.is_rollout();
+        assert!(
+            stub.books().repeats(others) <= self.times * CONCURRENCY,
+            "critiques and rewrites beyond those in flight were paid again"
+        );
     }
-    asked
+}
+
+/// The number of rollouts that stand in a study's journal.
+fn journaled(study: &Study) -> u64 {
+    if study.journal().exists() {
+        of_kind(&events(&study.journal()), "rollout").len() as u64
+    } else {
+        0
+    }
 }
 
 #[test]
 fn ten_kills_change_nothing_and_cost_at_most_what_was_in_flight() {
-    survives_kills(Study::new("http://unused"), 10, 1);
+    let (study, stub, whole, requests) = study_and_reference();
+    Kills {
+        times: 10,
+        moment: Moment::AtOnce,
+    }
+    .survive(&study, &stub, &whole, requests);
 }
 
 #[test]
@@ -74,67 +142,46 @@ fn kills_spare_frozen_thresholds_minibatches_and_repeats() {
         .with("threshold = 0.2", "relative_to_seed = 0.5")
         .with("text = \"Solve", "text = \"Work step by step. Solve")
         .with("rounds = 4", "rounds = 4\nbatch = 5\nrepeats = 2");
-    survives_kills(study, 5, 2);
+    let (study, stub, whole, requests) = with_reference(study);
+    Kills {
+        times: 5,
+        moment: Moment::AtOnce,
+    }
+    .survive(&study, &stub, &whole, requests);
 }
 
-/// Kills a run so often, at moments spread over its course, and expects what the uninterrupted run
-/// says, and no example paid again once all its repeats are in the journal.
-fn survives_kills(study: Study, kills: u64, repeats: u64) {
-    let (study, stub, whole, requests) = with_reference(study);
-    let mut cuts: Vec<u64> = (0..kills)
-        .map(|kill| (luck(&("kill", kill)) * 0.9 * requests as f64) as u64)
+#[test]
+fn ten_kills_of_a_search_on_gsm8k_against_a_failing_provider_serve_no_rollout_twice() {
+    let Some(problems) = shared("data/gsm8k/train.jsonl") else {
+        return;
+    };
+    let slice: Vec<String> = read(&problems)
+        .lines()
+        .take(60)
+        .map(|line| format!("{line}\n"))
         .collect();
-    cuts.sort_unstable();
-    // Asked so often when its answer was first seen in the journal: from then on, never again.
-    let mut settled: HashMap<(String, String), u64> = HashMap::new();
-    for (kill, cut) in cuts.into_iter().enumerate() {
-        let mut capo = Running::start(&mut study.optimize());
-        wait_until("the moment of the kill", || stub.requests() >= cut);
-        std::thread::sleep(LATENCY.mul_f64(luck(&("moment", kill))));
-        capo.signal(Signal::SIGKILL);
-        let status = capo.wait(Duration::from_secs(10)).unwrap();
-        assert_eq!(
-            status.signal(),
-            Some(9),
-            "kill {kill} came after the end: {status}"
-        );
-        wait_until("the stub to notice", || stub.open() == 0);
-        let asked = times_asked(&stub);
-        if study.journal().exists() {
-            let all_repeats = journaled(&events(&study.journal()))
-                .into_iter()
-                .filter(|&(_, times)| times == repeats);
-            for (question, _) in all_repeats {
-                let times = asked[&question];
-                assert_eq!(
-                    *settled.entry(question).or_insert(times),
-                    times,
-                    "paid twice before kill {kill}"
-                );
-            }
-        }
+    let study = Study::new("http://unused")
+        .with("optimize = 12", "optimize = 30")
+        .with("evaluate = 6", "evaluate = 12");
+    fs::write(study.file("problems.jsonl"), slice.concat()).unwrap();
+    let reference = Stub::start(study.models().script());
+    let failing = Stub::start(study.models().faulty_script());
+    let study = study.with("http://unused", &reference.base_url);
+    let whole = study.file("whole.jsonl");
+    let ended = run(&mut study.optimize_to(&whole));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let study = study.with(&reference.base_url, &failing.base_url);
+    Kills {
+        times: 10,
+        moment: Moment::Settled,
     }
-    assert!(!settled.is_empty());
-    run(&mut study.optimize()).expect_code(0);
-
-    let events = events(&study.journal());
-    assert_eq!(
-        outcome(&events),
-        outcome(&whole),
-        "rounds and result of the uninterrupted run"
-    );
-    run(command(["journal", "verify"]).arg(study.journal())).expect_code(0);
-    let asked = times_asked(&stub);
-    for (question, times) in settled {
-        assert_eq!(
-            asked[&question], times,
-            "a journaled rollout was paid again: {question:?}"
-        );
-    }
-    let extra = stub.requests() - requests;
+    .survive(&study, &failing, &events(&whole), reference.requests());
+    let books = failing.books();
     assert!(
-        extra <= kills * CONCURRENCY,
-        "{extra} requests more than the uninterrupted run's {requests}"
+        books.requests > books.answered(|_| true) + 50,
+        "the provider hardly failed: {} of {} answered",
+        books.answered(|_| true),
+        books.requests
     );
 }
 
@@ -179,15 +226,23 @@ fn a_service_manager_ends_a_run_as_ctrl_c_does() {
 #[test]
 fn a_second_interrupt_does_not_wait_for_what_is_under_way() {
     let study = Study::new("http://unused");
-    let stub = Stub::start_with(Duration::from_mins(1), None, study.models().script());
+    let stub = Stub::start(study.models().script());
+    stub.admit(0);
     let study = study.with("http://unused", &stub.base_url);
-    let mut capo = Running::start(&mut study.optimize());
+    let mut capo = Running::start_piped(&mut study.optimize());
     wait_until("calls under way", || stub.open() == CONCURRENCY as usize);
     capo.signal(Signal::SIGINT);
-    assert_eq!(capo.wait(Duration::from_millis(300)), None, "the first one waits");
+    capo.expect_words("interrupted");
+    assert_eq!(capo.wait(Duration::from_millis(100)), None, "the first one waits");
     capo.signal(Signal::SIGINT);
-    let status = capo.wait(Duration::from_secs(10)).unwrap();
-    assert_eq!(status.code(), Some(3));
+    let ended = capo.finish().expect_code(3);
+    assert!(
+        ended.stderr.contains("capo optimize"),
+        "how to resume: {}",
+        ended.stderr
+    );
+    stub.admit_all();
+    run(&mut study.optimize()).expect_code(0);
 }
 
 /// Every round, and the last word: an interrupted run has said something before.
@@ -226,7 +281,8 @@ fn a_line_torn_by_a_power_cut_is_dropped_and_paid_again_alone() {
 #[test]
 fn two_runs_do_not_write_one_journal() {
     let study = Study::new("http://unused");
-    let stub = Stub::start_with(Duration::from_secs(5), None, study.models().script());
+    let stub = Stub::start(study.models().script());
+    stub.admit(0);
     let study = study.with("http://unused", &stub.base_url);
     let _first = Running::start(&mut study.optimize());
     wait_until("the first run", || stub.requests() > 0);

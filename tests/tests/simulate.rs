@@ -6,8 +6,11 @@
 )]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
-use capo_tests::program::{Simulated, command, run};
+use capo_tests::program::{Simulated, command, run, wait_until};
 use capo_tests::shared::shared;
 use capo_tests::study::{KEY, Study};
 use serde_json::Value;
@@ -77,6 +80,39 @@ fn two_runs_against_one_seed_are_the_same_run() {
     for field in ["status", "best", "multipliers", "rounds", "evaluation"] {
         assert_eq!(results[0][field], results[1][field], "{field}");
     }
+}
+
+#[test]
+fn a_client_that_stalls_keeps_no_endpoint_from_ending() {
+    let simulated = Simulated::start(&[]);
+    let address = simulated.base_url["http://".len()..].split('/').next().unwrap();
+    let mut stalled = TcpStream::connect(address).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+                content-length: 100\r\nexpect: 100-continue\r\n\r\n";
+    stalled.write_all(head.as_bytes()).unwrap();
+    // The server asks for the body, which never comes.
+    stalled.read_exact(&mut [0; 25]).unwrap();
+    simulated.stop();
+}
+
+#[test]
+fn a_second_interrupt_ends_the_endpoint_at_once() {
+    let simulated = Simulated::start(&[]);
+    let address = simulated.base_url["http://".len()..].split('/').next().unwrap();
+    let mut stalled = TcpStream::connect(address).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n";
+    stalled.write_all(head.as_bytes()).unwrap();
+    stalled.read_exact(&mut [0; 25]).unwrap();
+    let started = Instant::now();
+    simulated.interrupt();
+    // Two signals at the same moment are one: the first has been heard once the port is closed.
+    wait_until("the port to close", || TcpStream::connect(address).is_err());
+    simulated.interrupt();
+    simulated.expect_end(Duration::from_mins(1));
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "the grace was waited for"
+    );
 }
 
 #[test]
