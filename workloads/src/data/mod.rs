@@ -11,6 +11,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::Hash;
 
 use capo_core::study::nearest;
 use schemars::JsonSchema;
@@ -152,37 +153,54 @@ impl Examples {
         Ok(examples)
     }
 
-    /// Refuses examples that are in both splits under different names: what the search has seen
-    /// cannot measure how well it generalises. Two examples of the same `content` are the same.
-    pub(crate) fn refuse_overlap<K: Eq + std::hash::Hash>(
+    /// [`refuse_overlap`] for data that stand alone.
+    pub(crate) fn refuse_overlap<K: Eq + Hash>(
         &self,
         content: impl Fn(&Example) -> K,
     ) -> Result<(), BuildError> {
-        let seen: HashMap<K, &Example> = self
-            .optimize
-            .iter()
-            .map(|example| (content(example), example))
-            .collect();
-        for example in &self.evaluate {
-            if let Some(twin) = seen.get(&content(example)) {
-                return Err(BuildError::line(
-                    &example.file,
-                    example.line,
-                    format!(
-                        "this held-out example is the same as {} line {}, which the search sees; \
-                         leave one out with exclude = [\"{}\"]",
-                        twin.file, twin.line, example.id
-                    ),
-                ));
-            }
-        }
-        Ok(())
+        refuse_overlap(&[self], |_, example| content(example))
     }
 
     /// Both splits, what the search sees first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Example> {
         self.optimize.iter().chain(&self.evaluate)
     }
+}
+
+/// Refuses examples that are in both splits under different names or in different sets: what the
+/// search has seen cannot measure how well it generalises. Two examples of the same `content`, which
+/// is told the position of their set, are the same.
+pub(crate) fn refuse_overlap<K: Eq + Hash>(
+    sets: &[&Examples],
+    content: impl Fn(usize, &Example) -> K,
+) -> Result<(), BuildError> {
+    let mut seen: HashMap<K, (usize, &Example)> = HashMap::new();
+    for (set, examples) in sets.iter().enumerate() {
+        let optimize = examples.optimize.iter();
+        seen.extend(optimize.map(|example| (content(set, example), (set, example))));
+    }
+    for (set, examples) in sets.iter().enumerate() {
+        for example in &examples.evaluate {
+            let Some((other, twin)) = seen.get(&content(set, example)) else {
+                continue;
+            };
+            let hint = if *other == set {
+                ""
+            } else {
+                ", or give sets of one file the same optimize, evaluate and seed"
+            };
+            return Err(BuildError::line(
+                &example.file,
+                example.line,
+                format!(
+                    "this held-out example is the same as {} line {}, which the search sees; \
+                     leave one out with exclude = [\"{}\"]{hint}",
+                    twin.file, twin.line, example.id
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn read(

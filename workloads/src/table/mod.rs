@@ -16,7 +16,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::data::{DataSettings, Example, Examples};
+use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
 use crate::metrics::{DefinitionError, Metric, MetricDefinition};
 use crate::registry::Workloads;
@@ -66,7 +66,8 @@ struct Case {
 /// Builds the main table and one workload for each `[[workload.set]]`.
 pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
     let sets = take_sets(&mut settings)?;
-    let mut tables = vec![Table::read(settings, NAME.to_owned(), files)?];
+    let (main, examples) = Table::read(settings, NAME.to_owned(), files)?;
+    let (mut tables, mut data) = (vec![main], vec![examples]);
     for mut set in sets {
         let SetName { name } = set.take()?;
         if name.trim().is_empty() {
@@ -82,7 +83,7 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
             ));
         }
         let key = format!("{}.metric", set.key());
-        let table = Table::read(set, name, files)?;
+        let (table, examples) = Table::read(set, name, files)?;
         // A constraint names a metric alone: the name must say which set measures it.
         let own = table.metrics.iter().map(|metric| &metric.spec().name);
         if let Some(twice) = own
@@ -95,7 +96,12 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
             ));
         }
         tables.push(table);
+        data.push(examples);
     }
+    let data: Vec<&Examples> = data.iter().collect();
+    refuse_overlap(&data, |set, example| &tables[set].cases[&example.id].user)?;
+    // The same line under another template is the same example.
+    refuse_overlap(&data, |_, example| (example.file.clone(), example.line))?;
     Ok(tables
         .into_iter()
         .map(|table| Rc::new(table) as Rc<dyn Workload>)
@@ -146,7 +152,7 @@ pub(crate) fn settings_schema() -> Schema {
 }
 
 impl Table {
-    fn read(mut settings: Settings, name: String, files: &dyn Files) -> Result<Self, BuildError> {
+    fn read(mut settings: Settings, name: String, files: &dyn Files) -> Result<(Self, Examples), BuildError> {
         let key = settings.key().to_owned();
         let data: DataSettings = settings.take()?;
         let TableSettings { user, metrics } = settings.take()?;
@@ -160,7 +166,6 @@ impl Table {
         for example in examples.iter() {
             cases.insert(example.id.clone(), Case::render(example, &template, &columns)?);
         }
-        examples.refuse_overlap(|example| &cases[&example.id].user)?;
 
         let metrics: Vec<Metric> = columns.into_iter().map(|column| column.metric).collect();
         let specs = metrics
@@ -169,7 +174,7 @@ impl Table {
             .chain([MetricSpec::prompt_length()])
             .collect();
         let ids = |examples: &[Example]| examples.iter().map(|example| example.id.clone()).collect();
-        Ok(Self {
+        let table = Self {
             name,
             template: user,
             specs,
@@ -178,7 +183,8 @@ impl Table {
             evaluate: ids(&examples.evaluate),
             cases,
             fingerprint: sources.fingerprint(),
-        })
+        };
+        Ok((table, examples))
     }
 
     fn measures(&self, metric: &str) -> bool {
