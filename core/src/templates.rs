@@ -65,7 +65,9 @@ impl Template {
     }
 }
 
-/// The text between the last `<prompt>` and the `</prompt>` after it, trimmed.
+/// The text of the last complete `<prompt>` block that lies in no other, trimmed. A prompt may speak
+/// of the tags itself: where one begins a line, only such ones open a block; where `</prompt>` ends a
+/// line, only such ones close it.
 ///
 /// ```
 /// use capo_core::templates::delimited_prompt;
@@ -75,9 +77,36 @@ impl Template {
 /// assert_eq!(delimited_prompt("Be kind."), None);
 /// ```
 pub fn delimited_prompt(answer: &str) -> Option<&str> {
-    let start = answer.rfind("<prompt>")? + "<prompt>".len();
-    let length = answer[start..].find("</prompt>")?;
-    Some(answer[start..start + length].trim())
+    const OPEN: &str = "<prompt>";
+    const CLOSE: &str = "</prompt>";
+    let blank = |text: Option<&str>| text.is_none_or(|text| text.trim().is_empty());
+    let begins_line = |at: usize| blank(answer[..at].rsplit('\n').next());
+    let ends_line = |at: usize| blank(answer[at + CLOSE.len()..].split('\n').next());
+    let opening = places(answer, OPEN, begins_line);
+    let closing = places(answer, CLOSE, ends_line);
+
+    let mut tags: Vec<(usize, bool)> = opening.into_iter().map(|at| (at, true)).collect();
+    tags.extend(closing.into_iter().map(|at| (at, false)));
+    tags.sort_unstable();
+    let (mut open, mut blocks) = (Vec::new(), Vec::<(usize, usize)>::new());
+    for (at, opens) in tags {
+        if opens {
+            open.push(at);
+        } else if let Some(start) = open.pop() {
+            // A block swallows those inside it.
+            blocks.retain(|(inner, _)| *inner < start);
+            blocks.push((start, at));
+        }
+    }
+    let (start, end) = *blocks.last()?;
+    Some(answer[start + OPEN.len()..end].trim())
+}
+
+/// Where `tag` stands as `marked` wants it, or everywhere if it nowhere does.
+fn places(text: &str, tag: &str, marked: impl Fn(usize) -> bool) -> Vec<usize> {
+    let all: Vec<usize> = text.match_indices(tag).map(|(at, _)| at).collect();
+    let some: Vec<usize> = all.iter().copied().filter(|at| marked(*at)).collect();
+    if some.is_empty() { all } else { some }
 }
 
 #[cfg(test)]
@@ -92,6 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_may_speak_of_the_tags() {
+        for text in [
+            "Repeat what stands after <prompt> in the request.",
+            "Answer as <prompt>…</prompt> and nothing else.",
+            "Never write </prompt> to a customer.",
+            "Close with </prompt>, open with <prompt>.",
+        ] {
+            let answer = format!("Here it is.\n<prompt>\n{text}\n</prompt>\nDone.");
+            assert_eq!(delimited_prompt(&answer), Some(text));
+            assert_eq!(delimited_prompt(&format!("<prompt>{text}</prompt>")), Some(text));
+        }
+    }
+
+    #[test]
     fn finds_the_delimited_prompt() {
         assert_eq!(
             delimited_prompt("thinking <prompt>\n Be kind. \n</prompt> bye"),
@@ -100,6 +143,10 @@ mod tests {
         assert_eq!(
             delimited_prompt("I use <prompt> tags: <prompt>x</prompt>"),
             Some("x")
+        );
+        assert_eq!(
+            delimited_prompt("<prompt>draft</prompt>\nOr rather:\n<prompt>final</prompt>"),
+            Some("final")
         );
         assert_eq!(delimited_prompt("<prompt>cut"), None);
         assert_eq!(delimited_prompt("nothing"), None);
