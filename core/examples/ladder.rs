@@ -294,6 +294,7 @@ fn answered(content: String) -> LocalBoxFuture<'static, Result<ChatResponse, Llm
             usd: Some(0.0),
             ..CallUsage::default()
         },
+        failed_tries: None,
     }))
     .boxed_local()
 }

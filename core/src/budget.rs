@@ -18,7 +18,7 @@ pub struct Budget {
     /// Tokens read and written; no call starts once they are spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// US dollars; no call starts once they are spent. Calls of unknown price are refused.
+    /// US dollars; no call starts once they are spent, and none of a model whose price is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
     /// Seconds since this session of the run began, waiting included; a resumed run starts anew.
@@ -56,6 +56,14 @@ impl Budget {
         Ok(())
     }
 
+    /// Why a budget of `limit` dollars cannot be kept when nobody knows `what`.
+    pub(crate) fn unpriced(limit: f64, what: &str) -> String {
+        format!(
+            "{what} is unknown, so a budget of ${limit:.2} cannot be kept; state the model's `price` \
+             (an external agent: report `usage.usd`), or drop `usd`"
+        )
+    }
+
     /// The first bound that `spent` has reached, in words, for a run that wants to start one more
     /// effect. Rollouts are not looked at here: the arena counts them with those held back for the
     /// final evaluation.
@@ -80,9 +88,7 @@ impl Budget {
                 let limit = self.usd?;
                 match spent.usd {
                     Some(usd) => (usd >= limit).then(|| format!("${usd:.4} of ${limit:.4}")),
-                    None => Some(format!(
-                        "a model's price is unknown, so a budget of ${limit:.2} cannot be kept; add the price to the model or drop `usd`"
-                    )),
+                    None => Some(Self::unpriced(limit, "the price of a call")),
                 }
             })
             .or_else(|| {
@@ -130,6 +136,11 @@ mod tests {
         assert_eq!(budget.reached(&spent).unwrap(), "3 of 3 model calls");
         spent.calls = 0;
         spent.usd = None;
-        assert!(budget.reached(&spent).unwrap().contains("price is unknown"));
+        assert!(
+            budget
+                .reached(&spent)
+                .unwrap()
+                .contains("price of a call is unknown")
+        );
     }
 }

@@ -159,8 +159,12 @@ pub struct ChatResponse {
     pub message: AssistantMessage,
     /// Why it ended.
     pub finish: Finish,
-    /// What this one call consumed.
+    /// What this answer consumed; metrics measure it.
     pub usage: CallUsage,
+    /// What failed tries before it consumed, none when the first one was answered. Paid for, but
+    /// no part of what the answer took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_tries: Option<CallUsage>,
 }
 
 /// What one model call consumed.
@@ -250,6 +254,12 @@ impl LlmError {
 pub trait Llm {
     /// Name for errors and screens, such as `openai/gpt-5-mini`.
     fn name(&self) -> &str;
+
+    /// Whether what a call costs will be known (0 included). A model that may answer at an unknown
+    /// price is not asked under a budget of dollars.
+    fn is_priced(&self) -> bool {
+        true
+    }
 
     /// Answers one conversation. Retries, rate limits and concurrency are the implementation's
     /// business; the arena counts one call for each `chat`.

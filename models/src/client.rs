@@ -60,20 +60,25 @@ impl Llm for Client {
         &self.name
     }
 
+    fn is_priced(&self) -> bool {
+        self.tariff.is_known()
+    }
+
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         Box::pin(self.answer(request))
     }
 }
 
 impl Client {
-    /// Answers `chat`, trying again where that makes sense. The usage of failed tries is part of
-    /// the answer's (its `seconds` excepted: they say how long this answer took) or the error's.
+    /// Answers `chat`, trying again where that makes sense. What failed tries consumed stands
+    /// beside the answer's own usage, or is the error's.
     async fn answer(&self, chat: ChatRequest) -> Result<ChatResponse, LlmError> {
         let request = self
             .request(&chat)
             .map_err(|message| self.error(FailureKind::Provider, false, &message, tariff::NOTHING))?;
         let asked_characters = characters(&chat);
         let mut spent = tariff::NOTHING;
+        let mut failed_tries = None;
         for tries in 1.. {
             self.check_breaker(spent)?;
             let permit = self.endpoint.limiter.acquire().await;
@@ -88,18 +93,17 @@ impl Client {
                     }
                     permit.succeeded();
                     self.endpoint.breaker.succeeded();
-                    let seconds = answer.usage.seconds;
-                    answer.usage = CallUsage {
-                        seconds,
-                        ..tariff::sum(spent, answer.usage)
-                    };
+                    answer.failed_tries = failed_tries;
                     return Ok(answer);
                 }
                 Err(failed) => failed,
             };
             spent = tariff::sum(spent, usage);
+            failed_tries = Some(spent);
             let message = self.redactor.clean(&failure.message);
-            self.endpoint.breaker.failed(failure.kind, &message, started);
+            self.endpoint
+                .breaker
+                .failed(&failure, &message, started, self.abort_after);
             let wait = self.backoff.wait(tries, failure.wait, time::jitter());
             if failure.slow_down {
                 // Nobody gets through to a provider that is down or asked everybody to wait.
@@ -120,7 +124,7 @@ impl Client {
     }
 
     fn check_breaker(&self, spent: CallUsage) -> Result<(), LlmError> {
-        match self.endpoint.breaker.open(self.abort_after) {
+        match self.endpoint.breaker.open() {
             Some((kind, message)) => Err(self.error(kind, false, &message, spent)),
             None => Ok(()),
         }
@@ -158,7 +162,10 @@ impl Client {
             ..tariff::NOTHING
         };
         match outcome {
-            Err(_) => Err((Failure::timeout(self.timeout.as_secs_f64()), nothing)),
+            Err(_) => Err((
+                Failure::timeout(self.timeout.as_secs_f64()),
+                self.tariff.unanswered(asked_characters, seconds),
+            )),
             Ok(Ok(response)) => self.judge(&response, &reply, seconds),
             Ok(Err(error)) => {
                 let failure = Failure::read(
@@ -193,6 +200,7 @@ impl Client {
                 message,
                 finish,
                 usage,
+                failed_tries: None,
             },
             hold,
         ))
@@ -209,7 +217,7 @@ impl Client {
                 format!("{message} (it asks to wait {asked} s, more than the {most} s that are waited)");
         }
         if failure.kind == FailureKind::RateLimit {
-            self.endpoint.breaker.gave_up(&message);
+            self.endpoint.breaker.gave_up(&message, self.abort_after);
         }
         self.error(failure.kind, failure.retryable, &message, spent)
     }

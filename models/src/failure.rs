@@ -18,6 +18,8 @@ pub(crate) struct Failure {
     pub(crate) retryable: bool,
     /// Whether fewer calls should be under way: the provider asked for that, or is out of reach.
     pub(crate) slow_down: bool,
+    /// Whether the key itself was refused, as it will be every time.
+    pub(crate) key_refused: bool,
     /// How long the provider asked to wait.
     pub(crate) wait: Option<Duration>,
     /// What happened, to follow the model's name: `HTTP 500: …`.
@@ -30,6 +32,7 @@ impl Failure {
             kind,
             retryable,
             slow_down: false,
+            key_refused: false,
             wait: None,
             message: message.into(),
         }
@@ -117,7 +120,10 @@ impl Failure {
                 Some(variable) => format!("the key in {variable} was refused; check it"),
                 None => "a key is needed; name its variable with `api_key_env`".to_owned(),
             };
-            return Self::new(FailureKind::Authentication, false, format!("HTTP {code}: {what}"));
+            return Self {
+                key_refused: true,
+                ..Self::new(FailureKind::Authentication, false, format!("HTTP {code}: {what}"))
+            };
         }
         if code == 403 && !body.is_about_content() {
             let key = variable.map_or_else(String::new, |name| format!(" for the key in {name}"));
@@ -310,6 +316,7 @@ mod tests {
         assert_eq!(read(500, "").kind, FailureKind::Provider);
         assert_eq!(read(200, "{").kind, FailureKind::Malformed);
         assert_eq!(read(403, "").kind, FailureKind::Authentication);
+        assert!(read(401, "").key_refused && !read(403, "").key_refused);
     }
 
     #[test]

@@ -288,6 +288,7 @@ impl<'a> Builder<'a> {
             tariff: Tariff {
                 stated: spec.price,
                 listed: self.prices.get(provider.name, model),
+                reported: provider.reports_cost,
             },
             redactor: Redactor::default(),
             turns: RefCell::default(),

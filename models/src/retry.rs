@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use capo_core::llm::FailureKind;
 
+use crate::failure::Failure;
 use crate::time::Instant;
 
 /// The mean wait before the first retry is half of this.
@@ -47,7 +48,7 @@ impl Backoff {
 
 /// Gives up a model after many failed tries in a row, so that a study does not spend hours on a
 /// provider that is down. A success resets the count. A refused key gives it up at once: it will
-/// be refused every time. Once given up, it stays so.
+/// be refused every time. Once given up, it stays so, whatever calls under way still bring.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     state: RefCell<Tries>,
@@ -56,61 +57,62 @@ pub(crate) struct Breaker {
 #[derive(Debug, Default)]
 struct Tries {
     failed_in_a_row: u32,
-    /// The last failure, kept for the message.
-    last: Option<(FailureKind, String)>,
     /// When the last counted try failed.
     counted_at: Option<Instant>,
-    key_refused: bool,
+    /// Why the model is given up, once it is.
+    opened: Option<(FailureKind, String)>,
+}
+
+impl Tries {
+    fn count(&mut self, kind: FailureKind, message: &str, abort_after: u32) {
+        self.failed_in_a_row = self.failed_in_a_row.saturating_add(1);
+        let count = self.failed_in_a_row;
+        if count >= abort_after {
+            self.opened.get_or_insert_with(|| {
+                let message = format!("given up after {count} failed tries in a row, the last: {message}");
+                (kind, message)
+            });
+        }
+    }
 }
 
 impl Breaker {
     /// A try was answered.
     pub(crate) fn succeeded(&self) {
-        let mut state = self.state.borrow_mut();
-        state.failed_in_a_row = 0;
-        state.last = None;
+        self.state.borrow_mut().failed_in_a_row = 0;
     }
 
-    /// A try that started at `started` failed. Tries under way together count once: a provider that
-    /// stumbles for a moment under many calls has failed once. A request that does not fit the
-    /// model's context says nothing about the provider; one that came too fast is a matter for the
-    /// limiter. Neither counts.
-    pub(crate) fn failed(&self, kind: FailureKind, message: &str, started: Instant) {
+    /// A try that started at `started` failed; the model is given up after `abort_after` in a row.
+    /// Tries under way together count once: a provider that stumbles for a moment under many calls
+    /// has failed once. A request that does not fit the model's context says nothing about the
+    /// provider; one that came too fast is a matter for the limiter. Neither counts.
+    pub(crate) fn failed(&self, failure: &Failure, message: &str, started: Instant, abort_after: u32) {
+        if matches!(failure.kind, FailureKind::ContextLength | FailureKind::RateLimit) {
+            return;
+        }
         let mut state = self.state.borrow_mut();
-        match kind {
-            FailureKind::ContextLength | FailureKind::RateLimit => return,
-            FailureKind::Authentication => state.key_refused = true,
-            _ => {}
+        if failure.key_refused {
+            state
+                .opened
+                .get_or_insert_with(|| (failure.kind, format!("given up: {message}")));
         }
         if state.counted_at.is_none_or(|counted_at| counted_at <= started) {
-            state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
+            state.count(failure.kind, message, abort_after);
             state.counted_at = Some(Instant::now());
         }
-        state.last = Some((kind, message.to_owned()));
     }
 
     /// A call gave up on being slowed down. That counts like one failed try.
-    pub(crate) fn gave_up(&self, message: &str) {
-        let mut state = self.state.borrow_mut();
-        state.failed_in_a_row = state.failed_in_a_row.saturating_add(1);
-        state.last = Some((FailureKind::RateLimit, message.to_owned()));
+    pub(crate) fn gave_up(&self, message: &str, abort_after: u32) {
+        self.state
+            .borrow_mut()
+            .count(FailureKind::RateLimit, message, abort_after);
     }
 
-    /// Whether the model is given up, after `abort_after` failures in a row: the kind of the last
-    /// failure and a message that names it.
-    pub(crate) fn open(&self, abort_after: u32) -> Option<(FailureKind, String)> {
-        let state = self.state.borrow();
-        let (kind, message) = state.last.as_ref()?;
-        if state.key_refused {
-            return Some((FailureKind::Authentication, format!("given up: {message}")));
-        }
-        (state.failed_in_a_row >= abort_after).then(|| {
-            let count = state.failed_in_a_row;
-            (
-                *kind,
-                format!("given up after {count} failed tries in a row, the last: {message}"),
-            )
-        })
+    /// Why the model is given up, if it is: the kind of the failure that did it and a message that
+    /// names it.
+    pub(crate) fn open(&self) -> Option<(FailureKind, String)> {
+        self.state.borrow().opened.clone()
     }
 }
 
@@ -152,19 +154,33 @@ mod tests {
         }
     }
 
+    fn of(kind: FailureKind) -> Failure {
+        Failure {
+            kind,
+            ..Failure::malformed("")
+        }
+    }
+
+    fn refused_key() -> Failure {
+        Failure {
+            key_refused: true,
+            ..of(FailureKind::Authentication)
+        }
+    }
+
     #[test]
     fn failures_in_a_row_open_the_breaker_and_a_success_resets_it() {
         let breaker = Breaker::default();
-        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
-        breaker.failed(FailureKind::Timeout, "no answer", Instant::now());
-        assert_eq!(breaker.open(3), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 3);
+        breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 3);
+        assert_eq!(breaker.open(), None);
         breaker.succeeded();
         for _ in 0..2 {
-            breaker.failed(FailureKind::Timeout, "no answer", Instant::now());
+            breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 3);
         }
-        assert_eq!(breaker.open(3), None);
-        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
-        let (kind, message) = breaker.open(3).unwrap();
+        assert_eq!(breaker.open(), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 3);
+        let (kind, message) = breaker.open().unwrap();
         assert_eq!(kind, FailureKind::Provider);
         assert_eq!(
             message,
@@ -173,22 +189,45 @@ mod tests {
     }
 
     #[test]
-    fn slow_downs_and_long_requests_do_not_count_but_a_call_that_gives_up_does() {
-        let breaker = Breaker::default();
-        for _ in 0..10 {
-            breaker.failed(FailureKind::RateLimit, "429", Instant::now());
-            breaker.failed(FailureKind::ContextLength, "too long", Instant::now());
+    fn once_given_up_it_stays_so_for_the_same_reason() {
+        let down = Breaker::default();
+        down.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 1);
+        let refused = Breaker::default();
+        refused.failed(&refused_key(), "the key was refused", Instant::now(), 50);
+        for breaker in [down, refused] {
+            let given_up = breaker.open().unwrap();
+            // Calls that were under way come back.
+            breaker.succeeded();
+            assert_eq!(breaker.open().as_ref(), Some(&given_up));
+            breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 1);
+            assert_eq!(breaker.open(), Some(given_up));
         }
-        assert_eq!(breaker.open(1), None);
-        breaker.gave_up("429");
-        assert_eq!(breaker.open(1).unwrap().0, FailureKind::RateLimit);
     }
 
     #[test]
-    fn a_refused_key_opens_it_at_once() {
+    fn slow_downs_and_long_requests_do_not_count_but_a_call_that_gives_up_does() {
         let breaker = Breaker::default();
-        breaker.failed(FailureKind::Authentication, "the key was refused", Instant::now());
-        let (kind, message) = breaker.open(50).unwrap();
+        for _ in 0..10 {
+            breaker.failed(&of(FailureKind::RateLimit), "429", Instant::now(), 1);
+            breaker.failed(&of(FailureKind::ContextLength), "too long", Instant::now(), 1);
+        }
+        assert_eq!(breaker.open(), None);
+        breaker.gave_up("429", 1);
+        assert_eq!(breaker.open().unwrap().0, FailureKind::RateLimit);
+    }
+
+    #[test]
+    fn a_refused_key_opens_it_at_once_but_what_is_not_allowed_only_counts() {
+        let breaker = Breaker::default();
+        breaker.failed(
+            &of(FailureKind::Authentication),
+            "not allowed",
+            Instant::now(),
+            50,
+        );
+        assert_eq!(breaker.open(), None);
+        breaker.failed(&refused_key(), "the key was refused", Instant::now(), 50);
+        let (kind, message) = breaker.open().unwrap();
         assert_eq!(kind, FailureKind::Authentication);
         assert_eq!(message, "given up: the key was refused");
     }
@@ -198,11 +237,10 @@ mod tests {
         let breaker = Breaker::default();
         let started = Instant::now();
         for _ in 0..10 {
-            breaker.failed(FailureKind::Provider, "HTTP 500", started);
+            breaker.failed(&of(FailureKind::Provider), "HTTP 500", started, 2);
         }
-        assert!(breaker.open(1).is_some());
-        assert_eq!(breaker.open(2), None);
-        breaker.failed(FailureKind::Provider, "HTTP 500", Instant::now());
-        assert!(breaker.open(2).is_some());
+        assert_eq!(breaker.open(), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 2);
+        assert!(breaker.open().is_some());
     }
 }

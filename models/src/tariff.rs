@@ -12,6 +12,8 @@ use crate::prices::Price;
 pub(crate) struct Tariff {
     pub(crate) stated: Option<Price>,
     pub(crate) listed: Option<Price>,
+    /// Whether the provider says in its answers what they cost.
+    pub(crate) reported: bool,
 }
 
 /// Consumption that cost nothing.
@@ -66,6 +68,21 @@ impl Tariff {
             );
         self.answer(&usage, &Value::Null, seconds)
     }
+
+    /// What a try consumed that was not waited for to its end: the question at four characters to a
+    /// token. It was sent and may be charged for; what was generated nobody can tell. Unknown, not
+    /// 0, without a price.
+    pub(crate) fn unanswered(&self, asked_characters: usize, seconds: f64) -> CallUsage {
+        let usage = Usage::new()
+            .input_tokens(asked_characters as u64 / 4)
+            .output_tokens(0);
+        self.answer(&usage, &Value::Null, seconds)
+    }
+
+    /// Whether it can be known what an answer costs.
+    pub(crate) fn is_known(&self) -> bool {
+        self.stated.is_some() || self.listed.is_some() || self.reported
+    }
 }
 
 /// The last number in `text` under one of `names`, without parsing the rest.
@@ -81,8 +98,9 @@ fn count(text: &str, names: &[&str]) -> Option<u64> {
 /// Two tries together; `seconds` are those of both.
 pub(crate) fn sum(a: CallUsage, b: CallUsage) -> CallUsage {
     CallUsage {
-        input_tokens: a.input_tokens + b.input_tokens,
-        output_tokens: a.output_tokens + b.output_tokens,
+        // A server may claim any number of tokens.
+        input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+        output_tokens: a.output_tokens.saturating_add(b.output_tokens),
         usd: a.usd.zip(b.usd).map(|(a, b)| a + b),
         seconds: a.seconds + b.seconds,
     }
@@ -107,8 +125,16 @@ mod tests {
             .cached_input_tokens(500)
     }
 
+    fn tariff(stated: Option<Price>, listed: Option<Price>) -> Tariff {
+        Tariff {
+            stated,
+            listed,
+            reported: false,
+        }
+    }
+
     fn dollars(stated: Option<Price>, listed: Option<Price>, document: &Value) -> Option<f64> {
-        Tariff { stated, listed }.answer(&usage(), document, 1.0).usd
+        tariff(stated, listed).answer(&usage(), document, 1.0).usd
     }
 
     #[test]
@@ -136,10 +162,7 @@ mod tests {
     #[test]
     fn uncounted_tokens_cost_something_unknown_unless_all_are_free() {
         let silent = Usage::new();
-        let listed = |price| Tariff {
-            stated: None,
-            listed: Some(price),
-        };
+        let listed = |price| tariff(None, Some(price));
         assert_eq!(listed(PRICE).answer(&silent, &Value::Null, 1.0).usd, None);
         assert_eq!(
             listed(Price::FREE).answer(&silent, &Value::Null, 1.0).usd,
@@ -148,11 +171,28 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_answer_is_counted() {
-        let tariff = Tariff {
-            stated: Some(PRICE),
-            listed: None,
+    fn a_try_without_an_answer_costs_its_question() {
+        let of = |listed| tariff(None, listed).unanswered(4_000, 2.0);
+        assert_eq!(
+            (of(Some(PRICE)).input_tokens, of(Some(PRICE)).usd),
+            (1_000, Some(1e-3))
+        );
+        assert_eq!(of(None).usd, None);
+    }
+
+    #[test]
+    fn claims_beyond_counting_are_summed_to_the_most_there_is() {
+        let claimed = CallUsage {
+            input_tokens: u64::MAX,
+            output_tokens: u64::MAX,
+            ..NOTHING
         };
+        assert_eq!(sum(claimed, claimed).input_tokens, u64::MAX);
+    }
+
+    #[test]
+    fn an_unreadable_answer_is_counted() {
+        let tariff = tariff(Some(PRICE), None);
         let cut = br#"{"choices":[{"mess","usage":{"prompt_tokens": 40,"completion_tokens":7"#;
         let usage = tariff.unreadable(4_000, cut, 2.0);
         assert_eq!((usage.input_tokens, usage.output_tokens), (40, 7));

@@ -48,6 +48,7 @@ impl Caller for Reference<'_> {
             message,
             finish: Finish::Stop,
             usage: CallUsage::default(),
+            failed_tries: None,
         }))
         .boxed_local()
     }

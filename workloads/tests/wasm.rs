@@ -36,6 +36,7 @@ impl Caller for Scripted {
                 usd: Some(0.25),
                 seconds: 1.5,
             },
+            failed_tries: None,
         };
         async { Ok(answer) }.boxed_local()
     }

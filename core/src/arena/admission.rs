@@ -2,11 +2,17 @@
 
 use std::cell::Cell;
 
-use super::{Arena, Halt, Phase};
-use crate::budget::Spent;
+use super::{Arena, Batch, Halt, Phase};
+use crate::budget::{Budget, Spent};
+use crate::ids::CandidateId;
+use crate::llm::Llm;
 use crate::run_state::Ledger;
 use crate::usage::{RoleUsage, Usage};
 use crate::workload::Split;
+
+/// Rounds in a row without any bounded spending after which an open search is over. A few may pass
+/// while the rewriter finds only prompts that are known.
+const IDLE_ROUNDS: u32 = 20;
 
 /// What the run has spent, effects under way included.
 #[derive(Debug)]
@@ -16,6 +22,9 @@ pub(super) struct Spending {
     calls: Cell<u64>,
     tokens: Cell<u64>,
     usd: Cell<Option<f64>>,
+    /// What was spent of bounded quantities when the last round opened, and for how many rounds it
+    /// has not moved.
+    idle: Cell<(Option<Spent>, u32)>,
     started: f64,
 }
 
@@ -26,8 +35,9 @@ impl Spending {
             rollouts: Cell::new(ledger.rollouts()),
             search_rollouts: Cell::new(ledger.search_rollouts),
             calls: Cell::new(total.calls),
-            tokens: Cell::new(total.input_tokens + total.output_tokens),
+            tokens: Cell::new(tokens(&total)),
             usd: Cell::new(total.usd),
+            idle: Cell::default(),
             started: now,
         }
     }
@@ -41,6 +51,11 @@ impl Spending {
             seconds: now - self.started,
         }
     }
+}
+
+/// Tokens read and written. A server may claim any number of them.
+fn tokens(usage: &RoleUsage) -> u64 {
+    usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
 impl Arena {
@@ -66,9 +81,13 @@ impl Arena {
         }
     }
 
-    /// Lets a model call start and counts it, or says why not.
-    pub(super) fn start_call(&self) -> Result<(), String> {
+    /// Lets a call of `model` start and counts it, or says why not.
+    pub(super) fn start_call(&self, model: &dyn Llm) -> Result<(), String> {
         self.within_budget()?;
+        let budget = self.journal.borrow().state().budget();
+        if let (Some(limit), false) = (budget.usd, model.is_priced()) {
+            return Err(Budget::unpriced(limit, &format!("{}'s price", model.name())));
+        }
         self.spending.calls.set(self.spending.calls.get() + 1);
         Ok(())
     }
@@ -76,9 +95,8 @@ impl Arena {
     /// Counts what a call consumed.
     pub(super) fn end_call(&self, usage: RoleUsage) {
         let spending = &self.spending;
-        spending
-            .tokens
-            .set(spending.tokens.get() + usage.input_tokens + usage.output_tokens);
+        let spent = spending.tokens.get();
+        spending.tokens.set(spent.saturating_add(tokens(&usage)));
         spending
             .usd
             .set(spending.usd.get().zip(usage.usd).map(|(spent, usd)| spent + usd));
@@ -86,14 +104,9 @@ impl Arena {
 
     /// Counts what an external agent reports of its own calls.
     pub(super) fn count_external(&self, usage: &Usage) {
-        let (total, spending) = (usage.total(), &self.spending);
-        spending.calls.set(spending.calls.get() + total.calls);
-        spending
-            .tokens
-            .set(spending.tokens.get() + total.input_tokens + total.output_tokens);
-        spending
-            .usd
-            .set(spending.usd.get().zip(total.usd).map(|(spent, usd)| spent + usd));
+        let (total, calls) = (usage.total(), &self.spending.calls);
+        calls.set(calls.get().saturating_add(total.calls));
+        self.end_call(total);
     }
 
     /// Whether any new effect may start. Critiques and rewrites stop with the rollouts: what they
@@ -120,7 +133,7 @@ impl Arena {
             return Ok(());
         }
         let reserve = if held_back > 0 {
-            format!(" ({held_back} held back for the final evaluation)")
+            format!(" ({held_back} held back for the final measurements)")
         } else {
             String::new()
         };
@@ -139,39 +152,96 @@ impl Arena {
         }
     }
 
-    /// Rollouts the final evaluation will need: the seed prompt and the returned one on every
-    /// held-out example.
+    /// Rollouts the held-out evaluation will still need: the returned prompt, which may be a new one,
+    /// on every held-out example, and what the seed prompt lacks there.
     fn evaluation_rollouts(&self) -> u64 {
-        let problem = self.problem.borrow();
-        let examples: usize = problem
-            .workloads()
-            .iter()
-            .map(|workload| workload.examples(Split::Evaluate).len())
-            .sum();
-        2 * examples as u64 * u64::from(problem.study().study.repeats)
+        let repeats = self.problem.borrow().study().study.repeats;
+        let held_out = self.whole(Split::Evaluate);
+        let each = held_out.len() as u64 * u64::from(repeats);
+        each + self.missing(&[self.seed], &held_out)
     }
 
-    /// Rollouts the search must leave for the final evaluation; none when that would take more than
-    /// half of the budget (the result then says that it was not evaluated).
+    /// Rollouts that the candidates of the final choice may need on the whole split after a search
+    /// with minibatches.
+    fn settling_rollouts(&self) -> u64 {
+        if !self.has_minibatches() {
+            return 0;
+        }
+        let repeats = self.problem.borrow().study().study.repeats;
+        let each = self.whole(Split::Optimize).len() as u64 * u64::from(repeats);
+        each * self.finalists.get()
+    }
+
+    /// Rollouts that the phase under way must leave for those after it: for the held-out evaluation
+    /// and, during the search, for the final choice, as far as they take no more than half of the
+    /// budget (the result then says what was not measured).
     pub(crate) fn held_back_rollouts(&self, limit: u64) -> u64 {
-        let needed = self.evaluation_rollouts();
-        if self.phase.get() == Phase::Search && 2 * needed <= limit {
-            needed
-        } else {
-            0
+        let fits = |needed: &u64| 2 * needed <= limit;
+        self.later_rollouts().into_iter().find(fits).unwrap_or(0)
+    }
+
+    /// What later phases need, and what is most important of it.
+    fn later_rollouts(&self) -> [u64; 2] {
+        match self.phase.get() {
+            Phase::Search => {
+                let evaluation = self.evaluation_rollouts();
+                [evaluation + self.settling_rollouts(), evaluation]
+            }
+            Phase::Settling => [self.evaluation_rollouts(); 2],
+            Phase::Evaluation => [0; 2],
         }
     }
 
-    /// During the search, adds to calls, tokens and dollars what the final evaluation will cost at
-    /// the average of the rollouts so far, at most half of what was spent.
+    /// Whether the budget has room for measuring candidates on a batch whole. Only rollouts are
+    /// counted beforehand.
+    pub(crate) fn has_room_for(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+        let Some(limit) = self.journal.borrow().state().budget().rollouts else {
+            return Ok(());
+        };
+        let missing = self.missing(candidates, batch);
+        let left = limit.saturating_sub(self.spending.rollouts.get() + self.held_back_rollouts(limit));
+        if missing <= left {
+            return Ok(());
+        }
+        Err(Halt::Budget(format!(
+            "{missing} rollouts are needed, {left} are left"
+        )))
+    }
+
+    /// Adds to calls, tokens and dollars what later phases will cost at the average of the rollouts
+    /// so far, at most half of what was spent.
     fn with_reserve(&self, mut spent: Spent) -> Spent {
         let done = self.spending.search_rollouts.get();
-        if self.phase.get() == Phase::Search && done > 0 {
-            let share = (self.evaluation_rollouts() as f64 / done as f64).min(0.5);
-            spent.calls += (spent.calls as f64 * share) as u64;
-            spent.tokens += (spent.tokens as f64 * share) as u64;
+        let [later, _] = self.later_rollouts();
+        if later > 0 && done > 0 {
+            let share = (later as f64 / done as f64).min(0.5);
+            let more = |spent: u64| spent.saturating_add((spent as f64 * share) as u64);
+            (spent.calls, spent.tokens) = (more(spent.calls), more(spent.tokens));
             spent.usd = spent.usd.map(|usd| usd * (1.0 + share));
         }
         spent
+    }
+
+    /// Refuses another round of an open search when too many in a row have spent nothing that the
+    /// budget bounds: it would go on forever.
+    pub(super) fn refuse_idling(&self) -> Result<(), Halt> {
+        let budget = self.journal.borrow().state().budget();
+        let spent = self.spending.spent(self.options.clock.seconds());
+        let bounded = Spent {
+            rollouts: budget.rollouts.map_or(0, |_| spent.rollouts),
+            calls: budget.calls.map_or(0, |_| spent.calls),
+            tokens: budget.tokens.map_or(0, |_| spent.tokens),
+            usd: budget.usd.and(spent.usd),
+            seconds: budget.seconds.map_or(0.0, |_| spent.seconds),
+        };
+        let (before, idle) = self.spending.idle.get();
+        let idle = if before == Some(bounded) { idle + 1 } else { 0 };
+        self.spending.idle.set((Some(bounded), idle));
+        if idle < IDLE_ROUNDS {
+            return Ok(());
+        }
+        Err(Halt::Budget(format!(
+            "{IDLE_ROUNDS} rounds in a row spent nothing of it; bound `rollouts` or `seconds` under [budget]"
+        )))
     }
 }

@@ -33,19 +33,32 @@ impl<'a> MeteredCaller<'a> {
 impl Caller for MeteredCaller<'_> {
     fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
-            self.arena.start_call().map_err(LlmError::Budget)?;
             let model = self.arena.models.model(role);
+            self.arena.start_call(&*model).map_err(LlmError::Budget)?;
             let answer = model.chat(request).await;
-            let consumed = match &answer {
-                Ok(response) => response.usage,
-                Err(LlmError::Failed { usage, .. }) => *usage,
+            let share = match &answer {
+                Ok(response) => {
+                    let mut share = RoleUsage::from(response.usage);
+                    if let Some(failed) = response.failed_tries {
+                        // One call, however often it was tried; its seconds are the answer's.
+                        share += RoleUsage {
+                            calls: 0,
+                            seconds: 0.0,
+                            ..RoleUsage::from(failed)
+                        };
+                    }
+                    share
+                }
+                Err(LlmError::Failed { usage, .. }) => {
+                    let mut share = RoleUsage::from(*usage);
+                    // A failed call of unknown price consumed nothing that anybody could know of.
+                    if (usage.input_tokens, usage.output_tokens) == (0, 0) {
+                        share.usd = share.usd.or(Some(0.0));
+                    }
+                    share
+                }
                 Err(LlmError::Budget(_)) => return answer,
             };
-            // A failed call of unknown price consumed nothing that anybody could know of.
-            let mut share = RoleUsage::from(consumed);
-            if answer.is_err() && consumed.input_tokens + consumed.output_tokens == 0 {
-                share.usd = share.usd.or(Some(0.0));
-            }
             self.arena.end_call(share);
             self.usage.borrow_mut().add(role, share);
             answer

@@ -169,6 +169,7 @@ impl Llm for TinyModel {
             message,
             finish,
             usage,
+            failed_tries: None,
         }))
         .boxed_local()
     }

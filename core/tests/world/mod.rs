@@ -43,6 +43,12 @@ pub struct Probe {
     pub failing_call: Cell<u32>,
     /// The rewriter answers without the block so often.
     pub bad_rewrites: Cell<u32>,
+    /// The rewriter answers with the block so often only, when stated.
+    pub good_rewrites: Cell<Option<u32>>,
+    /// Answers cost nothing.
+    pub free: Cell<bool>,
+    /// Whether a model's price is unknown before it is asked.
+    pub unpriced: Cell<bool>,
 }
 
 impl Probe {
@@ -216,6 +222,10 @@ impl Llm for WorldModel {
         "world"
     }
 
+    fn is_priced(&self) -> bool {
+        !self.probe.unpriced.get()
+    }
+
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
             let seed = request.seed.unwrap_or(0);
@@ -240,7 +250,11 @@ impl Llm for WorldModel {
                     if self.probe.bad_rewrites.get() > 0 {
                         self.probe.bad_rewrites.set(self.probe.bad_rewrites.get() - 1);
                         "I would rather not.".to_owned()
+                    } else if self.probe.good_rewrites.get() == Some(0) {
+                        "I have said all I know.".to_owned()
                     } else {
+                        let left = self.probe.good_rewrites.get();
+                        self.probe.good_rewrites.set(left.map(|left| left - 1));
                         let word = ["care", "haste", "care", "filler"][(unit(seed, 3) * 4.0) as usize];
                         format!("<prompt>{parent} {word}</prompt>")
                     }
@@ -250,7 +264,7 @@ impl Llm for WorldModel {
             let usage = CallUsage {
                 input_tokens: 10,
                 output_tokens: 5,
-                usd: Some(0.001),
+                usd: Some(if self.probe.free.get() { 0.0 } else { 0.001 }),
                 seconds: 0.5,
             };
             Ok(ChatResponse {
@@ -260,6 +274,7 @@ impl Llm for WorldModel {
                 },
                 finish: Finish::Stop,
                 usage,
+                failed_tries: None,
             })
         }
         .boxed_local()

@@ -15,6 +15,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: Some("anthropic"),
     seeds: false,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config = AnthropicConfig::new(account.key()).with_base_url(&account.base_url);

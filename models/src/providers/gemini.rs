@@ -11,6 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: Some("gcp.gemini"),
     seeds: true,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config = GeminiConfig::new(account.key()).with_base_url(account.root_without("/v1beta"));

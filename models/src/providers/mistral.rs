@@ -12,6 +12,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: Some("mistral"),
     seeds: true,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config =

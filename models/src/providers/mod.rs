@@ -50,6 +50,8 @@ pub struct Provider {
     pub catalogue: Option<&'static str>,
     /// Whether it samples by a request's seed. Elsewhere the seed is not sent.
     pub seeds: bool,
+    /// Whether its answers say what they cost.
+    pub reports_cost: bool,
     pub(crate) access: Access,
 }
 

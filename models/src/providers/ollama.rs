@@ -11,6 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: None,
     seeds: true,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config = OllamaConfig::new()

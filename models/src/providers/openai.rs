@@ -11,6 +11,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: Some("openai"),
     seeds: true,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config = OpenAIConfig::new(account.key()).with_base_url(&account.base_url);

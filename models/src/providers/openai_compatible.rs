@@ -22,6 +22,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: None,
     seeds: true,
+    reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
             let config = OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url);

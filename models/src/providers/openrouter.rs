@@ -12,6 +12,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: None,
     catalogue: Some("openrouter"),
     seeds: true,
+    reports_cost: true,
     access: Access::Http {
         connect: |account, model, http| {
             let config = OpenAIConfig::with_key(&OPENROUTER, account.key()).with_base_url(&account.base_url);

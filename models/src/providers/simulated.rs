@@ -20,6 +20,7 @@ pub(super) const PROVIDER: Provider = Provider {
     model: Some("sim-medium"),
     catalogue: None,
     seeds: true,
+    reports_cost: false,
     access: Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?))),
 };
 
@@ -102,6 +103,7 @@ mod tests {
                     message,
                     finish: Finish::Stop,
                     usage,
+                    failed_tries: None,
                 })
             })
         }

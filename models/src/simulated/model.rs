@@ -115,6 +115,7 @@ impl Simulated {
             message,
             finish,
             usage,
+            failed_tries: None,
         })
     }
 

@@ -221,15 +221,22 @@ async fn broken_json_is_tried_again_and_paid_for() {
         );
         let more = json!({ "price": { "input": 1.0, "output": 1.0 } });
         let (answer, requests) = ask(subject, vec![broken, subject.says("Whole.")], more).await;
-        let usage = answer.unwrap().usage;
+        let answer = answer.unwrap();
         assert_eq!(requests, 2);
+        let of = |usage: CallUsage| {
+            (
+                usage.input_tokens,
+                usage.output_tokens,
+                (usage.usd.unwrap() * 1e6).round(),
+            )
+        };
+        let provider = subject.provider;
         assert_eq!(
-            (usage.input_tokens, usage.output_tokens),
-            (51, 16),
-            "{}",
-            subject.provider
+            of(answer.usage),
+            (11, 7, 18.0),
+            "{provider}: what the answer took"
         );
-        assert!((usage.usd.unwrap() - 67e-6).abs() < 1e-12);
+        assert_eq!(of(answer.failed_tries.unwrap()), (40, 9, 49.0), "{provider}");
     }
 }
 
@@ -252,7 +259,9 @@ async fn an_empty_answer_is_tried_again_and_paid_for() {
             "{}",
             subject.provider
         );
-        assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (33, 21));
+        assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (11, 7));
+        let failed = answer.failed_tries.unwrap();
+        assert_eq!((failed.input_tokens, failed.output_tokens), (22, 14));
     }
     let (answer, _) = ask(PLAIN, vec![PLAIN.says("")], json!({ "retries": 1 })).await;
     let (kind, _, _, usage) = failed(answer);

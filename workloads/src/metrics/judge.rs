@@ -229,6 +229,7 @@ mod tests {
                 message,
                 finish: Finish::Stop,
                 usage: CallUsage::default(),
+                failed_tries: None,
             };
             async { Ok(response) }.boxed_local()
         }

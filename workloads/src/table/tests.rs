@@ -50,6 +50,7 @@ impl<F: Fn(&str) -> String> Caller for Agent<F> {
                 message,
                 finish: Finish::Stop,
                 usage,
+                failed_tries: None,
             })
         }
         .boxed_local()
@@ -336,6 +337,27 @@ fn bad_data_are_refused_by_line() {
     );
     assert!(of("", &none).contains("holds no examples"));
     assert!(of("{\"q\": 1", &none).contains("line 1: not JSON"));
+}
+
+#[test]
+fn what_one_set_holds_out_no_other_set_shows_the_search() {
+    let same = json!({
+        "name": "again", "data": "sums.jsonl", "user": "What is {{ q }}?", "shuffle": false,
+        "optimize": 2, "evaluate": 1,
+        "metric": [{"type": "length", "name": "characters", "unit": "characters"}],
+    });
+    build(&with(sums(), &json!({"set": [same.clone()]}))).unwrap();
+    // All three lines go to the search here, the last of which the main table holds out.
+    let other_sizes = with(same, &json!({"optimize": 3, "evaluate": 0}));
+    let other_words = with(other_sizes.clone(), &json!({"user": "Add: {{ q }}"}));
+    for leaking in [other_sizes, other_words] {
+        let error = problem(&json!({"set": [leaking]}));
+        assert!(
+            error.starts_with("sums.jsonl line 3: this held-out example is the same as sums.jsonl line 3")
+                && error.contains("the same optimize, evaluate and seed"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl<F: Fn(Role, &ChatRequest) -> AssistantMessage> Caller for Answering<F> {
                 message,
                 finish: Finish::Stop,
                 usage,
+                failed_tries: None,
             })
         }
         .boxed_local()
