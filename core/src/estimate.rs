@@ -23,15 +23,7 @@ impl Estimate {
     /// assert_eq!((estimate.mean, estimate.standard_error, estimate.n), (0.75, 0.25, 4));
     /// ```
     pub fn of(values: &[f64]) -> Option<Self> {
-        let n = values.len();
-        if n == 0 {
-            return None;
-        }
-        // Rounding must not carry the mean past every value: a cost at its threshold on each example
-        // is at its threshold on the mean.
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mean = (values.iter().sum::<f64>() / n as f64).clamp(least, most);
+        let (n, mean) = (values.len(), mean(values)?);
         let standard_error = if n < 2 {
             0.0
         } else {
@@ -44,6 +36,15 @@ impl Estimate {
             n,
         })
     }
+}
+
+/// The plain mean; `None` without values. Rounding may carry a sum's quotient past every one of its
+/// terms, so that a cost that equals its threshold on each example would seem to exceed it: the mean
+/// stays between them.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    let most = values.iter().copied().reduce(f64::max)?;
+    Some((values.iter().sum::<f64>() / values.len() as f64).clamp(least, most))
 }
 
 #[cfg(test)]

@@ -9,9 +9,13 @@ use crate::ids::CandidateId;
 use crate::journal::{Event, FinishedEvent, Journal, JournalError, Status, StoreError};
 use crate::methods::{self, Choice, Method};
 use crate::problem::Problem;
-use crate::score::{Multipliers, Ranked, Score};
+use crate::score::{Limit, Multipliers, Ranked, Score, top};
 use crate::study::{Rounds, StudyError};
 use crate::workload::Split;
+
+/// After a search with minibatches: how many pruned candidates that a batch found feasible are
+/// measured on the whole split beside the last pool and the seed.
+const REMEMBERED: usize = 3;
 
 /// A run that could not even begin, or whose journal failed.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +82,7 @@ pub async fn optimize(
 ) -> Result<Outcome, RunError> {
     let method = methods::build(&problem.study().study.method, &problem.study().method)?;
     let arena = Arena::open(problem, journal, models, options)?;
+    arena.expect_finalists((method.pool() + REMEMBERED + 1) as u64);
     let ended = match freeze_thresholds(&arena).await {
         Ok(()) => method.search(&arena).await,
         Err(halt) => Err(halt),
@@ -181,13 +186,17 @@ pub(crate) async fn conclude(
 ) -> Result<FinishedEvent, RunError> {
     let mut reasons: Vec<String> = halt.iter().map(ToString::to_string).collect();
     let mut ended = halt.cloned();
-    arena.enter(Phase::Evaluation);
-    if halt.is_none()
-        && let Err(stopped) = settle(arena).await
-    {
-        noted(&stopped, "the last pool", &mut reasons)?;
-        ended = Some(stopped);
+    arena.enter(Phase::Settling);
+    let settles = match halt {
+        None => true,
+        Some(Halt::Budget(_)) => arena.has_minibatches(),
+        Some(_) => false,
+    };
+    if settles && let Err(stopped) = settle(arena, method).await {
+        noted(&stopped, "the candidates of the final choice", &mut reasons)?;
+        ended = ended.or(Some(stopped));
     }
+    arena.enter(Phase::Evaluation);
     let multipliers = last_multipliers(arena, method);
     let final_scores = final_scores(arena, &multipliers)?;
     let best = choose(arena, method, &final_scores);
@@ -231,19 +240,45 @@ pub(crate) async fn conclude(
     })
 }
 
-/// With minibatches, measures the last pool on the whole split before the choice is made.
-async fn settle(arena: &Arena) -> Result<(), Halt> {
-    let pool = arena
+/// With minibatches, measures on the whole split who may be chosen: the last pool, then the seed and
+/// the best of those that were pruned. Nobody is measured by halves.
+async fn settle(arena: &Arena, method: &dyn Method) -> Result<(), Halt> {
+    let last = arena
         .journal()
         .borrow()
         .state()
         .rounds()
         .last()
         .map(|round| round.retained.clone());
+    let pool = last.unwrap_or_else(|| vec![arena.seed()]);
     let whole = arena.whole(Split::Optimize);
-    arena
-        .measure(&pool.unwrap_or_else(|| vec![arena.seed()]), &whole)
-        .await
+    arena.has_room_for(&pool, &whole)?;
+    arena.measure(&pool, &whole).await?;
+    if method.choice() == Choice::Retained || !arena.has_minibatches() {
+        return Ok(());
+    }
+    let others = remembered(arena, &pool);
+    arena.has_room_for(&others, &whole)?;
+    arena.measure(&others, &whole).await
+}
+
+/// The seed, and the pruned candidates of the highest objectives among those that were feasible on
+/// the last batch they were measured on.
+fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
+    let mut latest: IndexMap<CandidateId, Score> = IndexMap::new();
+    for round in arena.journal().borrow().state().rounds() {
+        latest.extend(round.scores.iter().map(|(id, score)| (*id, score.clone())));
+    }
+    let limits = arena.limits(None);
+    latest.retain(|id, score| {
+        let admitted = |(metric, limit): (&String, &Limit)| limit.admits(score.costs[metric]);
+        !pool.contains(id) && *id != arena.seed() && limits.iter().all(admitted)
+    });
+    let mut others = top(arena.ranked(&latest, |score| score.objective), REMEMBERED);
+    if !pool.contains(&arena.seed()) {
+        others.insert(0, arena.seed());
+    }
+    others
 }
 
 /// Measures the returned prompt and the seed on the held-out examples. A search that runs until

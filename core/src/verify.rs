@@ -1,11 +1,13 @@
 //! Checking a journal against itself.
 //!
-//! Two independent checks: every `round` line's means, J, feasibility and (for the plain dual step)
-//! multipliers are recomputed from the raw `rollout` lines above it; then the method itself is run
-//! again over the journal with every door to the world shut, and must come to the same parents,
-//! pools, multipliers and result.
+//! Two independent checks: frozen thresholds and every `round` line's means, J and multipliers are
+//! recomputed from the raw `rollout` lines; then the method itself is run again over the journal
+//! with every door to the world shut, and must come to the same scores, feasibility, parents, pools,
+//! multipliers and result. What ended a search that did not go its whole way (budget, person,
+//! failure) no journal can prove.
 
 mod arithmetic;
+mod dual;
 mod recorded;
 
 use std::rc::Rc;
@@ -76,22 +78,20 @@ pub enum Difference {
 /// # Errors
 /// The first difference.
 pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<Verified, Difference> {
-    let mut arithmetic = arithmetic::Arithmetic::default();
-    let mut kept = Vec::new();
-    let mut count = 0;
-    for line in lines {
-        count += 1;
-        let event = parse_line(line.as_ref(), count)?;
-        arithmetic
-            .check(&event)
-            .map_err(|what| Difference::Line { line: count, what })?;
-        kept.push(Ok((count as u64 - 1, line)));
-    }
-    if count == 0 {
+    let lines: Vec<L> = lines.into_iter().collect();
+    if lines.is_empty() {
         return Err(Difference::Replay("the journal is empty".into()));
     }
-    let journal = Journal::open(Box::new(MemoryJournal::new()), kept)?;
-    replay(journal, count).await
+    let numbered = (0..).zip(&lines).map(Ok);
+    let journal = Journal::open(Box::new(MemoryJournal::new()), numbered)?;
+    let mut arithmetic = arithmetic::Arithmetic::default();
+    for (number, line) in (1..).zip(&lines) {
+        let event = parse_line(line.as_ref(), number)?;
+        arithmetic
+            .check(&event)
+            .map_err(|what| Difference::Line { line: number, what })?;
+    }
+    replay(journal, lines.len()).await
 }
 
 async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> {
@@ -135,21 +135,18 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         )));
     }
     if let Some(recorded) = &recorded {
-        // A search that ended by itself must replay to its end; one that was halted halts again.
-        let went_its_way = matches!(recorded.status, Status::Feasible | Status::Infeasible);
-        if went_its_way && halt.is_some() {
-            return Err(failed(format!(
-                "finished: the status is {:?}, but the search does not come to its end",
-                recorded.status
-            )));
-        }
-        let halt = halt.map(|_| Halt::Budget(String::new()));
-        let computed = conclude(&arena, &*method, halt.as_ref())
+        // A session that a person or a failure ended measured nothing more.
+        let halted = halt.map(|_| match recorded.status {
+            Status::Stopped | Status::Failed => Halt::Interrupted,
+            _ => Halt::Budget(String::new()),
+        });
+        let computed = conclude(&arena, &*method, halted.as_ref())
             .await
             .map_err(|error| match error {
                 RunError::Replay(what) => failed(what),
                 other => failed(other.to_string()),
             })?;
+        compare_status(recorded.status, &computed, halted.is_some(), &arena).map_err(failed)?;
         compare_end(recorded, &computed).map_err(failed)?;
     }
     Ok(Verified {
@@ -159,6 +156,39 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         rounds,
         finished: recorded.is_some(),
     })
+}
+
+/// Whether a run that replays like this can have ended so. `halted`: the search stops where the
+/// journal ends.
+fn compare_status(
+    recorded: Status,
+    computed: &FinishedEvent,
+    halted: bool,
+    arena: &Arena,
+) -> Result<(), String> {
+    let whole = |status| matches!(status, Status::Feasible | Status::Infeasible);
+    let differs = |why: String| Err(format!("finished: the status is {recorded:?}, but {why}"));
+    if halted && whole(recorded) {
+        return differs("the search does not come to its end".into());
+    }
+    if !halted && recorded == Status::Budget {
+        return differs("the search comes to its end".into());
+    }
+    if recorded == Status::Budget && arena.journal().borrow().state().budget().is_unlimited() {
+        return differs("nothing bounds it".into());
+    }
+    // Nothing was left to measure, so nothing can have stopped it.
+    if !halted && computed.reason.is_none() && recorded != computed.status {
+        return differs(format!("computed {:?}", computed.status));
+    }
+    // The held-out evaluation is not whole: the status tells of the search.
+    let feasible = computed
+        .best
+        .is_some_and(|best| computed.final_scores[&best].feasible);
+    if whole(recorded) && (recorded == Status::Feasible) != feasible {
+        return differs(format!("feasible is {feasible}"));
+    }
+    Ok(())
 }
 
 fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(), String> {
@@ -178,25 +208,12 @@ fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(),
             format!("{:?}", computed.multipliers),
         );
     }
-    let feasible = computed
-        .best
-        .is_some_and(|best| computed.final_scores[&best].feasible);
-    if let Status::Feasible | Status::Infeasible = recorded.status
-        && (recorded.status == Status::Feasible) != feasible
-    {
-        let now = if feasible {
-            Status::Feasible
-        } else {
-            Status::Infeasible
-        };
-        return differs("the status", format!("{:?}", recorded.status), format!("{now:?}"));
-    }
-    for (id, score) in &recorded.final_scores {
-        if computed.final_scores.get(id) != Some(score) {
-            let now = computed.final_scores.get(id);
+    for id in computed.final_scores.keys().chain(recorded.final_scores.keys()) {
+        let (then, now) = (recorded.final_scores.get(id), computed.final_scores.get(id));
+        if then != now {
             return differs(
                 &format!("the score of {}", id.short()),
-                format!("{score:?}"),
+                format!("{then:?}"),
                 format!("{now:?}"),
             );
         }
@@ -209,8 +226,7 @@ fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(),
             &computed.seed_evaluation,
         ),
     ] {
-        // An interrupted run states no evaluation even where an earlier session had measured one.
-        if !then.is_empty() && then != now {
+        if then != now {
             return differs(what, format!("{then:?}"), format!("{now:?}"));
         }
     }

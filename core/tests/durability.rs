@@ -109,6 +109,12 @@ fn a_budget_of_rollouts_is_kept_exactly_and_can_be_raised() {
         let limited = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
         let (outcome, lines) = run(limited, &probe);
         assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
+        // What the last whole round leaves is less than a batch and the held-out evaluation take.
+        assert!(
+            probe.rollouts() + 24 + 20 > budget,
+            "{} of {budget}",
+            probe.rollouts()
+        );
         assert_eq!(outcome.finished.status, Status::Budget);
         let (raised, _) = resume(study(4, "capo", EFFORT, ""), &probe, lines, RunOptions::default());
         assert_eq!(
@@ -123,11 +129,20 @@ fn a_budget_of_rollouts_is_kept_exactly_and_can_be_raised() {
 #[test]
 fn an_open_search_spends_its_rollouts_to_the_last() {
     for budget in [25_u32, 100, 531] {
-        let probe = probe();
-        let mut open = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
-        open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
-        run(open, &probe);
-        assert_eq!(probe.rollouts(), budget);
+        for failing in [None, Some(0), Some(1), Some(9), Some(15)] {
+            let probe = probe();
+            probe.disorder.set(3);
+            // The rollout that fails is among the last ones that the budget allows.
+            probe
+                .fail
+                .set(failing.map(|from_the_end| (budget - 1 - from_the_end, 1, true)));
+            let mut open = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
+            open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+            let (outcome, _) = run(open, &probe);
+            assert_eq!(probe.rollouts(), budget, "failing {failing:?}");
+            let failures = outcome.journal.state().failures().len();
+            assert_eq!(failures, usize::from(failing.is_some()));
+        }
     }
 }
 
@@ -290,6 +305,35 @@ fn a_failed_call_of_unknown_price_does_not_end_a_run_with_a_budget_of_dollars() 
 }
 
 #[test]
+fn a_budget_of_dollars_asks_no_model_of_unknown_price() {
+    let probe = probe();
+    probe.unpriced.set(true);
+    let (outcome, _) = run(study(4, "capo", EFFORT, "[budget]\nusd = 50.0\n"), &probe);
+    assert_eq!(probe.calls.get(), 0);
+    assert_eq!(outcome.finished.status, Status::Budget);
+    let reason = outcome.finished.reason.clone().unwrap();
+    assert!(reason.contains("world's price is unknown"), "{reason}");
+    // Without such a budget it is.
+    run(study(4, "capo", EFFORT, ""), &probe);
+    assert!(probe.calls.get() > 0);
+}
+
+#[test]
+fn an_open_search_that_spends_nothing_of_its_budget_ends() {
+    for budget in ["usd = 1.0", "seconds = 60.0"] {
+        let probe = probe();
+        probe.free.set(true);
+        let mut open = study(4, "capo", EFFORT, &format!("[budget]\n{budget}\n"));
+        open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+        let (outcome, lines) = run(open, &probe);
+        assert_eq!(outcome.finished.status, Status::Budget);
+        let reason = outcome.finished.reason.clone().unwrap();
+        assert!(reason.contains("bound `rollouts` or `seconds`"), "{reason}");
+        block_on(verify(&lines)).unwrap();
+    }
+}
+
+#[test]
 fn what_no_metric_speaks_of_must_be_a_number_too_for_the_journal_to_be_read_again() {
     let probe = probe();
     probe.nan_beside.set(true);
@@ -327,6 +371,30 @@ fn nothing_is_criticised_or_rewritten_that_could_not_be_measured_any_more() {
 }
 
 #[test]
+fn measuring_the_last_pool_whole_leaves_room_for_the_held_out_evaluation() {
+    let mut chosen_on = [0, 0];
+    for budget in (60..900).step_by(31) {
+        let mut batched = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
+        batched.study.batch = Some(4);
+        let probe = probe();
+        let (outcome, lines) = run(batched, &probe);
+        let finished = &outcome.finished;
+        assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
+        assert_eq!(finished.evaluation["success"].n, 10, "of {budget}");
+        assert_eq!(finished.seed_evaluation["success"].n, 10, "of {budget}");
+        let last = outcome.journal.state().rounds().last().unwrap();
+        let best = finished.best.unwrap();
+        let on_the_batch = last
+            .scores
+            .get(&best)
+            .is_some_and(|score| score.costs == finished.final_scores[&best].costs);
+        chosen_on[usize::from(on_the_batch)] += 1;
+        block_on(verify(&lines)).unwrap_or_else(|error| panic!("{budget}: {error}"));
+    }
+    assert!(chosen_on[0] > 5 && chosen_on[1] > 2, "both happen: {chosen_on:?}");
+}
+
+#[test]
 fn a_search_with_minibatches_that_stopped_early_returns_its_best_by_the_last_batch() {
     let mut batched = study(4, "capo", EFFORT, "[budget]\nrollouts = 100\n");
     batched.study.batch = Some(4);
@@ -361,6 +429,34 @@ fn an_interrupt_during_the_held_out_evaluation_is_told_and_can_be_resumed() {
         RunOptions::default(),
     );
     assert_eq!(resumed.finished, reference.finished);
+}
+
+#[test]
+fn an_unusable_rewrite_is_not_paid_for_again_after_a_kill() {
+    let whole_probe = probe();
+    whole_probe.bad_rewrites.set(1);
+    let (whole, lines) = run(study(2, "capo", EFFORT, ""), &whole_probe);
+    let failed = lines
+        .iter()
+        .position(|line| line.starts_with("{\"event\":\"failure\""))
+        .unwrap();
+    let (probe, kept) = (probe(), lines[..=failed].to_vec());
+    let paid: u64 = events(&kept)
+        .iter()
+        .map(|event| match event {
+            Event::Rollout(rollout) => rollout.usage.total().calls,
+            Event::Critique(critique) => critique.usage.total().calls,
+            Event::Rewrite(rewrite) => rewrite.usage.total().calls,
+            Event::Failure(failure) => failure.usage.total().calls,
+            _ => 0,
+        })
+        .sum();
+    let (resumed, _) = resume(study(2, "capo", EFFORT, ""), &probe, kept, RunOptions::default());
+    assert_eq!(resumed.finished, whole.finished);
+    assert_eq!(
+        u64::from(probe.calls.get()) + paid,
+        u64::from(whole_probe.calls.get())
+    );
 }
 
 #[test]

@@ -219,6 +219,45 @@ fn verify_finds_every_kind_of_tampering() {
             "the threshold",
             edit(0, "/study/constraint/0/threshold", &|v| *v = 1.7.into()),
         ),
+        (
+            "a threshold relative to the seed",
+            edit(0, "/study/constraint/1/threshold", &add),
+        ),
+        (
+            "the first multipliers",
+            edit(line_of("round", 0), "/multipliers/effort", &add),
+        ),
+        (
+            "the evaluation's presence",
+            edit(finished, "/evaluation", &|v| *v = serde_json::json!({})),
+        ),
+        (
+            "the seed's evaluation",
+            edit(finished, "/seed_evaluation", &|v| *v = serde_json::json!({})),
+        ),
+        (
+            "a final score's presence",
+            edit(finished, "/final_scores", &|v| {
+                v.as_object_mut().unwrap().shift_remove(&best);
+            }),
+        ),
+        (
+            "a budget as the end",
+            edit(finished, "/status", &|v| *v = "budget".into()),
+        ),
+        (
+            "a person as the end",
+            edit(finished, "/status", &|v| *v = "stopped".into()),
+        ),
+        (
+            "a failure as the end",
+            edit(finished, "/status", &|v| *v = "failed".into()),
+        ),
+        ("a rollout counted twice", {
+            let mut lines = lines.clone();
+            lines.insert(rollout + 1, lines[rollout].clone());
+            lines
+        }),
         ("the seed", edit(0, "/study/study/seed", &|v| *v = 4.into())),
         (
             "a prompt",
@@ -238,6 +277,43 @@ fn verify_finds_every_kind_of_tampering() {
         let found = block_on(verify(&tampered));
         assert!(found.is_err(), "{what} was changed and nobody noticed");
     }
+}
+
+#[test]
+fn a_multiplier_is_recomputed_apart_from_the_code_that_moved_it() {
+    for step in ["subgradient", "count", "pid", "augmented", "fixed"] {
+        let method = format!("[method]\ndual_step = \"{step}\"\n");
+        let lines = run(study(3, "capo", EFFORT, &method), &Rc::new(Probe::default())).1;
+        let rounds = lines.iter().filter(|line| line.contains("\"event\":\"round\""));
+        let last = rounds.max().unwrap().clone();
+        let at = lines.iter().position(|line| *line == last).unwrap();
+        let mut round: serde_json::Value = serde_json::from_str(&last).unwrap();
+        let next = &mut round["next_multipliers"]["effort"];
+        *next = (next.as_f64().unwrap() + 0.001).into();
+        let mut lines = lines;
+        lines[at] = round.to_string();
+        let error = block_on(verify(&lines)).unwrap_err().to_string();
+        let place = format!(
+            "journal line {}: round 5: the next multiplier of `effort`",
+            at + 1
+        );
+        assert!(error.starts_with(&place), "{step}: {error}");
+    }
+}
+
+#[test]
+fn an_event_that_does_not_fit_is_not_written() {
+    let path = path("unfit");
+    run_file(&path, 3, EFFORT).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let mut journal = FileJournal::open(&path, Fsync::Never).unwrap();
+    for event in ["rollout", "round", "study"] {
+        let tag = format!("{{\"event\":\"{event}\"");
+        let again = text.lines().find(|line| line.starts_with(&tag)).unwrap();
+        journal.record(&serde_json::from_str(again).unwrap()).unwrap_err();
+    }
+    journal.flush().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }
 
 #[test]

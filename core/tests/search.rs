@@ -8,6 +8,7 @@ use capo_core::arena::RunOptions;
 use capo_core::control::Control;
 use capo_core::journal::{Event, Status, SteerEvent, branch};
 use capo_core::methods;
+use capo_core::workload::Split;
 use world::{EFFORT, Probe, events, resume, run, study};
 
 fn probe() -> Rc<Probe> {
@@ -159,6 +160,35 @@ fn batches_are_shared_within_a_round_and_the_choice_is_made_on_the_whole_split()
 }
 
 #[test]
+fn with_minibatches_pruned_prompts_that_were_feasible_are_measured_whole_too() {
+    let mut remembered = 0;
+    for seed in 0..10 {
+        let mut batched = study(seed, "capo", EFFORT, "[method]\npool = 1\n");
+        batched.study.batch = Some(8);
+        let (outcome, lines) = run(batched, &probe());
+        let state = outcome.journal.state();
+        let finals = &outcome.finished.final_scores;
+        let last = &state.rounds().last().unwrap().retained;
+        assert!(
+            finals.contains_key(state.candidates().next().unwrap().0),
+            "the seed"
+        );
+        assert!(last.iter().all(|id| finals.contains_key(id)));
+        // By the objective on the last batch each was measured on.
+        let mut pruned: indexmap::IndexMap<_, _> = indexmap::IndexMap::new();
+        pruned.extend(state.rounds().iter().flat_map(|round| round.scores.clone()));
+        pruned.retain(|id, score| score.feasible && !last.contains(id));
+        pruned.sort_by(|_, a, _, b| b.objective.total_cmp(&a.objective));
+        for (id, _) in pruned.iter().take(1) {
+            assert!(finals.contains_key(id), "seed {seed}");
+            remembered += 1;
+        }
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    }
+    assert!(remembered > 5);
+}
+
+#[test]
 fn noise_moves_multipliers_but_neither_scores_nor_the_held_out_result() {
     let noisy = run(study(3, "capo", EFFORT, "[method]\nnoise = 0.3\n"), &probe()).0;
     let clean_step = |round: &capo_core::journal::RoundEvent| {
@@ -221,6 +251,28 @@ fn steering_is_journaled_and_replayed() {
     let (stopped, _) = resume(study(3, "capo", EFFORT, ""), &probe(), Vec::new(), steered(stop));
     assert_eq!(stopped.finished.status, Status::Stopped);
     assert!(stopped.journal.state().rounds().is_empty());
+}
+
+#[test]
+fn a_change_does_not_reach_into_a_round_that_was_begun_before_it() {
+    let (_, lines) = run(study(3, "capo", EFFORT, ""), &probe());
+    let last_rewrite_of = |round: u32| {
+        let of = format!("{{\"event\":\"rewrite\",\"round\":{round},");
+        lines.iter().rposition(|line| line.starts_with(&of)).unwrap()
+    };
+    let change = SteerEvent {
+        multipliers: Some([("effort".to_owned(), 9.5)].into()),
+        ..SteerEvent::default()
+    };
+    // Killed in round 3 after its rewrites.
+    let killed = lines[..=last_rewrite_of(3)].to_vec();
+    let (outcome, lines) = resume(study(3, "capo", EFFORT, ""), &probe(), killed, steered(change));
+    let steers = outcome.journal.state().steers();
+    assert_eq!(steers.iter().map(|steer| steer.round).collect::<Vec<_>>(), [4]);
+    let rounds = outcome.journal.state().rounds();
+    assert_eq!(rounds[3].multipliers, rounds[2].next_multipliers);
+    assert_eq!(rounds[4].multipliers["effort"], 9.5);
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
 }
 
 #[test]
@@ -333,6 +385,30 @@ fn a_branch_keeps_what_the_shared_prompts_measured_later() {
         );
         assert_eq!(outcome.finished.best, first.finished.best);
         assert_eq!(outcome.journal.state().rounds(), first.journal.state().rounds());
+    }
+}
+
+#[test]
+fn a_branch_of_a_search_that_repeats_itself_verifies() {
+    // The rewriter answers nothing usable after a while, so that later rounds measure their pool
+    // once more.
+    let mut open = study(4, "capo", EFFORT, "[budget]\nrollouts = 1500\n");
+    open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+    let probe = probe();
+    probe.good_rewrites.set(Some(4));
+    let (first, lines) = run(open.clone(), &probe);
+    futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    let repeated = |event: &Event| matches!(event, Event::Rollout(rollout) if rollout.repeat > 1 && rollout.split == Split::Optimize);
+    assert!(events(&lines).iter().any(repeated));
+    let rounds = first.journal.state().rounds().len() as u32;
+    assert!(rounds > 6);
+    for round in [0, 2, 4, rounds - 1] {
+        let branched = branch(&lines, round, SteerEvent::default()).unwrap();
+        let (outcome, lines) = resume(open.clone(), &probe, branched, RunOptions::default());
+        futures::executor::block_on(capo_core::verify(&lines))
+            .unwrap_or_else(|error| panic!("branched at round {round}: {error}"));
+        let (now, then) = (outcome.journal.state().rounds(), first.journal.state().rounds());
+        assert_eq!(now[..round as usize], then[..round as usize]);
     }
 }
 

@@ -22,9 +22,9 @@ const SETTINGS: &str = "[method]\nnoise = 0.05\nmask = 5\n";
 // What the whole run must come to: λ_T, the prompt it returns, and the journal but for its first
 // line, which names the version of this build.
 const MULTIPLIER: f64 = 1.279_823_444_118_248_3;
-const BEST: &str = "Act. care haste";
-const LINES: usize = 535;
-const JOURNAL: &str = "18fd5e102ba7224a085f06e73df2ff4d5a080c234767eaefdca3af642e14c3f9";
+const BEST: &str = "Act. care haste care haste";
+const LINES: usize = 550;
+const JOURNAL: &str = "d50ad9811c02a7a155d7140951b57e5d705b58406100a074b685873c55963fec";
 
 /// SHA-256 over the bits of a thousand draws of each kind.
 const DRAWS: &str = "1c9baca20ec87d7992fb0c16e665091e89203aa46d80ba12d626d09cb3c9912b";

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 
 use super::{Arena, Halt};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, mean};
 use crate::ids::CandidateId;
 use crate::problem::MetricSource;
 use crate::run_state::SetKey;
@@ -25,6 +25,11 @@ impl Batch {
     /// Whether it holds no example at all.
     pub fn is_empty(&self) -> bool {
         self.examples.iter().all(Vec::is_empty)
+    }
+
+    /// Examples of all workloads together.
+    pub(super) fn len(&self) -> usize {
+        self.examples.iter().map(Vec::len).sum()
     }
 }
 
@@ -59,8 +64,7 @@ impl Tally {
         self.most = self.most.max(other.most);
     }
 
-    /// Σ/n. Rounding may carry a sum's quotient past every one of its terms, so that a cost that
-    /// equals its threshold on each example would seem to exceed it: the mean stays between them.
+    /// Σ/n, between its terms as in [`mean`].
     fn mean(self, n: u64) -> f64 {
         (self.sum / n as f64).clamp(self.least, self.most)
     }
@@ -177,6 +181,41 @@ impl Arena {
         Ok(())
     }
 
+    /// Rollouts that [`Arena::measure`] would have to make.
+    pub(super) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
+        let repeats = self.problem.borrow().study().study.repeats;
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let mut missing = 0;
+        for candidate in candidates {
+            let position = state.position(candidate).unwrap_or(usize::MAX);
+            for (workload, examples) in (0..).zip(&batch.examples) {
+                let set = SetKey {
+                    workload,
+                    split: batch.split,
+                };
+                let made = |example: &usize| state.rollouts().repeats(position, set, *example).min(repeats);
+                missing += examples
+                    .iter()
+                    .map(|example| u64::from(repeats - made(example)))
+                    .sum::<u64>();
+            }
+        }
+        missing
+    }
+
+    /// Whether a round measures fewer examples than there are.
+    pub(crate) fn has_minibatches(&self) -> bool {
+        let problem = self.problem.borrow();
+        let available = |size: usize| {
+            let workloads = problem.workloads().iter();
+            workloads
+                .map(|workload| workload.examples(Split::Optimize).len())
+                .any(|most| size < most)
+        };
+        problem.study().study.batch.is_some_and(available)
+    }
+
     pub(super) fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
         let board = self.board.borrow();
         board
@@ -241,26 +280,16 @@ impl Arena {
         Some(Means { objective, costs })
     }
 
-    /// Σ of measurements / number of rollouts, summed in the order of the examples, see
-    /// [`Tally::mean`].
+    /// Mean over examples of the mean over repeats, so that an example measured more often weighs
+    /// no more than the others.
     fn mean(&self, candidate: CandidateId, metric: &MetricSource, batch: &Batch) -> Option<f64> {
-        let board = self.board.borrow();
-        let set = SetKey {
-            workload: metric.workload,
-            split: batch.split,
-        };
-        let sums = board.sums.get(&(candidate, set))?;
-        let (mut total, mut rollouts) = (None::<Tally>, 0_u64);
-        for &example in &batch.examples[usize::from(metric.workload)] {
-            let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
-            let tally = sums.values[metric.position];
-            match &mut total {
-                Some(total) => total.add(tally),
-                None => total = Some(tally),
-            }
-            rollouts += u64::from(sums.repeats);
-        }
-        total.map(|total| total.mean(rollouts))
+        let values: Vec<f64> = self
+            .per_example(candidate, metric, batch)
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect();
+        let measured = values.len() == batch.examples[usize::from(metric.workload)].len();
+        measured.then(|| mean(&values)).flatten()
     }
 
     /// A candidate's value of one metric on each example of a batch (mean over repeats), where it

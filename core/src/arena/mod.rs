@@ -113,6 +113,8 @@ pub enum Halt {
 pub(crate) enum Phase {
     /// Rounds.
     Search,
+    /// With minibatches, the candidates of the final choice on the whole split.
+    Settling,
     /// The held-out evaluation at the end.
     Evaluation,
 }
@@ -145,6 +147,8 @@ pub struct Arena {
     /// Failed tries of this session.
     tries: RefCell<HashMap<EffectName, u32>>,
     phase: Cell<Phase>,
+    /// How many candidates the final choice may have to measure on the whole split.
+    finalists: Cell<u64>,
     /// Rounds closed by this process, replayed ones included.
     closed: Cell<u32>,
     seed: CandidateId,
@@ -214,6 +218,7 @@ impl Arena {
             halted: RefCell::new(None),
             tries: RefCell::default(),
             phase: Cell::new(Phase::Search),
+            finalists: Cell::new(0),
             closed: Cell::new(0),
             seed,
         })
@@ -291,6 +296,12 @@ impl Arena {
     /// Whether the budget bounds the number of rollouts.
     pub(crate) fn rollouts_are_bounded(&self) -> bool {
         self.journal.borrow().state().budget().rollouts.is_some()
+    }
+
+    /// Says how many candidates the final choice may have to measure on the whole split, so that the
+    /// search leaves room for them.
+    pub(crate) fn expect_finalists(&self, finalists: u64) {
+        self.finalists.set(finalists);
     }
 
     pub(crate) fn enter(&self, phase: Phase) {

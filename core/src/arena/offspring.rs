@@ -10,7 +10,8 @@ use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{EffectName, Event, Origin, RewriteEvent};
-use crate::llm::{AssistantMessage, ChatRequest, Message, Role};
+use crate::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role};
+use crate::run_state::Unusable;
 use crate::score::{Limits, Multipliers};
 use crate::templates::{Template, delimited_prompt};
 use crate::usage::Usage;
@@ -118,6 +119,12 @@ impl Arena {
         };
         let mut messages = vec![Message::user(text)];
         let mut attempt = 0;
+        let unusable = self.journal.borrow().state().unusable(&of).cloned();
+        if let Some(Unusable { answer, reason }) = unusable {
+            // An earlier session got this far.
+            messages.extend(once_more(answer, &reason));
+            attempt = 1;
+        }
         loop {
             let seed = self.seed_for("rewrite", guidance.round, parent, 2 * u64::from(index) + attempt);
             let (answer, usage) = self
@@ -138,12 +145,9 @@ impl Arena {
                 return Ok(None);
             }
             attempt += 1;
-            self.note_unusable(of.clone(), reason, usage)?;
-            messages.push(Message::Assistant(AssistantMessage {
-                tool_calls: Vec::new(),
-                ..answer
-            }));
-            messages.push(Message::user(Template::Retry.render(json!({ "reason": reason }))));
+            let (kind, answer) = (FailureKind::Malformed, answer.text().to_owned());
+            self.journal_failure(of.clone(), kind, reason.to_owned(), usage, Some(answer.clone()))?;
+            messages.extend(once_more(answer, reason));
         }
     }
 
@@ -198,8 +202,10 @@ impl Arena {
         self.streams
             .number(&format!("{purpose}/{parent}"), u64::from(round), index)
     }
+}
 
-    fn note_unusable(&self, of: EffectName, reason: &str, usage: Usage) -> Result<(), Halt> {
-        self.journal_failure(of, crate::llm::FailureKind::Malformed, reason.to_owned(), usage)
-    }
+/// An unusable answer, and what is wrong with it.
+fn once_more(answer: String, reason: &str) -> [Message; 2] {
+    let asked = Template::Retry.render(json!({ "reason": reason }));
+    [Message::assistant(answer), Message::user(asked)]
 }

@@ -36,7 +36,8 @@ struct Answered {
 impl Arena {
     /// Makes rollouts, at most `concurrency` at once, journaling each as it arrives. The first halt
     /// lets those under way end and starts no new one; a failed one is tried again after all
-    /// others while tries are left.
+    /// others while tries are left. A spent budget halts only once nothing is under way any more:
+    /// a rollout that fails gives its place back.
     pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<(), Halt> {
         let mut waiting = VecDeque::from(wanted);
         let mut under_way = FuturesUnordered::new();
@@ -46,6 +47,7 @@ impl Arena {
                 let Some(next) = waiting.front() else { break };
                 match self.start_rollout(next.set.split) {
                     Ok(()) => under_way.extend(waiting.pop_front().map(|next| self.run_rollout(next))),
+                    Err(Halt::Budget(_)) if !under_way.is_empty() => break,
                     Err(stopped) => halt = Some(stopped),
                 }
             }
@@ -198,7 +200,7 @@ impl Arena {
             RolloutError::Llm(LlmError::Budget(reason)) => {
                 if !usage.is_empty() {
                     let message = "the budget was spent in the middle of it".to_owned();
-                    self.journal_failure(of, FailureKind::Stopped, message, usage)?;
+                    self.journal_failure(of, FailureKind::Stopped, message, usage, None)?;
                 }
                 return Err(Halt::Budget(reason));
             }
@@ -220,7 +222,7 @@ impl Arena {
             *tries += 1;
             *tries
         };
-        self.journal_failure(of, kind, message.clone(), usage)?;
+        self.journal_failure(of, kind, message.clone(), usage, None)?;
         if retryable && tries < self.options.attempts {
             return Ok(());
         }
@@ -238,6 +240,7 @@ impl Arena {
         kind: FailureKind,
         message: String,
         usage: Usage,
+        answer: Option<String>,
     ) -> Result<(), Halt> {
         let mut journal = self.journal.borrow_mut();
         let attempt = journal.state().attempts(&of) + 1;
@@ -247,6 +250,7 @@ impl Arena {
             message,
             attempt,
             usage,
+            answer,
         };
         Ok(journal.record(&Event::Failure(event))?)
     }

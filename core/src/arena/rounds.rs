@@ -13,7 +13,9 @@ use crate::study::Rounds;
 impl Arena {
     /// Opens a round: lets constraints enter with λ = 0 whose round has come, waits while paused, and
     /// applies what a person changed (journaled changes when replaying, new ones otherwise) to
-    /// thresholds and `multipliers`. Returns false when the search is over.
+    /// thresholds and `multipliers`. New ones wait for the next round when an earlier session has
+    /// begun this one: its critiques and rewrites were made under the old numbers. Returns false
+    /// when the search is over.
     ///
     /// # Errors
     /// When the run was interrupted, a change is impossible (see [`SteerEvent::check`]; it is not
@@ -42,6 +44,9 @@ impl Arena {
             over |= self.apply(steer, multipliers);
         }
         if !replayed && !over {
+            if matches!(self.search().rounds, Rounds::Open(_)) {
+                self.refuse_idling()?;
+            }
             if self.options.control.is_paused() {
                 self.record_steer(SteerEvent {
                     round,
@@ -51,7 +56,13 @@ impl Arena {
                 .await?;
                 self.options.control.resumed().await;
             }
-            for steer in self.options.control.take() {
+            let begun = self.journal.borrow().state().has_begun(round);
+            let changes = if begun {
+                Vec::new()
+            } else {
+                self.options.control.take()
+            };
+            for steer in changes {
                 let steer = SteerEvent { round, ..steer };
                 let checked = steer.check(self.problem.borrow().study());
                 checked.map_err(|error| Halt::Failed {

@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::event::{Branch, Event, Origin, SteerEvent};
+use super::event::{Branch, Event, Origin, SteerEvent, StudyEvent};
 use super::reader::{JournalError, parse_line};
 use crate::ids::Round;
+use crate::workload::Split;
 
 /// The lines of a journal that shares everything before `round` with another one and pays for
 /// nothing of it again: later rollouts of the prompts they share come along too, for what a prompt
-/// measures depends on no threshold. `changes` (thresholds, multipliers, budget) take effect when
+/// measures depends on no threshold. Not so later repeats beyond the study's own: a round's means
+/// run over all repeats above it, and which of them the branch will ask for is its own affair.
+/// `changes` (thresholds, multipliers, budget) take effect when
 /// the branch goes on.
 ///
 /// ```
@@ -47,7 +50,7 @@ pub fn branch<L: AsRef<str>>(
     changes: SteerEvent,
 ) -> Result<Vec<String>, JournalError> {
     let mut kept = Vec::new();
-    let mut study = None;
+    let mut study: Option<Box<StudyEvent>> = None;
     let mut shared = HashSet::new();
     let (mut reached, mut number) = (0, 0);
     for line in lines {
@@ -60,7 +63,11 @@ pub fn branch<L: AsRef<str>>(
                 true
             }
             Event::Candidate(event) if before || event.origin == Origin::Seed => shared.insert(event.id),
-            Event::Rollout(event) => shared.contains(&event.candidate),
+            Event::Rollout(event) => {
+                let repeats = study.as_ref().map_or(1, |study| study.study.study.repeats);
+                let further = event.split == Split::Optimize && event.repeat >= repeats;
+                shared.contains(&event.candidate) && (before || !further)
+            }
             Event::Round(event) => {
                 reached = event.round + 1;
                 before

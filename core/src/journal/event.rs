@@ -216,6 +216,9 @@ pub struct FailureEvent {
     /// What the try consumed all the same.
     #[serde(default)]
     pub usage: Usage,
+    /// Of a rewrite: the text that came and could not be used. The second request quotes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// A round is complete.

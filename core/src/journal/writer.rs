@@ -65,9 +65,11 @@ impl Journal {
     /// Appends an event and folds it.
     ///
     /// # Errors
-    /// When it cannot be written; the fold is then unchanged.
+    /// When it does not fit the journal, or cannot be written; journal and fold are then unchanged.
     pub fn record(&mut self, event: &Event) -> Result<(), StoreError> {
         let line = serde_json::to_string(event).map_err(|error| StoreError(error.to_string()))?;
+        // Checked before it is written: a line that does not fit would make the journal unreadable.
+        self.state.check(event).map_err(StoreError)?;
         let id = self.store.append(&line)?;
         self.state.apply(event, id).map_err(StoreError)?;
         if let Some(observer) = &mut self.observer {

@@ -147,6 +147,10 @@ impl Method for Capo {
         self.shared.dual.start(limits)
     }
 
+    fn pool(&self) -> usize {
+        self.shared.pool
+    }
+
     fn gate_noise(&self) -> f64 {
         self.shared.noise
     }

@@ -49,6 +49,10 @@ impl Method for CapoEa {
         self.shared.dual.start(limits)
     }
 
+    fn pool(&self) -> usize {
+        self.shared.pool
+    }
+
     fn gate_noise(&self) -> f64 {
         self.shared.noise
     }

@@ -69,6 +69,10 @@ impl Method for CountCapo {
         self.shared.dual.start(limits)
     }
 
+    fn pool(&self) -> usize {
+        self.shared.pool
+    }
+
     fn gate_noise(&self) -> f64 {
         self.shared.noise
     }

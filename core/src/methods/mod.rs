@@ -64,6 +64,12 @@ pub trait Method {
         Choice::BestFeasible
     }
 
+    /// The most candidates its last round retains: after a search with minibatches they are measured
+    /// on the whole split.
+    fn pool(&self) -> usize {
+        1
+    }
+
     /// Standard deviation σ of the noise on costs at the feasibility gate of the final choice; 0
     /// for methods without noisy feedback.
     fn gate_noise(&self) -> f64 {

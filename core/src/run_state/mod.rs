@@ -47,6 +47,15 @@ pub struct Rewritten {
     pub reason: Option<String>,
 }
 
+/// A first answer of a rewriter that could not be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unusable {
+    /// Its text.
+    pub answer: String,
+    /// What was wrong with it.
+    pub reason: String,
+}
+
 /// Everything known about a run from its journal.
 #[derive(Debug, Default)]
 pub struct RunState {
@@ -57,6 +66,7 @@ pub struct RunState {
     rewrites: HashMap<(Round, CandidateId, u32), Rewritten>,
     failures: IndexMap<FailureKind, u64>,
     attempts: HashMap<EffectName, u32>,
+    unusable: HashMap<EffectName, Unusable>,
     last_failure: Option<FailureEvent>,
     rounds: Vec<RoundEvent>,
     steers: Vec<SteerEvent>,
@@ -65,23 +75,58 @@ pub struct RunState {
 }
 
 impl RunState {
-    /// Folds one event in.
+    /// Says why an event does not fit what stands above it; nothing is changed.
     ///
     /// # Errors
-    /// When the event does not fit what stands above it, in words.
-    pub fn apply(&mut self, event: &Event, line: LineId) -> Result<(), String> {
+    /// The reason, in words.
+    pub fn check(&self, event: &Event) -> Result<(), String> {
         if self.study.is_none() && !matches!(event, Event::Study(_)) {
             return Err("the first event must be `study`".into());
         }
         match event {
-            Event::Study(study) => {
-                if self.study.is_some() {
-                    return Err("a second `study` event".into());
+            Event::Study(_) if self.study.is_some() => Err("a second `study` event".into()),
+            Event::Study(_) | Event::Failure(_) | Event::Steer(_) | Event::Finished(_) => Ok(()),
+            Event::Candidate(event) => {
+                if CandidateId::of(&event.prompt) != event.id {
+                    return Err(format!(
+                        "candidate {} is not the hash of its prompt",
+                        event.id.short()
+                    ));
                 }
+                event.parents.iter().try_for_each(|parent| self.known(parent))
+            }
+            Event::Rollout(event) => {
+                let candidate = self.index_of(&event.candidate)?;
+                self.rollouts.check(candidate, event)
+            }
+            Event::Critique(event) => self.known(&event.candidate),
+            Event::Rewrite(event) => {
+                self.known(&event.parent)?;
+                event.child.iter().try_for_each(|child| self.known(child))
+            }
+            Event::Round(event) => {
+                let expected = self.rounds.len() as Round;
+                if event.round == expected {
+                    Ok(())
+                } else {
+                    Err(format!("round {} where round {expected} must come", event.round))
+                }
+            }
+        }
+    }
+
+    /// Folds one event in.
+    ///
+    /// # Errors
+    /// See [`RunState::check`]; the state is then unchanged.
+    pub fn apply(&mut self, event: &Event, line: LineId) -> Result<(), String> {
+        self.check(event)?;
+        match event {
+            Event::Study(study) => {
                 self.rollouts.declare(&study.workloads, study.study.study.repeats);
                 self.study = Some(Rc::new((**study).clone()));
             }
-            Event::Candidate(event) => self.admit(event)?,
+            Event::Candidate(event) => self.admit(event),
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
@@ -91,16 +136,11 @@ impl RunState {
                 }
             }
             Event::Critique(event) => {
-                self.index_of(&event.candidate)?;
                 self.critiques
                     .insert((event.candidate, event.round), event.feedback.as_str().into());
                 self.ledger.search(&event.usage);
             }
             Event::Rewrite(event) => {
-                self.index_of(&event.parent)?;
-                if let Some(child) = &event.child {
-                    self.index_of(child)?;
-                }
                 let rewritten = Rewritten {
                     child: event.child,
                     reason: event.reason.clone(),
@@ -113,15 +153,16 @@ impl RunState {
                 *self.failures.entry(event.kind).or_default() += 1;
                 self.attempts.insert(event.of.clone(), event.attempt);
                 self.ledger.failure(&event.of, &event.usage);
+                if let Some(answer) = &event.answer {
+                    let unusable = Unusable {
+                        answer: answer.clone(),
+                        reason: event.message.clone(),
+                    };
+                    self.unusable.insert(event.of.clone(), unusable);
+                }
                 self.last_failure = Some(event.clone());
             }
-            Event::Round(event) => {
-                let expected = self.rounds.len() as Round;
-                if event.round != expected {
-                    return Err(format!("round {} where round {expected} must come", event.round));
-                }
-                self.rounds.push(event.clone());
-            }
+            Event::Round(event) => self.rounds.push(event.clone()),
             Event::Steer(event) => {
                 if event.branch.is_some() {
                     self.ledger = Ledger::default();
@@ -136,16 +177,7 @@ impl RunState {
         Ok(())
     }
 
-    fn admit(&mut self, event: &CandidateEvent) -> Result<(), String> {
-        if CandidateId::of(&event.prompt) != event.id {
-            return Err(format!(
-                "candidate {} is not the hash of its prompt",
-                event.id.short()
-            ));
-        }
-        for parent in &event.parents {
-            self.index_of(parent)?;
-        }
+    fn admit(&mut self, event: &CandidateEvent) {
         self.candidates.entry(event.id).or_insert_with(|| Candidate {
             prompt: event.prompt.as_str().into(),
             round: event.round,
@@ -153,7 +185,10 @@ impl RunState {
             parents: event.parents.clone(),
             characters: event.prompt.chars().count(),
         });
-        Ok(())
+    }
+
+    fn known(&self, id: &CandidateId) -> Result<(), String> {
+        self.index_of(id).map(|_| ())
     }
 
     fn index_of(&self, id: &CandidateId) -> Result<usize, String> {
@@ -203,6 +238,17 @@ impl RunState {
         self.rewrites.get(&(round, parent, index))
     }
 
+    /// Whether a parent was criticised or rewritten in `round`, with whatever outcome.
+    pub fn has_begun(&self, round: Round) -> bool {
+        let attempted = |effect: &EffectName| match effect {
+            EffectName::Critique { round: of, .. } | EffectName::Rewrite { round: of, .. } => *of == round,
+            EffectName::Rollout { .. } => false,
+        };
+        self.critiques.keys().any(|(_, of)| *of == round)
+            || self.rewrites.keys().any(|(of, ..)| *of == round)
+            || self.attempts.keys().any(attempted)
+    }
+
     /// Failures so far by kind.
     pub fn failures(&self) -> &IndexMap<FailureKind, u64> {
         &self.failures
@@ -211,6 +257,11 @@ impl RunState {
     /// The latest failure.
     pub fn last_failure(&self) -> Option<&FailureEvent> {
         self.last_failure.as_ref()
+    }
+
+    /// The first answer to a rewrite, when it could not be used.
+    pub fn unusable(&self, effect: &EffectName) -> Option<&Unusable> {
+        self.unusable.get(effect)
     }
 
     /// Failed tries of an effect that has not succeeded yet.

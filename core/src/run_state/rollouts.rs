@@ -24,6 +24,15 @@ struct WorkloadIndex {
     evaluate: HashMap<String, u32>,
 }
 
+impl WorkloadIndex {
+    fn examples(&self, split: Split) -> &HashMap<String, u32> {
+        match split {
+            Split::Optimize => &self.optimize,
+            Split::Evaluate => &self.evaluate,
+        }
+    }
+}
+
 /// The repeats of one prompt on one example: `metrics` values each, NaN where not measured yet.
 #[derive(Debug, Default)]
 struct Cell {
@@ -56,61 +65,86 @@ impl RolloutTable {
             .collect();
     }
 
+    /// Says why a rollout cannot be inserted.
+    pub(super) fn check(&self, candidate: usize, event: &RolloutEvent) -> Result<(), String> {
+        let (set, example) = self.place(event)?;
+        let workload = &self.workloads[usize::from(set.workload)];
+        let missing = |metric: &&String| !event.measurements.contains_key(*metric);
+        if let Some(metric) = workload.metrics.iter().find(missing) {
+            return Err(format!(
+                "the rollout of example `{}` has no `{metric}`",
+                event.example
+            ));
+        }
+        let cell = self
+            .cells
+            .get(&(candidate, set))
+            .and_then(|cells| cells.get(example));
+        let lines = cell.map_or(&[][..], |cell| &cell.lines);
+        let repeat = event.repeat as usize;
+        if repeat >= lines.len() + self.repeats {
+            return Err(format!(
+                "repeat {repeat} of example `{}` comes before those below it",
+                event.example
+            ));
+        }
+        if lines.get(repeat).is_some_and(Option::is_some) {
+            return Err(format!(
+                "repeat {repeat} of example `{}` is there already",
+                event.example
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes a rollout in that was checked.
     pub(super) fn insert(
         &mut self,
         candidate: usize,
         event: &RolloutEvent,
         line: LineId,
     ) -> Result<(), String> {
+        let (set, example) = self.place(event)?;
+        let workload = &self.workloads[usize::from(set.workload)];
+        let examples = workload.examples(set.split).len();
+        let width = workload.metrics.len();
+        let cells = self
+            .cells
+            .entry((candidate, set))
+            .or_insert_with(|| (0..examples).map(|_| Cell::default()).collect());
+        let cell = &mut cells[example];
+        let repeat = event.repeat as usize;
+        if cell.lines.len() <= repeat {
+            cell.lines.resize(repeat + 1, None);
+            cell.values.resize((repeat + 1) * width, f64::NAN);
+        }
+        for (slot, metric) in cell.values[repeat * width..].iter_mut().zip(&workload.metrics) {
+            *slot = event.measurements[metric];
+        }
+        cell.lines[repeat] = Some(line);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Where a rollout belongs: its set, and the position of its example there.
+    fn place(&self, event: &RolloutEvent) -> Result<(SetKey, usize), String> {
         let position = self
             .workloads
             .iter()
             .position(|workload| workload.name == event.workload)
             .ok_or_else(|| format!("the study has no workload `{}`", event.workload))?;
-        let workload = &self.workloads[position];
-        let examples = match event.split {
-            Split::Optimize => &workload.optimize,
-            Split::Evaluate => &workload.evaluate,
-        };
+        let examples = self.workloads[position].examples(event.split);
         let example = *examples.get(&event.example).ok_or_else(|| {
             format!(
                 "workload `{}` has no such example `{}`",
                 event.workload, event.example
             )
         })?;
-        let width = workload.metrics.len();
-        let cells = self
-            .cells
-            .entry((
-                candidate,
-                SetKey {
-                    workload: position as u16,
-                    split: event.split,
-                },
-            ))
-            .or_insert_with(|| examples.iter().map(|_| Cell::default()).collect());
-        let cell = &mut cells[example as usize];
-        let repeat = event.repeat as usize;
-        if repeat >= cell.lines.len() + self.repeats {
-            return Err(format!(
-                "repeat {repeat} of example `{}` comes before those below it",
-                event.example
-            ));
-        }
-        if cell.lines.len() <= repeat {
-            cell.lines.resize(repeat + 1, None);
-            cell.values.resize((repeat + 1) * width, f64::NAN);
-        }
-        for (slot, metric) in cell.values[repeat * width..].iter_mut().zip(&workload.metrics) {
-            *slot = *event
-                .measurements
-                .get(metric)
-                .ok_or_else(|| format!("the rollout of example `{}` has no `{metric}`", event.example))?;
-        }
-        if cell.lines[repeat].replace(line).is_none() {
-            self.count += 1;
-        }
-        Ok(())
+        let set = SetKey {
+            workload: position as u16,
+            split: event.split,
+        };
+        Ok((set, example as usize))
     }
 
     /// Adds `shift` to every line's id.

@@ -1,4 +1,4 @@
-//! Recomputing `round` lines from `rollout` lines with nothing but sums.
+//! Recomputing frozen thresholds and `round` lines from `rollout` lines with nothing but sums.
 //!
 //! Deliberately apart from the arena: it shares no code with what it checks.
 
@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use indexmap::IndexMap;
 
+use super::dual::Dual;
 use crate::ids::CandidateId;
-use crate::journal::{Event, RolloutEvent, RoundEvent, StudyEvent};
+use crate::journal::{Event, Origin, RolloutEvent, RoundEvent, StudyEvent};
 use crate::score::Score;
 use crate::workload::Split;
 
@@ -20,6 +21,9 @@ pub(super) struct Arithmetic {
     study: Option<StudyEvent>,
     thresholds: IndexMap<String, f64>,
     measured: HashMap<(CandidateId, String), PerExample>,
+    seed: Option<CandidateId>,
+    dual: Dual,
+    thresholds_are_checked: bool,
 }
 
 impl Arithmetic {
@@ -36,6 +40,10 @@ impl Arithmetic {
                 self.study = Some((**study).clone());
                 Ok(())
             }
+            Event::Candidate(candidate) if candidate.origin == Origin::Seed => {
+                self.seed.get_or_insert(candidate.id);
+                Ok(())
+            }
             Event::Rollout(rollout) if rollout.split == Split::Optimize => {
                 self.take(rollout);
                 Ok(())
@@ -44,9 +52,18 @@ impl Arithmetic {
                 for (metric, threshold) in steer.thresholds.iter().flatten() {
                     self.thresholds.insert(metric.clone(), *threshold);
                 }
+                if let Some(multipliers) = &steer.multipliers {
+                    self.dual.steer(steer.round, multipliers);
+                }
                 Ok(())
             }
-            Event::Round(round) => self.check_round(round),
+            Event::Round(round) => {
+                self.check_frozen_thresholds()?;
+                self.check_round(round)?;
+                let study = self.study.as_ref().ok_or("a round before the study")?;
+                self.dual.check(study, &self.thresholds, round)
+            }
+            Event::Finished(_) => self.check_frozen_thresholds(),
             _ => Ok(()),
         }
     }
@@ -62,12 +79,39 @@ impl Arithmetic {
         }
     }
 
+    /// Thresholds relative to the seed are its mean costs on the whole split before round 0, times
+    /// their factors: later repeats of the seed do not count.
+    fn check_frozen_thresholds(&mut self) -> Result<(), String> {
+        if std::mem::replace(&mut self.thresholds_are_checked, true) {
+            return Ok(());
+        }
+        let study = self.study.as_ref().ok_or("a result before the study")?;
+        for constraint in &study.study.constraints {
+            let (Some(factor), Some(threshold)) = (constraint.relative_to_seed, constraint.threshold) else {
+                continue;
+            };
+            let metric = &constraint.metric;
+            let repeats = study.study.study.repeats;
+            let mean = self.seed.and_then(|seed| self.mean(seed, metric, None, repeats));
+            let mean = mean.ok_or_else(|| {
+                format!("the threshold of `{metric}` is frozen, but the seed was not measured above")
+            })?;
+            if !close(factor * mean, threshold) {
+                return Err(format!(
+                    "the threshold of `{metric}` is {threshold}, {factor} times the seed's mean is {}",
+                    factor * mean
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn check_round(&self, round: &RoundEvent) -> Result<(), String> {
         for (id, score) in &round.scores {
             let of = |what: &str| format!("round {}: {what} of candidate {}", round.round, id.short());
             let study = self.study.as_ref().ok_or("a round before the study")?;
             let objective = self
-                .mean(*id, &study.study.objective.metric, round)
+                .mean(*id, &study.study.objective.metric, round.batch.as_ref(), u32::MAX)
                 .ok_or_else(|| of("no rollout"))?;
             if !close(objective, score.objective) {
                 return Err(format!(
@@ -77,7 +121,9 @@ impl Arithmetic {
                 ));
             }
             for (metric, cost) in &score.costs {
-                let mean = self.mean(*id, metric, round).ok_or_else(|| of("no rollout"))?;
+                let mean = self
+                    .mean(*id, metric, round.batch.as_ref(), u32::MAX)
+                    .ok_or_else(|| of("no rollout"))?;
                 if !close(mean, *cost) {
                     return Err(format!(
                         "{} is {cost}, its rollouts give {mean}",
@@ -120,31 +166,41 @@ impl Arithmetic {
         Ok(lagrangian)
     }
 
-    /// Σ / n over the examples of the round, in the order of the study, repeats in their order.
-    fn mean(&self, candidate: CandidateId, metric: &str, round: &RoundEvent) -> Option<f64> {
+    /// Mean over the examples of a batch, or of the whole split, of the mean over those repeats that
+    /// are below `repeats`.
+    fn mean(
+        &self,
+        candidate: CandidateId,
+        metric: &str,
+        batch: Option<&IndexMap<String, Vec<String>>>,
+        repeats: u32,
+    ) -> Option<f64> {
         let study = self.study.as_ref()?;
         let measured = self.measured.get(&(candidate, metric.to_owned()))?;
         let (name, record) = study
             .workloads
             .iter()
             .find(|(_, record)| record.metrics.iter().any(|m| m.name == metric))?;
-        let examples = round
-            .batch
-            .as_ref()
+        let examples = batch
             .and_then(|batch| batch.get(name))
             .unwrap_or(&record.optimize);
-        let (mut total, mut count) = (0.0, 0_usize);
+        let mut total = 0.0;
         for example in examples {
-            let mut values = measured.get(example)?.clone();
-            values.sort_by_key(|(repeat, _)| *repeat);
-            total += values.iter().map(|(_, value)| value).sum::<f64>();
-            count += values.len();
+            let values = measured.get(example)?.iter();
+            let values: Vec<f64> = values
+                .filter(|(repeat, _)| *repeat < repeats)
+                .map(|(_, value)| *value)
+                .collect();
+            if values.is_empty() {
+                return None;
+            }
+            total += values.iter().sum::<f64>() / values.len() as f64;
         }
-        (count > 0).then(|| total / count as f64)
+        (!examples.is_empty()).then(|| total / examples.len() as f64)
     }
 }
 
 /// Equal but for the last bits: a sum in another association may differ there.
-fn close(a: f64, b: f64) -> bool {
+pub(super) fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
 }
