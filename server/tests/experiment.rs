@@ -293,7 +293,7 @@ fn a_changed_study_is_not_mixed_with_an_earlier_one() {
         "{said}"
     );
     assert!(
-        said.contains("threshold-2-seed-0.journal.jsonl")
+        said.contains("-seed-0.journal.jsonl belongs")
             && said.contains("--out")
             && !said.contains("--journal"),
         "{said}"

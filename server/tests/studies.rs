@@ -124,20 +124,9 @@ fn gsm8k_says_which_file_to_supply() {
 
 #[test]
 fn gsm8k_runs_on_the_published_files() {
-    let root = std::env::var_os("CAPO_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-        PathBuf::from,
-    );
-    let data = root.join("data/gsm8k");
-    if !data.is_dir() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "{}: set CAPO_SHARED to the shared data",
-            data.display()
-        );
-        eprintln!("skipped: no shared data");
+    let Some(data) = capo_tests::shared::shared("data/gsm8k") else {
         return;
-    }
+    };
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("gsm8k")).unwrap();
     for part in ["train.jsonl", "test.jsonl"] {

@@ -9,7 +9,7 @@ pub struct Figure {
     pub name: String,
     /// Title above the panels.
     pub title: String,
-    /// One sentence below the title: what a mark and its bar mean.
+    /// A line or two below the title: what a mark and its bar mean.
     pub caption: String,
     /// Panels, row by row.
     pub panels: Vec<Panel>,

@@ -100,7 +100,7 @@ fn by_constraint(runs: &Runs) -> Table {
         ]);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error; shares with Wilson's 95 % interval.",
+        "Means over {} seeds ± one standard error over seeds, not over examples; shares with Wilson's 95 % interval.",
         runs.seeds()
     ));
     table
@@ -158,8 +158,9 @@ fn dynamics(runs: &Runs) -> Figure {
             runs.base.study.name
         ),
         caption: format!(
-            "Mean over {} seeds; bands and bars are one standard error.",
-            runs.seeds()
+            "Mean over {} seeds; bands and bars are one standard error over seeds, not over examples.{}",
+            runs.seeds(),
+            sweep::ended_sooner(runs)
         ),
         panels,
     }

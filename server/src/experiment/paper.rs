@@ -98,9 +98,10 @@ mod tests {
     /// Every figure is printed in the table it names, as a fraction or in percent.
     #[test]
     fn every_figure_is_printed_in_the_paper() {
-        let Some(source) = crate::experiment::tests::shared("paper/capo-paper.tex") else {
+        let Some(paper) = capo_tests::shared::shared("paper/capo-paper.tex") else {
             return;
         };
+        let source = std::fs::read_to_string(paper).unwrap();
         for figure in &PAPER.figure {
             let label = source
                 .find(&format!("\\label{{{}}}", figure.table))

@@ -1,29 +1,8 @@
 //! Every experiment, from a base study to tables and plots, on made-up runs.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::*;
-
-/// The text of a file of the shared data; `None`, with a word on why, where the data is absent.
-///
-/// # Panics
-/// When the data is absent and `CI` is set: there the test must not pass unseen.
-pub(super) fn shared(file: &str) -> Option<String> {
-    let root = std::env::var("CAPO_SHARED")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared").to_owned());
-    match std::fs::read_to_string(Path::new(&root).join(file)) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "{file}: {error}; set CAPO_SHARED to the shared data"
-            );
-            eprintln!("skipped: no shared data ({file})");
-            None
-        }
-    }
-}
 
 #[test]
 fn names_and_variant_keys_are_unique_and_safe_in_file_names() {

@@ -12,8 +12,8 @@ use super::{Experiment, HELP_DESK, Report, Variant};
 pub(super) const THRESHOLD: Experiment = Experiment {
     name: "threshold",
     title: "Tightness of one threshold",
-    explanation: "One threshold (that of `excess_tools` where the study has it, else of the first constraint) is \
-                  multiplied by 2, 1 and 0.5. The paper does so for ToolEx on Airline: the tighter the threshold, \
+    explanation: "One threshold (that of `excess_tools` where the study has it, else of the first constraint that \
+                  is not the prompt's length) is multiplied by 2, 1 and 0.5. The paper does so for ToolEx on Airline: the tighter the threshold, \
                   the larger the final multiplier, until it sits at its cap and no prompt is feasible.",
     study: HELP_DESK,
     least_constraints: 1,

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the gate every change passes.
 
+mod shared_data;
 mod steps;
 
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             .run(&gate)
             .with_context(|| format!("step `{step}` (again alone: cargo xtask test {step})"))?;
         let note = match outcome {
-            Outcome::Passed => String::new(),
+            Outcome::Passed => shared_data::note(*step, &workspace.root).unwrap_or_default(),
             Outcome::NothingToDo(why) => format!("nothing to do: {why}"),
         };
         eprintln!("{step}: {} {note}", seconds(started.elapsed()));

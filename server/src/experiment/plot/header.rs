@@ -59,12 +59,14 @@ pub(super) fn draw_header(canvas: &Canvas, figure: &Figure, legend: &[LegendEntr
         (MARGIN, 14),
         &font(17.0, INK, HPos::Left, VPos::Top),
     )?;
-    text(
-        canvas,
-        &figure.caption,
-        (MARGIN, 38),
-        &font(12.0, GREY, HPos::Left, VPos::Top),
-    )?;
+    for (line, top) in figure.caption.lines().zip((36..).step_by(14)) {
+        text(
+            canvas,
+            line,
+            (MARGIN, top),
+            &font(12.0, GREY, HPos::Left, VPos::Top),
+        )?;
+    }
     let y = 68;
     for entry in legend {
         let (from, to) = ((entry.left, y), (entry.left + 24, y));

@@ -52,10 +52,8 @@ pub fn svg(figure: &Figure) -> Result<String, PlotError> {
     let wanted = legend
         .iter()
         .map(|entry| entry.right)
-        .chain([
-            MARGIN + width(&figure.title, 17.0),
-            MARGIN + width(&figure.caption, 12.0),
-        ])
+        .chain([MARGIN + width(&figure.title, 17.0)])
+        .chain(figure.caption.lines().map(|line| MARGIN + width(line, 12.0)))
         .max()
         .unwrap_or(0);
     let corners: Vec<(i32, i32)> = (0..)

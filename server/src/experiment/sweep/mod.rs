@@ -8,7 +8,9 @@ use super::Report;
 use super::record::Runs;
 
 pub(super) use outcomes::outcomes;
-pub(super) use rounds::{by_round, lagrangian_panel, multiplier_panel, multipliers, trajectories};
+pub(super) use rounds::{
+    by_round, ended_sooner, lagrangian_panel, multiplier_panel, multipliers, trajectories,
+};
 pub(super) use tables::{mean, published_rows, share, summary};
 
 /// How an experiment that compares variants presents them.

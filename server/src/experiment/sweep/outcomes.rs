@@ -65,7 +65,8 @@ pub(in crate::experiment) fn outcomes(runs: &Runs, axis: &str) -> Figure {
         name: "outcomes".into(),
         title: format!("{}: returned prompts by {axis}", runs.base.study.name),
         caption: format!(
-            "Mean over {} seeds; bars are one standard error, for shares Wilson's 95 % interval.",
+            "Mean over {} seeds; bars are one standard error over seeds, not over examples; for shares Wilson's 95 % \
+             interval.",
             runs.seeds()
         ),
         panels,

@@ -50,8 +50,9 @@ pub(in crate::experiment) fn trajectories(runs: &Runs) -> Figure {
         title: format!("{}: the best candidate of each round", runs.base.study.name),
         caption: format!(
             "Best by the round's Lagrangian score, on the optimisation split; mean over {} seeds, bands are one standard \
-             error.",
-            runs.seeds()
+             error over seeds, not over examples.{}",
+            runs.seeds(),
+            ended_sooner(runs)
         ),
         panels,
     }
@@ -62,11 +63,45 @@ pub(in crate::experiment) fn multipliers(runs: &Runs) -> Figure {
     Figure {
         name: "multipliers".into(),
         title: format!("{}: multipliers by round", runs.base.study.name),
-        caption: format!("Mean over {} seeds; bands are one standard error.", runs.seeds()),
+        caption: format!(
+            "Mean over {} seeds; bands are one standard error over seeds.{}",
+            runs.seeds(),
+            ended_sooner(runs)
+        ),
         panels: runs
             .constraints()
             .map(|metric| multiplier_panel(runs, metric))
             .collect(),
+    }
+}
+
+/// A line that says how many runs a mean is over where some ended before the last round; empty
+/// where all went as far. Means over fewer runs are means over other seeds.
+pub(in crate::experiment) fn ended_sooner(runs: &Runs) -> String {
+    let falls = |variant| {
+        let mut all = runs.of(variant).count();
+        let fall = |round| {
+            let reached = |record: &&RunRecord| record.rounds.iter().any(|entry| entry.round == round);
+            let now = runs.of(variant).filter(reached).count();
+            let before = std::mem::replace(&mut all, now);
+            (now < before).then(|| format!("n = {now} from round {round}"))
+        };
+        (0..=runs.last_round()).filter_map(fall).collect::<Vec<_>>()
+    };
+    let variants: Vec<String> = runs
+        .variants
+        .iter()
+        .map(|variant| (variant, falls(variant)))
+        .filter(|(_, falls)| !falls.is_empty())
+        .map(|(variant, falls)| format!("{}: {}", variant.label, falls.join(", ")))
+        .collect();
+    if variants.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "\nRuns that ended sooner are left out of later rounds. {}.",
+            variants.join("; ")
+        )
     }
 }
 
@@ -143,4 +178,32 @@ fn lines(runs: &Runs, last: u32, value: impl Fn(&RunRecord, u32) -> Option<f64>)
                 .collect(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{EXPERIMENTS, fixture};
+
+    #[test]
+    fn a_round_that_fewer_runs_reached_is_told() {
+        fixture::with_runs(EXPERIMENTS[0], |runs| {
+            assert_eq!(ended_sooner(runs), "");
+            let mut records = runs.records.to_vec();
+            records[0].rounds.truncate(3);
+            records[1].rounds.truncate(5);
+            let cut = Runs {
+                records: &records,
+                ..*runs
+            };
+            let label = &runs.variants[0].label;
+            let caption = trajectories(&cut).caption;
+            assert!(
+                caption.ends_with(&format!(
+                    "rounds. {label}: n = 2 from round 3, n = 1 from round 5."
+                )),
+                "{caption}"
+            );
+        });
+    }
 }

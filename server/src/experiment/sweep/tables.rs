@@ -87,8 +87,8 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         table.push(row);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error (s/√n, ddof = 1); shares with Wilson's 95 % interval. \
-         Differences are paired by seed.",
+        "Means over {} seeds ± one standard error over seeds, not over examples (s/√n, ddof = 1); shares with \
+         Wilson's 95 % interval. Differences are paired by seed.",
         runs.seeds()
     ));
     if let Some(label) = sweep.paper {
@@ -149,7 +149,7 @@ pub(super) fn pressures(runs: &Runs, sweep: Sweep) -> Table {
         table.push(row);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error, after the last round.",
+        "Means over {} seeds ± one standard error over seeds, after the last round.",
         runs.seeds()
     ));
     table
