@@ -8,10 +8,12 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capo_core::arena::{Models, RunOptions};
+use capo_core::estimate::Estimate;
 use capo_core::journal::{Journal, MemoryJournal, Status};
 use capo_core::llm::{ChatRequest, ChatResponse, LlmError, Role};
 use capo_core::random::Streams;
-use capo_core::study::{Format, Study, Table};
+use capo_core::score::Score;
+use capo_core::study::{Format, Study};
 use capo_core::workload::{Caller, RolloutContext, Split};
 use capo_core::{Outcome, optimize};
 use capo_server::session::StudyFile;
@@ -20,6 +22,12 @@ use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
 
 const SEEDS: u64 = 20;
+
+/// 97.5 % of a normal distribution lie below mean + 1.96 standard deviations.
+const Z: f64 = 1.96;
+
+/// The shipped thresholds' two contested metrics.
+const CONTESTED: [&str; 2] = ["human_requests", "excess_tools"];
 
 fn shipped() -> StudyFile {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/help-desk.toml");
@@ -139,117 +147,163 @@ fn the_seed_prompt_is_infeasible_and_no_single_policy_mends_it() {
         let costs: Vec<IndexMap<String, f64>> = (0..SEEDS)
             .map(|seed| measure(&study(seed, |_| {}), &prompt))
             .collect();
-        // Some constraint is violated beyond what chance explains: mean − 1.96 SE above its threshold.
+        // Some constraint is violated beyond what chance explains.
         let violated = thresholds().iter().any(|(metric, threshold)| {
             let values: Vec<f64> = costs.iter().map(|costs| costs[metric]).collect();
-            let estimate = capo_core::estimate::Estimate::of(&values).expect("twenty values");
-            estimate.mean - 1.96 * estimate.standard_error > *threshold
+            let cost = estimate(&values);
+            cost.mean - Z * cost.standard_error > *threshold
         });
         assert!(violated, "feasible on average: {prompt}");
     }
 }
 
+/// The upper end of Wilson's 95 % interval for a share of `hits` in `draws`.
+fn at_most(hits: u32, draws: u32) -> f64 {
+    let (n, share) = (f64::from(draws), f64::from(hits) / f64::from(draws));
+    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    (share + Z * Z / (2.0 * n) + spread) / (1.0 + Z * Z / n)
+}
+
+/// A mean over seeds with its standard error.
+fn estimate(values: &[f64]) -> Estimate {
+    Estimate::of(values).expect("a value for every seed")
+}
+
 #[test]
 fn feasible_prompts_are_rare_among_random_edits() {
-    // Random edits of the seed prompt: one to three policies in any order.
-    let (mut rare, mut drawn) = (0, 0);
+    // What an edit may do: ask for a policy, ask for it softly, or say something idle.
+    const IDLE: &str = "Our shop was founded by two sisters who love maps and tea.";
     let seed_prompt = seed_prompt();
+    let (mut hits, mut draws) = (0, 0);
     for seed in 0..SEEDS {
         let file = study(seed, |_| {});
-        for index in 0..15 {
+        for index in 0..40 {
             let mut stream = Streams::new(seed).stream("random edits", 0, index);
-            let count = 1 + (Streams::new(seed).number("size of edit", 0, index) % 3) as usize;
+            let number = |name, below| Streams::new(seed).number(name, 0, index) % below;
+            let count = 1 + number("edits", 6) as usize;
+            let places = 2 * SENTENCES.len() + 1;
             let chosen =
-                capo_core::sampling::without_replacement(&[0.0; SENTENCES.len()], 1.0, count, &mut stream);
-            let prompt = chosen
-                .iter()
-                .fold(seed_prompt.clone(), |prompt, &at| prompt + " " + SENTENCES[at]);
-            let means = measure(&file, &prompt);
-            drawn += 1;
-            if feasible(&means) {
-                rare += 1;
-            }
+                capo_core::sampling::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
+            let prompt = chosen.iter().fold(seed_prompt.clone(), |prompt, &at| {
+                let policy = SENTENCES.get(at % SENTENCES.len()).copied().unwrap_or_default();
+                match at / SENTENCES.len() {
+                    0 => format!("{prompt} {policy}"),
+                    1 => format!(
+                        "{prompt} Where possible, you may {}{}",
+                        policy[..1].to_lowercase(),
+                        &policy[1..]
+                    ),
+                    _ => format!("{prompt} {IDLE}"),
+                }
+            });
+            draws += 1;
+            hits += u32::from(feasible(&measure(&file, &prompt)));
         }
     }
-    println!("feasible among random edits: {rare} of {drawn}");
+    let bound = at_most(hits, draws);
+    println!(
+        "feasible among random edits: {hits} of {draws}, at most {:.1} %",
+        100.0 * bound
+    );
+    assert!(bound < 0.05, "{hits} of {draws} random edits are feasible");
+}
+
+#[test]
+fn which_constraint_binds_changes_with_the_model() {
+    let limits: IndexMap<String, f64> = thresholds().into_iter().collect();
+    let prompt = format!(
+        "{} Transfer to a human only when the policy requires it.",
+        seed_prompt()
+    );
+    // By how much more the prompt exceeds the limit on people than the limit on calls.
+    let lead = |model: &str| {
+        let leads: Vec<f64> = (0..SEEDS)
+            .map(|seed| {
+                let file = study(seed, |study| study.models[&Role::Agent]["model"] = model.into());
+                let costs = measure(&file, &prompt);
+                let [human, tools] = CONTESTED.map(|metric| costs[metric] - limits[metric]);
+                human - tools
+            })
+            .collect();
+        estimate(&leads)
+    };
+    let (small, large) = (lead("sim-small"), lead("sim-large"));
+    println!("human requests lead excess tools: sim-small {small:?}, sim-large {large:?}");
     assert!(
-        f64::from(rare) < 0.05 * f64::from(drawn),
-        "{rare} of {drawn} random edits are feasible"
+        small.mean - Z * small.standard_error > 0.0,
+        "sim-small is held by calls: {small:?}"
+    );
+    assert!(
+        large.mean + Z * large.standard_error < 0.0,
+        "sim-large is held by people: {large:?}"
     );
 }
 
-/// Runs that end feasible under the given method settings and scales of the two rates.
-fn successes(settings: &str, scales: Option<(f64, f64)>) -> u64 {
-    let table: Table = serde_json::from_str(settings).expect("settings are JSON");
-    let feasible = (0..SEEDS).filter(|&seed| {
-        let file = study(seed, |study| {
-            for (key, value) in &table {
-                study.method.insert(key.clone(), value.clone());
-            }
-            if let Some((human, tools)) = scales {
-                for constraint in &mut study.constraints {
-                    match constraint.metric.as_str() {
-                        "human_requests" => constraint.scale = Some(human),
-                        "excess_tools" => constraint.scale = Some(tools),
-                        _ => {}
-                    }
-                }
-            }
-        });
-        run(&file).finished.status == Status::Feasible
-    });
-    feasible.count() as u64
+/// The search with multipliers that never move.
+fn fixed_at(study: &mut Study, weight: f64) {
+    study.method.insert("dual_step".to_owned(), "fixed".into());
+    study.method.insert("lambda_init".to_owned(), weight.into());
 }
 
-/// Whether the largest multiplier belongs to different constraints along a run.
+/// The shipped study with fixed weights: a scale of 1/w is a weight of w.
+fn weighted(seed: u64, weights: [f64; 2]) -> StudyFile {
+    study(seed, |study| {
+        fixed_at(study, 1.0);
+        for constraint in &mut study.constraints {
+            if let Some(at) = CONTESTED.iter().position(|metric| *metric == constraint.metric) {
+                constraint.scale = Some(1.0 / weights[at]);
+            }
+        }
+    })
+}
+
+fn is_feasible(outcome: &Outcome) -> bool {
+    outcome.finished.status == Status::Feasible
+}
+
+/// Whether different constraints have the largest multiplier along a run. A round in which all are
+/// satisfied and no multiplier stands out says nothing.
 fn binding_constraint_changes(outcome: &Outcome) -> bool {
-    let rounds = outcome.journal.state().rounds().iter().skip(1);
-    let mut largest: Vec<&String> = rounds
-        .filter_map(|round| round.multipliers.iter().max_by(|a, b| a.1.total_cmp(b.1)))
-        .map(|(metric, _)| metric)
-        .collect();
-    largest.dedup();
-    largest.len() > 1
+    let mut binding: Vec<&String> = Vec::new();
+    for round in outcome.journal.state().rounds().iter().skip(1) {
+        let mut multipliers: Vec<(&String, f64)> = round
+            .multipliers
+            .iter()
+            .map(|(metric, at)| (metric, *at))
+            .collect();
+        multipliers.sort_by(|a, b| b.1.total_cmp(&a.1));
+        if multipliers[0].1 > multipliers[1].1 {
+            binding.push(multipliers[0].0);
+        }
+    }
+    binding.dedup();
+    binding.len() > 1
 }
 
 #[test]
-fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_one() {
-    let (mut adaptive, mut changes) = (0, 0);
-    let (mut best_feasible, mut best_of_all) = (0.0_f64, 0.0_f64);
-    let (mut seed_gap, mut returned_gap) = (0.0, 0.0);
-    for seed in 0..SEEDS {
-        let outcome = run(&study(seed, |_| {}));
-        let finished = &outcome.finished;
-        adaptive += u64::from(finished.status == Status::Feasible);
-        changes += u64::from(binding_constraint_changes(&outcome));
-        for score in finished.final_scores.values() {
-            best_of_all = best_of_all.max(score.objective);
-            best_feasible = best_feasible.max(if score.feasible { score.objective } else { 0.0 });
-        }
-        let first = &outcome.journal.state().rounds()[0];
-        seed_gap += first.scores[&first.parents[0]].objective - finished.seed_evaluation["success"].mean;
-        let best = finished.best.expect("a result");
-        returned_gap += finished.final_scores[&best].objective - finished.evaluation["success"].mean;
-    }
-    (seed_gap, returned_gap) = (seed_gap / SEEDS as f64, returned_gap / SEEDS as f64);
+fn the_binding_constraint_changes_along_most_runs() {
+    let changes = (0..SEEDS).filter(|&seed| binding_constraint_changes(&run(&study(seed, |_| {}))));
+    let changes = changes.count() as u64;
     println!("the largest multiplier changes hands in {changes} of {SEEDS} runs");
     assert!(
         changes * 2 > SEEDS,
         "the binding constraint changes in {changes} of {SEEDS} runs only"
     );
-    println!("objective: best of all {best_of_all:.3}, best feasible {best_feasible:.3}");
-    assert!(best_feasible < best_of_all, "the constraints cost nothing");
-    // 74 and 40 examples of a rate: the difference of one prompt has a standard error near
-    // √(p(1−p)/74 + p(1−p)/40) ≤ 0.1, and the split, the same under every seed, does not average out.
-    println!(
-        "success, search minus held-out: seed prompt {seed_gap:+.3}, returned prompt {returned_gap:+.3}"
-    );
-    assert!(
-        seed_gap.abs() < 0.2 && returned_gap.abs() < 0.2,
-        "search and held-out results disagree"
-    );
+}
 
-    let fixed = successes(r#"{"dual_step": "fixed", "lambda_init": 1.0}"#, None);
+#[test]
+fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_one() {
+    let reached = |fixed: bool| {
+        let runs = (0..SEEDS).map(|seed| {
+            run(&study(seed, |study| {
+                if fixed {
+                    fixed_at(study, 1.0);
+                }
+            }))
+        });
+        runs.filter(is_feasible).count() as u64
+    };
+    let (adaptive, fixed) = (reached(false), reached(true));
     println!("feasible: adaptive {adaptive}, fixed at 1 {fixed} of {SEEDS}");
     assert!(
         adaptive >= 18,
@@ -259,19 +313,106 @@ fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_
         fixed + 5 <= adaptive,
         "fixed weights of 1 do on {fixed}, adaptive ones on {adaptive}"
     );
-    // The world is not rigged: the right fixed weights (found by a grid over both rates) reach it
-    // too. A scale of 1/w is a weight of w.
-    let right = successes(r#"{"dual_step": "fixed"}"#, Some((1.0 / 2.0, 1.0 / 0.25)));
-    println!("fixed at 2 for human_requests and 0.25 for excess_tools: {right} of {SEEDS}");
+}
+
+#[test]
+fn the_right_fixed_weights_found_by_a_grid_reach_it_too() {
+    let reached = |weights: [f64; 2], seeds: std::ops::Range<u64>| {
+        seeds
+            .filter(|&seed| is_feasible(&run(&weighted(seed, weights))))
+            .count()
+    };
+    // The grid is searched on seeds of its own.
+    let mut grid = Vec::new();
+    for human in [0.5, 1.0, 2.0] {
+        for tools in [0.125, 0.25, 0.5] {
+            grid.push(([human, tools], reached([human, tools], 100..108)));
+        }
+    }
+    let (weights, _) = grid
+        .iter()
+        .rev()
+        .max_by_key(|(_, count)| *count)
+        .expect("a grid of nine");
+    let right = reached(*weights, 0..SEEDS);
+    println!("fixed at {weights:?} for {CONTESTED:?}: {right} of {SEEDS}; grid over 8 seeds: {grid:?}");
     assert!(
-        right > fixed && right >= 14,
-        "the right fixed weights reach feasibility on {right} only"
+        right >= 14,
+        "weights {weights:?} reach feasibility on {right} only"
     );
 }
 
 #[test]
+fn the_constraints_cost_objective() {
+    let best = |outcome: &Outcome, feasible_only: bool| {
+        let scores = outcome.finished.final_scores.values();
+        let allowed = scores.filter(|score| score.feasible || !feasible_only);
+        allowed.map(|score| score.objective).reduce(f64::max)
+    };
+    let prices: Vec<f64> = (0..SEEDS)
+        .filter_map(|seed| {
+            let inside = best(&run(&study(seed, |_| {})), true)?;
+            let unconstrained = run(&study(seed, |study| fixed_at(study, 0.0)));
+            Some(best(&unconstrained, false)? - inside)
+        })
+        .collect();
+    let price = estimate(&prices);
+    println!("best unconstrained objective minus best feasible one: {price:?}");
+    assert!(
+        prices.len() >= 15,
+        "{} seeds with a feasible prompt",
+        prices.len()
+    );
+    assert!(
+        price.mean - Z * price.standard_error > 0.0,
+        "the constraints cost nothing: {price:?}"
+    );
+}
+
+#[test]
+fn search_and_held_out_results_agree() {
+    // Every run has a split of its own, so that what a split is like averages out.
+    let metrics = ["success", CONTESTED[0], CONTESTED[1]];
+    let mut seed_gaps: IndexMap<&str, Vec<f64>> = IndexMap::new();
+    let mut returned_gaps = seed_gaps.clone();
+    for seed in 0..SEEDS {
+        let outcome = run(&study(seed, |study| {
+            study.workload.insert("seed".to_owned(), (1000 + seed).into());
+        }));
+        let finished = &outcome.finished;
+        let first = &outcome.journal.state().rounds()[0];
+        let best = finished.best.expect("a result");
+        for metric in metrics {
+            let of = |score: &Score| match metric {
+                "success" => score.objective,
+                cost => score.costs[cost],
+            };
+            let seed_gap = of(&first.scores[&first.parents[0]]) - finished.seed_evaluation[metric].mean;
+            let returned_gap = of(&finished.final_scores[&best]) - finished.evaluation[metric].mean;
+            seed_gaps.entry(metric).or_default().push(seed_gap);
+            returned_gaps.entry(metric).or_default().push(returned_gap);
+        }
+    }
+    for metric in metrics {
+        let (seed_gap, returned_gap) = (estimate(&seed_gaps[metric]), estimate(&returned_gaps[metric]));
+        println!(
+            "{metric}, search minus held-out: seed prompt {seed_gap:?}, returned prompt {returned_gap:?}"
+        );
+        // Nobody chose the seed prompt: its gap is chance alone.
+        assert!(
+            seed_gap.mean.abs() < 3.0 * seed_gap.standard_error,
+            "{metric}: {seed_gap:?}"
+        );
+        // The returned prompt was chosen for how it did in the search, which flatters it, but by less
+        // than one run's own sampling error: the standard deviation of its gap.
+        let deviation = returned_gap.standard_error * (SEEDS as f64).sqrt();
+        assert!(returned_gap.mean.abs() < deviation, "{metric}: {returned_gap:?}");
+    }
+}
+
+#[test]
 fn an_unattainable_threshold_drives_its_multiplier_to_the_cap_and_the_result_says_infeasible() {
-    for seed in 0..5 {
+    for seed in 0..SEEDS {
         let outcome = run(&study(seed, |study| {
             for constraint in study
                 .constraints

@@ -1,7 +1,8 @@
 //! What can be seen in a trace: the agent's conduct, read line by line.
 //!
 //! The lines are those that evidence is rendered with: `user:`, `agent:`, `agent calls:`, `tool:`,
-//! `Outcome:`. A case begins at a line that starts with `#### `.
+//! `Outcome:`. A case begins at a line that starts with `#### Example `, and its outcome is all that
+//! stands from `Outcome:` on.
 
 use super::profile::Policy;
 
@@ -11,10 +12,18 @@ const LONG_ANSWER: usize = 320;
 /// Calls in one conversation that strike a reader as many.
 const MANY_CALLS: usize = 7;
 
+/// How the evidence heads a case.
+const CASE: &str = "#### Example ";
+
+/// Whether feedback holds cases themselves instead of somebody's account of them.
+pub(super) fn holds_cases(feedback: &str) -> bool {
+    feedback.lines().any(|line| line.starts_with(CASE))
+}
+
 /// Splits evidence into its cases.
 pub(super) fn cases(evidence: &str) -> Vec<&str> {
     let mut starts: Vec<usize> = evidence
-        .match_indices("#### ")
+        .match_indices(CASE)
         .map(|(at, _)| at)
         .filter(|&at| at == 0 || evidence.as_bytes()[at - 1] == b'\n')
         .collect();
@@ -30,11 +39,12 @@ pub(super) fn cases(evidence: &str) -> Vec<&str> {
 
 /// Reads one case: the policies whose lack shows in it.
 pub(super) fn lacks(case: &str) -> Vec<Policy> {
-    let mut lacks = Vec::new();
+    let (events, outcome) = case.split_once("\nOutcome: ").unwrap_or((case, ""));
+    let outcome = outcome.to_lowercase();
+    let mut lacks: Vec<Policy> = outcome.lines().flat_map(told_by_outcome).collect();
     let mut calls: Vec<&str> = Vec::new();
-    let mut verified = false;
-    let mut proposed = false;
-    for line in case.lines() {
+    let (mut verified, mut proposed) = (false, false);
+    for line in events.lines() {
         let Some((who, what)) = line.split_once(": ") else {
             continue;
         };
@@ -45,7 +55,7 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
                     lacks.push(Policy::ReuseKnown);
                 }
                 calls.push(what);
-                if is_transfer(name) {
+                if is_transfer(name) && !outcome.contains("a human was right") {
                     lacks.push(Policy::TransferByPolicy);
                     if calls.len() <= 5 {
                         lacks.push(Policy::ExhaustOptions);
@@ -84,7 +94,6 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
                     lacks.push(Policy::CheckEligibility);
                 }
             }
-            "Outcome" => lacks.extend(told_by_outcome(&what.to_lowercase())),
             _ => {}
         }
     }
@@ -96,18 +105,18 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
     lacks
 }
 
-/// Cues in the workload's own account of what went wrong.
-fn told_by_outcome(outcome: &str) -> Vec<Policy> {
-    const CUES: [(&[&str], Policy); 9] = [
+/// What a line of the workload's own account says that the agent lacked, told by its words. `line`
+/// is in lower case.
+fn told_by_outcome(line: &str) -> Vec<Policy> {
+    const CUES: [(&[&str], Policy); 10] = [
         (
             &[
+                "although",
                 "not allowed",
                 "not eligible",
                 "against the policy",
                 "ineligible",
                 "should have been refused",
-                "breaks the",
-                "broke the",
             ],
             Policy::CheckEligibility,
         ),
@@ -115,17 +124,17 @@ fn told_by_outcome(outcome: &str) -> Vec<Policy> {
             &[
                 "not confirmed",
                 "unconfirmed",
-                "without a yes",
+                "customer's yes",
                 "without confirmation",
             ],
             Policy::ConfirmWrites,
         ),
         (
-            &["unverified", "not verified", "without verifying"],
+            &["unverified", "not verified", "was verified", "without verifying"],
             Policy::VerifyIdentity,
         ),
         (
-            &["wrong", "different from", "instead of", "unexpected"],
+            &["wrong", "different from", "nobody needed", "unexpected"],
             Policy::NeverGuess,
         ),
         (
@@ -134,8 +143,7 @@ fn told_by_outcome(outcome: &str) -> Vec<Policy> {
                 "did not happen",
                 "not done",
                 "never made",
-                "unchanged",
-                "not changed",
+                "used up its steps",
             ],
             Policy::PlanSteps,
         ),
@@ -151,28 +159,21 @@ fn told_by_outcome(outcome: &str) -> Vec<Policy> {
         ),
         (
             &[
+                "without need",
                 "no reason to transfer",
-                "without reason",
-                "should not have been transferred",
-                "not expected",
-                "needless transfer",
-                "unneeded transfer",
-            ],
-            Policy::TransferByPolicy,
-        ),
-        (
-            &[
+                "gives no reason",
+                "should not have been handed",
+                "human and was not",
                 "should have been transferred",
-                "transfer was expected",
-                "not transferred",
-                "no transfer",
             ],
             Policy::TransferByPolicy,
         ),
+        (&["without need", "gives no reason"], Policy::ExhaustOptions),
+        (&["repeated call"], Policy::ReuseKnown),
         (&["expected", "answer was", "incorrect"], Policy::PlanSteps),
     ];
     CUES.iter()
-        .filter(|(cues, _)| cues.iter().any(|cue| outcome.contains(cue)))
+        .filter(|(cues, _)| cues.iter().any(|cue| line.contains(cue)))
         .map(|(_, policy)| *policy)
         .collect()
 }
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn conduct_is_seen() {
-        let case = "#### Example 3\nMeasured: success = 0\nuser: cancel it\nagent calls: get_order({\"order_id\":\"O-1\"})\ntool: {}\nagent calls: get_order({\"order_id\":\"O-1\"})\ntool: {}\nagent calls: cancel_order({\"order_id\":\"O-1\"})\ntool: {\"error\":\"shipped\"}\nagent calls: transfer_to_human({\"reason\":\"x\"})\ntool: {}\nOutcome: the transfer was without reason";
+        let case = "#### Example 3\nMeasured: success = 0\nuser: cancel it\nagent calls: get_order({\"order_id\":\"O-1\"})\ntool: {}\nagent calls: get_order({\"order_id\":\"O-1\"})\ntool: {}\nagent calls: cancel_order({\"order_id\":\"O-1\"})\ntool: {\"error\":\"shipped\"}\nagent calls: transfer_to_human({\"reason\":\"x\"})\ntool: {}\nOutcome: The task was not solved.\nThe dialogue was handed to a human without need.";
         let lacks = lacks(case);
         for policy in [
             Policy::ReuseKnown,
@@ -217,10 +218,76 @@ mod tests {
     }
 
     #[test]
+    fn the_workloads_account_is_read_line_by_line() {
+        let told = |finding: &str| {
+            lacks(&format!(
+                "#### Example 1\nuser: hello\nagent: hello\nOutcome: The task was not solved.\n{finding}"
+            ))
+        };
+        for (finding, expected) in [
+            (
+                "Missing: order O-1042, state, should have become \"cancelled\".",
+                &[Policy::PlanSteps][..],
+            ),
+            (
+                "Wrong: slot T-041, booked_by, became \"C-2001\", which nobody needed.",
+                &[Policy::NeverGuess],
+            ),
+            (
+                "The customer was not told that clearance items are not taken back.",
+                &[Policy::Summarise],
+            ),
+            (
+                "The dialogue should have been handed to a human and was not.",
+                &[Policy::TransferByPolicy],
+            ),
+            (
+                "The dialogue was handed to a human without need.",
+                &[Policy::ExhaustOptions, Policy::TransferByPolicy],
+            ),
+            (
+                "Policy: cancel_order on O-1042 before its owner was verified.",
+                &[Policy::VerifyIdentity],
+            ),
+            (
+                "Policy: cancel_order on O-1042 without the customer's yes to it.",
+                &[Policy::ConfirmWrites],
+            ),
+            (
+                "Policy: return_items on O-1042 although clearance items are final.",
+                &[Policy::CheckEligibility],
+            ),
+            (
+                "Repeated call: get_order with {\"order_id\":\"O-1042\"}.",
+                &[Policy::ReuseKnown],
+            ),
+            (
+                "The agent used up its steps before the customer was done.",
+                &[Policy::PlanSteps],
+            ),
+        ] {
+            let mut expected = expected.to_vec();
+            expected.sort_unstable();
+            assert_eq!(told(finding), expected, "{finding}");
+        }
+        assert_eq!(told("Handing the dialogue to a human was right."), []);
+    }
+
+    #[test]
+    fn a_handover_that_was_right_is_no_fault() {
+        let case = "#### Example 1\nagent calls: transfer_to_human({})\ntool: {}\nOutcome: The task was solved.\nHanding the dialogue to a human was right.";
+        assert_eq!(lacks(case), []);
+    }
+
+    #[test]
     fn evidence_falls_into_cases() {
         assert_eq!(
             cases("### Group\n\n#### Example a\nx\n#### Example b\ny").len(),
             2
+        );
+        assert_eq!(
+            cases("#### Example 1\nagent: The answer is 42.\n#### 42\nOutcome: Right.").len(),
+            1
         );
         assert_eq!(cases("just text").len(), 1);
         assert!(cases("").is_empty());

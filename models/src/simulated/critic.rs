@@ -102,6 +102,7 @@ fn report(
         issue.metric, issue.weight, seen.cases
     )?;
     let leanings = association::leanings(concern);
+    let mut named: Option<Policy> = None;
     for rank in 0..2 {
         let luck = luck.at(rank);
         let blamed = if luck.named("wrong").chance(sight.blames_wrongly) {
@@ -112,7 +113,7 @@ fn report(
                 .map(|&(policy, leaning)| {
                     // What the prompt does not yet ask for is the likelier cause.
                     let lacking = 1.15 - profile.strength(policy);
-                    if leaning > 0.0 {
+                    if leaning > 0.0 && named != Some(policy) {
                         seen.lacking[policy] * leaning * lacking
                     } else {
                         0.0
@@ -123,8 +124,10 @@ fn report(
                 .weighted(&weights)
                 .map(|index| leanings[index].0)
         };
-        if let Some(policy) = blamed {
-            let cases = seen.lacking[policy];
+        if let Some(policy) = blamed.filter(|policy| named != Some(*policy)) {
+            named = Some(policy);
+            // Who blames wrongly believes to have seen it.
+            let cases = seen.lacking[policy].max(1.0);
             let advice = bank::sentence(policy, Force::Plain, luck.named("advice"));
             writeln!(
                 text,
@@ -196,15 +199,20 @@ impl Seen {
     }
 }
 
-/// For a rewriter that is given traces instead of a summary: what it would recommend for each issue
-/// (by position), seen with a casual eye.
-pub(super) fn conduct_advice(review: &Review<'_>) -> Vec<(usize, Policy, f64)> {
-    const CASUAL: Sight = Sight {
-        misses: 0.5,
-        blames_wrongly: 0.0,
+/// For a rewriter that is given traces instead of a summary: what it would ask for to mend each
+/// issue (by position). Whoever writes as well as reads has less of an eye for detail: it misses
+/// half of what a critic of its competence would see.
+pub(super) fn conduct_advice(
+    review: &Review<'_>,
+    parameters: &Parameters,
+    luck: Luck,
+) -> Vec<(usize, Policy)> {
+    let sight = Sight::of(parameters);
+    let casual = Sight {
+        misses: 0.5 + 0.5 * sight.misses,
+        ..sight
     };
-    let luck = Luck::new(0).named("casual").named(review.feedback);
-    let seen = Seen::read(review.feedback, CASUAL, luck);
+    let seen = Seen::read(review.feedback, casual, luck);
     let mut found = Vec::new();
     for (index, issue) in review.issues.iter().enumerate() {
         let concern = association::concern(&issue.metric, issue.objective);
@@ -215,7 +223,7 @@ pub(super) fn conduct_advice(review: &Review<'_>) -> Vec<(usize, Policy, f64)> {
                     .named(policy.name())
                     .chance(seen.lacking[policy] / seen.cases.max(1) as f64)
             {
-                found.push((index, policy, 1.0));
+                found.push((index, policy));
             }
         }
     }

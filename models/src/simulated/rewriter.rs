@@ -6,6 +6,7 @@
 
 use super::association::{self, Concern};
 use super::bank::{self, Force};
+use super::conduct;
 use super::draft::Draft;
 use super::luck::Luck;
 use super::parameters::Parameters;
@@ -66,7 +67,7 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -
         .named(review.feedback)
         .at(review.variant);
     let mut draft = Draft::new(review.prompt);
-    let advice = advice(review);
+    let advice = advice(review, parameters, luck.named("sight"));
     // Mostly one edit, sometimes two or three.
     let edits =
         1 + usize::from(luck.named("second").chance(0.4)) + usize::from(luck.named("third").chance(0.1));
@@ -97,17 +98,19 @@ fn pressure(issue: &Issue) -> f64 {
     }
 }
 
-/// How little the weights tell issues apart, in [0, 1]: 1 when all are the same.
+/// How little the weights tell the violated constraints apart, in [0, 1]: 1 when several are
+/// violated and all weigh the same, or nothing. Where one is violated there is nothing to tell apart.
 fn flatness(issues: &[Issue]) -> f64 {
-    let largest = issues.iter().map(|issue| issue.weight).fold(0.0, f64::max);
-    let smallest = issues
+    let violated = issues
         .iter()
-        .map(|issue| issue.weight)
-        .fold(f64::INFINITY, f64::min);
-    if largest > 0.0 {
-        (smallest / largest).clamp(0.0, 1.0)
-    } else {
-        1.0
+        .filter(|issue| !issue.objective && issue.residual > 0.0);
+    let weights: Vec<f64> = violated.map(|issue| issue.weight).collect();
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+    match weights.len() {
+        0 | 1 => 0.0,
+        _ if largest > 0.0 => (smallest / largest).clamp(0.0, 1.0),
+        _ => 1.0,
     }
 }
 
@@ -282,7 +285,8 @@ fn slip(draft: &mut Draft, errors: Errors, luck: Luck) {
     }
 }
 
-/// Drops sentences until the prompt fits: what asks for nothing first, then instructions.
+/// Drops sentences until the prompt fits or one is left: what asks for nothing first, then
+/// instructions.
 fn shorten(draft: &mut Draft, limit: usize, luck: Luck) {
     let mut round = 0;
     while draft.text().chars().count() > limit && draft.len() > 1 {
@@ -312,9 +316,23 @@ const LESS: [&str; 6] = ["ask less", "soften", "drop ", "remove", "relax", "too 
 
 /// What the feedback recommends, with the issue each piece of advice stands under.
 ///
-/// A critic's summary is read for its recommendations. Traces without a summary are read for the
-/// agent's conduct, as the critic would read them.
-fn advice(review: &Review<'_>) -> Vec<(usize, Advice)> {
+/// A critic's summary is read for its recommendations. Cases are read for the agent's conduct, as
+/// the critic would read them.
+fn advice(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> Vec<(usize, Advice)> {
+    if conduct::holds_cases(review.feedback) {
+        return super::critic::conduct_advice(review, parameters, luck)
+            .into_iter()
+            .map(|(issue, policy)| {
+                (
+                    issue,
+                    Advice {
+                        policy,
+                        direction: 1.0,
+                    },
+                )
+            })
+            .collect();
+    }
     let mut found = Vec::new();
     let mut about = 0;
     for (start, stop) in text::sentence_ranges(review.feedback) {
@@ -342,11 +360,6 @@ fn advice(review: &Review<'_>) -> Vec<(usize, Advice)> {
                     direction: direction.signum(),
                 },
             ));
-        }
-    }
-    if found.is_empty() && !review.feedback.is_empty() {
-        for (metric, policy, direction) in super::critic::conduct_advice(review) {
-            found.push((metric, Advice { policy, direction }));
         }
     }
     found

@@ -21,6 +21,14 @@ fn ask(model: &Simulated, messages: Vec<Message>, seed: u64) -> ChatResponse {
     futures::executor::block_on(model.chat(request)).unwrap()
 }
 
+fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({}),
+    }
+}
+
 /// What the core asks a rewriter.
 fn rewrite_request(prompt: &str, feedback: &str, weights: [f64; 2]) -> String {
     Template::Rewriter.render(json!({
@@ -28,7 +36,7 @@ fn rewrite_request(prompt: &str, feedback: &str, weights: [f64; 2]) -> String {
         "objective": { "metric": "success", "value": 0.45 },
         "constraints": [
             { "metric": "human_requests", "threshold": 0.35, "unit": "calls", "cost": 0.55, "residual": 0.2, "multiplier": weights[0] },
-            { "metric": "excess_tools", "threshold": 1.0, "unit": "share", "cost": 0.4, "residual": -0.6, "multiplier": weights[1] },
+            { "metric": "excess_tools", "threshold": 1.0, "unit": "share", "cost": 1.2, "residual": 0.2, "multiplier": weights[1] },
         ],
         "prompt_length": Value::Null,
         "prompt": prompt,
@@ -272,11 +280,6 @@ fn harm_is_refused_more_often_when_the_prompt_asks_for_it() {
 /// A tool-using conversation, with the desk's own tools and none of its code.
 #[test]
 fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
-    let tool = |name: &str| ToolSpec {
-        name: name.into(),
-        description: String::new(),
-        parameters: json!({}),
-    };
     let messages = vec![
         Message::system(
             "You work here.\n<instructions>\nVerify the customer first.\n</instructions>\n<policy>\nVerify the customer.\n</policy>",
@@ -304,4 +307,36 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
         seed: Some(1),
     };
     assert!(large.answer(&request).unwrap().message.tool_calls.is_empty());
+}
+
+#[test]
+fn planning_takes_tokens_and_time() {
+    let tools: Rc<[ToolSpec]> = vec![tool("verify_identity"), tool("get_order")].into();
+    let spent = |instructions: &str| {
+        let system = format!(
+            "<instructions>\n{instructions}\n</instructions>\n<policy>\nVerify the customer.\n</policy>"
+        );
+        let messages = vec![
+            Message::system(system),
+            Message::user("Please cancel order O-1042. I'm ada@mail.example, postcode 4810."),
+        ];
+        let (mut tokens, mut seconds) = (0, 0.0);
+        for seed in 0..50 {
+            let request = ChatRequest {
+                messages: messages.clone().into(),
+                tools: Rc::clone(&tools),
+                seed: Some(seed),
+            };
+            let usage = model("sim-large", 0).answer(&request).unwrap().usage;
+            tokens += usage.output_tokens;
+            seconds += usage.seconds;
+        }
+        (tokens, seconds)
+    };
+    let (plain, planned) = (
+        spent("Verify the customer first."),
+        spent("Verify the customer first. Think step by step and plan before you act."),
+    );
+    assert!(planned.0 > plain.0 + 50 * 10, "{planned:?} against {plain:?}");
+    assert!(planned.1 > plain.1, "{planned:?} against {plain:?}");
 }

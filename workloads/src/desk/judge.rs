@@ -226,7 +226,7 @@ impl Verdict {
             "violations": self.violations,
             "repeated_calls": self.repeated,
             "calls": self.calls,
-            "reference": task.reference,
+            "reference_calls": self.reference,
         })
     }
 }

@@ -92,7 +92,7 @@ pub fn appointment(
         (Some(old), _) if old.date <= state.today() => Some("an appointment cannot be moved on its own day"),
         (None, Some(new)) => state
             .slots()
-            .any(|(_, other)| other.service == new.service && other.booked_by.as_deref() == Some(customer))
+            .any(|(other, _)| other.service == new.service && other.booked_by.as_deref() == Some(customer))
             .then_some("a customer may hold one open appointment of each service"),
         _ => None,
     })

@@ -1,14 +1,16 @@
 //! The shop during one dialogue: shared records with the dialogue's own changes on top.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use indexmap::IndexMap;
 use jiff::civil::Date;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::shop::{Customer, Order, Product, Shipment, Shop, Slot, Variant};
+use super::tools::Appointment;
 
 /// What differs from the start: new value by path, such as `orders/O-1042/state`.
 pub type Changes = BTreeMap<String, Value>;
@@ -19,6 +21,10 @@ pub struct Records {
     shop: Shop,
     /// Lower-case text a product is found by, in the order of the products.
     search_texts: Vec<String>,
+    /// Where the orders of a customer stand among all orders.
+    orders_of: HashMap<String, Vec<usize>>,
+    /// Slots as agents see them, in the order of the slots. Nobody changes what is shown of them.
+    shown_slots: Vec<Rc<RawValue>>,
 }
 
 impl Records {
@@ -38,7 +44,17 @@ impl Records {
                 text.to_lowercase()
             })
             .collect();
-        Self { shop, search_texts }
+        let mut orders_of: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, order) in shop.orders.values().enumerate() {
+            orders_of.entry(order.customer.clone()).or_default().push(index);
+        }
+        let shown_slots = shop.slots.iter().map(|(id, slot)| shown(id, slot)).collect();
+        Self {
+            shop,
+            search_texts,
+            orders_of,
+            shown_slots,
+        }
     }
 
     /// The shop as it is at the start.
@@ -107,14 +123,11 @@ impl State {
     }
 
     /// A customer's orders as they are now, oldest order number first.
-    pub fn orders_of<'a>(&'a self, customer: &'a str) -> impl Iterator<Item = (&'a str, &'a Order)> {
-        let ids = self
-            .records
-            .shop
-            .orders
-            .iter()
-            .filter(move |(_, order)| order.customer == customer);
-        ids.map(|(id, order)| (id.as_str(), self.orders.get(id).unwrap_or(order)))
+    pub fn orders_of(&self, customer: &str) -> impl Iterator<Item = (&str, &Order)> {
+        let places = self.records.orders_of.get(customer).into_iter().flatten();
+        places
+            .filter_map(|&place| self.records.shop.orders.get_index(place))
+            .map(|(id, order)| (id.as_str(), self.orders.get(id).unwrap_or(order)))
     }
 
     /// A shipment.
@@ -148,10 +161,11 @@ impl State {
         changeable(&self.records.shop.slots, &mut self.slots, id)
     }
 
-    /// All workshop slots as they are now, by service, date and time.
-    pub fn slots(&self) -> impl Iterator<Item = (&str, &Slot)> {
-        let slots = self.records.shop.slots.iter();
-        slots.map(|(id, slot)| (id.as_str(), self.slots.get(id).unwrap_or(slot)))
+    /// All workshop slots as they are now, by service, date and time, each with what agents see of
+    /// it.
+    pub fn slots(&self) -> impl Iterator<Item = (&Slot, &Rc<RawValue>)> {
+        let slots = self.records.shop.slots.iter().zip(&self.records.shown_slots);
+        slots.map(|((id, slot), shown)| (self.slots.get(id).unwrap_or(slot), shown))
     }
 
     /// What differs from the start of the dialogue.
@@ -161,6 +175,12 @@ impl State {
         table_changes("slots", &self.records.shop.slots, &self.slots, &mut changes);
         changes
     }
+}
+
+/// A slot as JSON.
+fn shown(id: &str, slot: &Slot) -> Rc<RawValue> {
+    let text = serde_json::value::to_raw_value(&Appointment::new(id, slot));
+    Rc::from(text.expect("a slot has no key that is not a string"))
 }
 
 /// The dialogue's own copy of a record, made when it is first asked for.

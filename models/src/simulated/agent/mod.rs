@@ -63,7 +63,7 @@ impl Instructed {
                 tool_calls: Vec::new(),
             },
             Act::Call(calls) => AssistantMessage {
-                content: None,
+                content: clerk.thinks_aloud(&calls),
                 tool_calls: calls
                     .into_iter()
                     .enumerate()

@@ -1,5 +1,7 @@
 //! What an agent knows from the conversation so far, message by message.
 
+use std::cell::OnceCell;
+
 use capo_core::llm::{Message, ToolCall};
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot
 use super::when::When;
 use super::wish::{self, Intent};
 use crate::simulated::conduct::is_write;
+use crate::simulated::luck::Luck;
 use crate::simulated::memory::value_fingerprint;
 
 /// Something that makes a conversation harder.
@@ -65,8 +68,8 @@ pub(super) struct Wish {
     /// The same in lower case.
     pub(super) lower: String,
     pub(super) intent: Option<Intent>,
-    /// The days and times named.
-    pub(super) when: When,
+    /// The days and times named, read when they are first asked for.
+    when: OnceCell<When>,
     /// The order last named.
     pub(super) order_id: Option<String>,
     pub(super) asked: Asked,
@@ -82,6 +85,13 @@ pub(super) struct Wish {
     pub(super) write_errors: u32,
     /// Calls made for it that it did not need.
     pub(super) extras: usize,
+}
+
+impl Wish {
+    /// The days and times named.
+    pub(super) fn when(&self) -> &When {
+        self.when.get_or_init(|| When::read(&self.said))
+    }
 }
 
 /// A call made.
@@ -108,15 +118,13 @@ pub(in crate::simulated) struct Notes {
     pub(super) shipments: Vec<(String, Shipment)>,
     pub(super) products: Vec<Product>,
     pub(super) slots: Vec<Slot>,
-    pub(super) searched_slots: bool,
     pub(super) wishes: Vec<Wish>,
-    pub(super) texts: u32,
     pub(super) last_speech: Speech,
     /// The last call that only read something, for an agent that reads it again.
     pub(super) last_read: Option<(String, Value)>,
     made: Vec<Made>,
-    /// Calls made since the last successful change, to tell repetitions.
-    since_write: usize,
+    /// Hashes of the results taken in.
+    read: Vec<u64>,
 }
 
 impl Notes {
@@ -127,7 +135,6 @@ impl Notes {
             Message::User { content } => self.hear(content),
             Message::Assistant(answer) => {
                 if answer.tool_calls.is_empty() {
-                    self.texts += 1;
                     self.said(answer.text());
                 }
                 for call in &answer.tool_calls {
@@ -153,11 +160,10 @@ impl Notes {
         self.made.len()
     }
 
-    /// Whether a tool was called for the request at hand.
-    pub(super) fn made_for_wish(&self, tool: &str) -> bool {
-        self.made
-            .iter()
-            .any(|made| made.wish == self.wish_index() && made.name == tool)
+    /// How often a tool was called for the request at hand.
+    pub(super) fn made_for_wish(&self, tool: &str) -> usize {
+        let for_wish = |made: &&Made| made.wish == self.wish_index() && made.name == tool;
+        self.made.iter().filter(for_wish).count()
     }
 
     /// An order that was opened.
@@ -195,7 +201,7 @@ impl Notes {
                 }
                 // A customer who wants something else instead does not insist.
                 Speech::Refusal if lower.contains("rather return") => wish.intent = Some(Intent::Return),
-                Speech::Refusal if lower.contains("take a voucher") => wish.voucher = Some(true),
+                Speech::Refusal if takes_voucher(&lower) => wish.voucher = Some(true),
                 Speech::Refusal => wish.setbacks.push(Setback::Pushed),
                 _ if lower.contains("don't follow") || lower.contains("do not understand") => {
                     wish.setbacks.push(Setback::Lost);
@@ -218,7 +224,7 @@ impl Notes {
         }
         wish.said.push_str(text);
         wish.said.push('\n');
-        wish.when = When::read(&wish.said);
+        wish.when.take();
         wish.lower.push_str(&lower);
         wish.lower.push('\n');
         if wish.intent.is_none() {
@@ -262,7 +268,9 @@ impl Notes {
 
     fn called(&mut self, call: &ToolCall) {
         let fingerprint = value_fingerprint(&call.arguments);
-        let repeated = self.made[self.since_write..]
+        // Whatever was changed in between, an agent that knows the record has no need of it again.
+        let repeated = self
+            .made
             .iter()
             .any(|made| made.name == call.name && made.fingerprint == fingerprint);
         if !is_write(&call.name) {
@@ -320,10 +328,14 @@ impl Notes {
             return;
         }
         if writes {
-            self.since_write = self.made.len();
             return;
         }
-        self.learn(&name, content, wish_index);
+        // What was read before in the same words needs no second reading.
+        let seen = Luck::new(0).named(&name).named(content).key();
+        if name == "verify_identity" || !self.read.contains(&seen) {
+            self.read.push(seen);
+            self.learn(&name, content, wish_index);
+        }
     }
 
     fn learn(&mut self, name: &str, content: &str, wish_index: usize) {
@@ -368,8 +380,9 @@ impl Notes {
             }
             "find_slots" => {
                 if let Ok(found) = serde_json::from_str::<Slots>(content) {
-                    self.slots = found.slots;
-                    self.searched_slots = true;
+                    let other = |known: &Slot| found.slots.iter().all(|slot| slot.service != known.service);
+                    self.slots.retain(other);
+                    self.slots.extend(found.slots);
                 }
             }
             _ => {}
@@ -377,18 +390,30 @@ impl Notes {
     }
 }
 
+/// Whether the customer turns to another request: says so, or begins a sentence with a word for it.
 fn begins_anew(lower: &str) -> bool {
-    [
+    const CUES: [&str; 5] = [
         "one more thing",
         "something else",
         "another matter",
         "another thing",
-        "also",
         "while i'm here",
-        "next",
-    ]
-    .iter()
-    .any(|cue| lower.contains(cue))
+    ];
+    CUES.iter().any(|cue| lower.contains(cue))
+        || lower.split(['.', '!', '?', '\n']).any(|sentence| {
+            sentence.trim_start().starts_with("also") || sentence.trim_start().starts_with("next")
+        })
+}
+
+/// Whether a customer who was refused their money would have a voucher.
+fn takes_voucher(lower: &str) -> bool {
+    lower.contains("voucher")
+        && ["take", "fine", "okay", "all right", "then a"]
+            .iter()
+            .any(|cue| lower.contains(cue))
+        && !["don't", "do not", "no voucher", "not a voucher"]
+            .iter()
+            .any(|cue| lower.contains(cue))
 }
 
 fn agrees(lower: &str) -> bool {
@@ -421,4 +446,99 @@ fn unknowing(lower: &str) -> bool {
     ]
     .iter()
     .any(|cue| lower.contains(cue))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn notes(messages: &[Message]) -> Notes {
+        let mut notes = Notes::default();
+        for message in messages {
+            notes.take(message);
+        }
+        notes
+    }
+
+    fn call(id: &str, name: &str, arguments: Value) -> Message {
+        Message::Assistant(capo_core::llm::AssistantMessage {
+            content: None,
+            tool_calls: vec![ToolCall {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                arguments,
+            }],
+        })
+    }
+
+    const REFUSED: &str =
+        "I'm sorry, I cannot take back O-1042 because after 30 days we give a voucher only.";
+
+    #[test]
+    fn a_customer_who_takes_the_voucher_does_not_insist() {
+        let opening = Message::user("I want to return the gloves of O-1042.");
+        for (reply, takes) in [
+            ("Then a voucher is fine for the return.", true),
+            ("All right, I'll take a voucher.", true),
+            ("No, I don't want a voucher.", false),
+            ("Come on, surely you can make an exception just this once.", false),
+        ] {
+            let notes = notes(&[opening.clone(), Message::assistant(REFUSED), Message::user(reply)]);
+            let wish = notes.wish().expect("a request was made");
+            assert_eq!(wish.voucher == Some(true), takes, "{reply}");
+            assert_eq!(wish.setbacks.contains(&Setback::Pushed), !takes, "{reply}");
+        }
+    }
+
+    #[test]
+    fn insisting_on_the_next_free_slot_is_no_new_request() {
+        let opening = Message::user("I want to move my brake service to Thursday 19 March at 09:00.");
+        let refusal = Message::assistant("I'm sorry, I cannot move the appointment.");
+        let insists =
+            "Then please look again, I'd like Thursday 19 March at 09:00, or the next free slot after that.";
+        let insisted = notes(&[opening.clone(), refusal.clone(), Message::user(insists)]);
+        assert_eq!(
+            (insisted.wishes.len(), insisted.wish().unwrap().intent),
+            (1, Some(Intent::Move))
+        );
+        let another = "All right. Also, where is order O-1042?";
+        assert_eq!(notes(&[opening, refusal, Message::user(another)]).wishes.len(), 2);
+    }
+
+    #[test]
+    fn a_call_made_before_is_one_too_many_whatever_was_changed_since() {
+        let order = || json!({ "order_id": "O-1042" });
+        let mut notes = notes(&[
+            Message::user("Please cancel order O-1042."),
+            call("1", "get_order", order()),
+            Message::tool("1", "{\"order_id\":\"O-1042\"}"),
+            call("2", "cancel_order", order()),
+            Message::tool("2", "{\"order_id\":\"O-1042\",\"state\":\"cancelled\"}"),
+        ]);
+        assert_eq!(notes.wish().unwrap().extras, 0);
+        notes.take(&call("3", "get_order", order()));
+        assert_eq!(notes.wish().unwrap().extras, 1);
+    }
+
+    #[test]
+    fn slots_of_one_service_do_not_displace_those_of_another() {
+        let slot = |id: &str, service: &str| {
+            json!({ "slots": [{ "slot_id": id, "service": service, "date": "2026-03-19", "time": "09:00" }] })
+                .to_string()
+        };
+        let notes = notes(&[
+            Message::user("I'd like to book a tune-up."),
+            call("1", "find_slots", json!({ "service": "tune_up" })),
+            Message::tool("1", slot("T-001", "tune_up")),
+            call("2", "find_slots", json!({ "service": "fitting" })),
+            Message::tool("2", slot("T-101", "fitting")),
+            call("3", "find_slots", json!({ "service": "tune_up" })),
+            Message::tool("3", slot("T-001", "tune_up")),
+        ]);
+        let mut known: Vec<&str> = notes.slots.iter().map(|slot| slot.slot_id.as_str()).collect();
+        known.sort_unstable();
+        assert_eq!(known, ["T-001", "T-101"]);
+    }
 }

@@ -200,6 +200,7 @@ pub(super) struct Temper {
     logits: [f64; LAWS.len()],
     brevity: f64,
     summarises: f64,
+    plans: f64,
     noise: f64,
 }
 
@@ -221,6 +222,7 @@ impl Temper {
             logits,
             brevity: strength(BeBrief),
             summarises: strength(Summarise),
+            plans: strength(PlanSteps),
             noise: parameters.noise,
         }
     }
@@ -236,6 +238,11 @@ impl Temper {
     /// How short its answers are, in [0, 1].
     pub(super) fn brevity(&self) -> f64 {
         self.brevity
+    }
+
+    /// Whether it writes its plan down before it acts.
+    pub(super) fn thinks_aloud(&self, luck: Luck) -> bool {
+        luck.named("aloud").chance(0.5 * self.plans)
     }
 
     /// How much it sums up, in [0, 1].

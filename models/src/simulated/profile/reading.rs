@@ -35,6 +35,7 @@ impl Profile {
         let sentences = text::sentences(prompt);
         let mut evidence: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); Policy::ALL.len()];
         let count = sentences.len();
+        let mut idle = 0;
         for (index, sentence) in sentences.iter().enumerate() {
             // What stands first and last is remembered a little better than the middle.
             let place = if index == 0 || index + 1 == count {
@@ -42,7 +43,11 @@ impl Profile {
             } else {
                 1.0
             };
-            for statement in grammar::read(sentence) {
+            let statements = grammar::read(sentence);
+            if statements.is_empty() {
+                idle += sentence.source.chars().count();
+            }
+            for statement in statements {
                 let (for_it, against) = &mut evidence[statement.policy as usize];
                 let weight = (statement.weight.abs() * place).min(1.0);
                 if statement.weight > 0.0 {
@@ -57,9 +62,9 @@ impl Profile {
             let (for_it, against) = &mut evidence[policy as usize];
             strengths[policy] = (accumulate(for_it) - accumulate(against)).clamp(0.0, 1.0);
         }
-        let stated: f64 = Policy::ALL.iter().map(|&policy| strengths[policy].min(1.0)).sum();
+        let stated: f64 = Policy::ALL.iter().map(|&policy| strengths[policy]).sum();
         let characters = prompt.chars().count();
-        let attention = attention(characters as f64, stated);
+        let attention = attention(characters as f64, idle as f64, stated);
         for policy in Policy::ALL {
             strengths[policy] *= attention;
         }
@@ -75,7 +80,7 @@ impl Profile {
         self.strengths[policy]
     }
 
-    /// What is left of the reader's attention, in (0, 1]: 1 for a prompt of moderate length.
+    /// What is left of the reader's attention, in (0, 1]: 1 for a short prompt without idle words.
     pub fn attention(&self) -> f64 {
         self.attention
     }
@@ -97,10 +102,10 @@ fn accumulate(weights: &mut [f64]) -> f64 {
     total
 }
 
-/// Attention falls with every character beyond the span and with every policy beyond those one can
-/// keep in mind.
-fn attention(characters: f64, policies: f64) -> f64 {
+/// Attention falls with every character beyond the span, with every policy beyond those one can
+/// keep in mind, and, from the first word, with text that asks for nothing.
+fn attention(characters: f64, idle: f64, policies: f64) -> f64 {
     let length = (characters / ATTENTION_SPAN - 1.0).max(0.0);
     let crowd = (policies / POLICIES_IN_MIND - 1.0).max(0.0);
-    1.0 / (1.0 + 0.8 * length + 0.5 * crowd)
+    1.0 / (1.0 + 0.8 * length + 0.5 * crowd + 0.5 * idle / ATTENTION_SPAN)
 }

@@ -419,6 +419,20 @@ fn length_and_crowding_dilute() {
 }
 
 #[test]
+fn text_that_asks_for_nothing_dilutes_from_the_first_word() {
+    let asked = "Help the customer. Never repeat a call. Be brief.";
+    let idle = " Our shop was founded by two sisters who love maps and tea.".repeat(5);
+    let (short, long) = (
+        strength(asked, ReuseKnown),
+        strength(&format!("{asked}{idle}"), ReuseKnown),
+    );
+    assert!(
+        long < 0.97 * short && long > 0.9 * short,
+        "{long} against {short}"
+    );
+}
+
+#[test]
 fn a_blank_or_strange_prompt_asks_for_nothing() {
     for prompt in [
         "",
@@ -433,6 +447,6 @@ fn a_blank_or_strange_prompt_asks_for_nothing() {
         for policy in Policy::ALL {
             assert_eq!(profile.strength(policy), 0.0, "{prompt:?}");
         }
-        assert_eq!(profile.attention(), 1.0);
+        assert!(profile.attention() > 0.99, "{prompt:?}");
     }
 }

@@ -6,6 +6,8 @@
 mod reading;
 mod writing;
 
+pub(super) use reading::Appointment;
+
 use std::sync::OnceLock;
 
 use capo_core::llm::ToolSpec;

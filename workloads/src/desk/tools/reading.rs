@@ -1,8 +1,11 @@
 //! Tools that look something up.
 
+use std::rc::Rc;
+
 use jiff::civil::{Date, Weekday};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::super::policy::days_between;
 use super::super::shop::{
@@ -108,7 +111,7 @@ pub(super) struct Profile {
     account: &'static str,
     address: Address,
     orders: Vec<OrderSummary>,
-    appointments: Vec<Appointment>,
+    appointments: Vec<Rc<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -122,7 +125,7 @@ struct OrderSummary {
 
 /// A workshop slot as agents see it.
 #[derive(Serialize)]
-pub(super) struct Appointment {
+pub(in crate::desk) struct Appointment {
     slot_id: String,
     service: Service,
     date: Date,
@@ -131,7 +134,7 @@ pub(super) struct Appointment {
 }
 
 impl Appointment {
-    fn new(slot_id: &str, slot: &Slot) -> Self {
+    pub(in crate::desk) fn new(slot_id: &str, slot: &Slot) -> Self {
         Self {
             slot_id: slot_id.to_owned(),
             service: slot.service,
@@ -160,8 +163,8 @@ impl Reading for GetAccount {
             });
         let appointments = state
             .slots()
-            .filter(|(_, slot)| slot.booked_by.as_ref() == Some(&self.customer_id))
-            .map(|(id, slot)| Appointment::new(id, slot));
+            .filter(|(slot, _)| slot.booked_by.as_ref() == Some(&self.customer_id))
+            .map(|(_, shown)| Rc::clone(shown));
         Ok(Profile {
             name: customer.name.clone(),
             club_member: customer.club_member,
@@ -370,7 +373,7 @@ impl Declared for FindSlots {
 
 #[derive(Serialize)]
 pub(super) struct Slots {
-    slots: Vec<Appointment>,
+    slots: Vec<Rc<RawValue>>,
 }
 
 impl Reading for FindSlots {
@@ -378,14 +381,14 @@ impl Reading for FindSlots {
 
     fn read(self, state: &mut State) -> Result<Slots, ToolError> {
         let from = self.from.unwrap_or_else(|| state.today());
-        let slots = state.slots().filter(|(_, slot)| {
+        let slots = state.slots().filter(|(slot, _)| {
             slot.service == self.service
                 && slot.booked_by.is_none()
                 && slot.date >= from
                 && self.until.is_none_or(|until| slot.date <= until)
         });
         Ok(Slots {
-            slots: slots.map(|(id, slot)| Appointment::new(id, slot)).collect(),
+            slots: slots.map(|(_, shown)| Rc::clone(shown)).collect(),
         })
     }
 }

@@ -21,7 +21,7 @@ impl Clerk<'_> {
         let account = self.notes.account.as_ref();
         if intent == Intent::Move
             && account.is_none()
-            && let Some(act) = self.call("get_account", json!({ "customer_id": identity.customer_id }))
+            && let Some(act) = self.look_up("get_account", json!({ "customer_id": identity.customer_id }))
         {
             return act;
         }
@@ -62,12 +62,13 @@ impl Clerk<'_> {
         if let Some(extras) = self.redundant(wish, 0, None) {
             return extras;
         }
-        if !self.notes.searched_slots
-            && let Some(act) = self.call("find_slots", json!({ "service": service }))
+        if self.notes.made_for_wish("find_slots") == 0
+            && !self.notes.slots.iter().any(|slot| slot.service == service)
+            && let Some(act) = self.look_up("find_slots", json!({ "service": service }))
         {
             return act;
         }
-        let when = &wish.when;
+        let when = wish.when();
         if when.is_open() && wish.asked.date == 0 && self.does(Behaviour::TellApart, "date") {
             return self.say("date", "Could you tell me which day and time would suit you?");
         }
@@ -103,7 +104,7 @@ impl Clerk<'_> {
 
     /// The slot to propose: the first that suits the customer, or, by a slip, the one after it.
     fn slot(&self, wish: &Wish, service: &str, current: Option<&Slot>) -> Option<&Slot> {
-        let when = &wish.when;
+        let when = wish.when();
         let mut fitting: Vec<&Slot> = self
             .notes
             .slots
@@ -122,8 +123,7 @@ impl Clerk<'_> {
                 .filter(|slot| slot.service == service)
                 .collect();
         }
-        let slips = wish.declined == 0 && self.does(Behaviour::Slip, "slip");
-        if slips
+        if self.slips(wish)
             && let Some(at) = fitting.first().and_then(|first| {
                 self.notes
                     .slots

@@ -28,7 +28,7 @@ impl Clerk<'_> {
         order_id: &str,
         order: Option<&Order>,
     ) -> Option<Change> {
-        let slips = wish.declined == 0 && wish.write_errors == 0 && self.does(Behaviour::Slip, "slip");
+        let slips = self.slips(wish);
         match intent {
             Intent::Cancel => {
                 let total = order
@@ -109,6 +109,15 @@ impl Clerk<'_> {
             }
             Intent::Book | Intent::Move | Intent::Track | Intent::Injury => None,
         }
+    }
+
+    /// Whether the agent gets an argument wrong: likelier the longer the conversation has been on and
+    /// the less smoothly it went. Put right once, it stays right.
+    pub(super) fn slips(&self, wish: &Wish) -> bool {
+        let hardness = 0.5 * self.notes.wish_index() as f64 + 0.4 * wish.setbacks.len() as f64;
+        wish.declined == 0
+            && wish.write_errors == 0
+            && self.temper.does(Behaviour::Slip, self.occasion("slip"), hardness)
     }
 
     /// Proposes a change if the agent is one to ask, makes it, or says that it cannot.

@@ -21,6 +21,11 @@ use super::speech::Voice;
 use super::temper::{Behaviour, Temper};
 use super::wish::Intent;
 use crate::simulated::luck::Luck;
+use wording::plan;
+
+/// Calls of one tool for one request after which the agent no longer looks records up with it.
+/// Opening every order that may be meant takes a few; redundant calls count too.
+const MOST_LOOK_UPS: usize = 16;
 
 /// What the agent does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +77,16 @@ impl Clerk<'_> {
         }
     }
 
+    /// What an agent that plans writes down before it makes calls: tokens and time that planning
+    /// takes.
+    pub(super) fn thinks_aloud(&self, calls: &[(&'static str, Value)]) -> Option<String> {
+        let (first, _) = calls.first()?;
+        let luck = self.occasion("plan").at(self.notes.calls());
+        self.temper
+            .thinks_aloud(luck)
+            .then(|| plan(first, calls.len(), luck))
+    }
+
     // -- occasions ---------------------------------------------------------------------------
 
     fn occasion(&self, name: &str) -> Luck {
@@ -93,6 +108,14 @@ impl Clerk<'_> {
     /// A call, if the tool is on offer.
     fn call(&self, tool: &'static str, arguments: Value) -> Option<Act> {
         self.offers(tool).then(|| Act::Call(vec![(tool, arguments)]))
+    }
+
+    /// A call for a record the agent lacks, unless it was asked for often already: a tool that does
+    /// not give the record will not give it now.
+    fn look_up(&self, tool: &'static str, arguments: Value) -> Option<Act> {
+        (self.notes.made_for_wish(tool) < MOST_LOOK_UPS)
+            .then(|| self.call(tool, arguments))
+            .flatten()
     }
 
     // -- handing over ------------------------------------------------------------------------

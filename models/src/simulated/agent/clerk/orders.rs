@@ -33,11 +33,14 @@ impl Clerk<'_> {
                 .count();
             if !blind
                 && looked < 2
-                && let Some(act) = self.call("get_order", json!({ "order_id": order_id }))
+                && let Some(act) = self.look_up("get_order", json!({ "order_id": order_id }))
             {
                 return act;
             }
             if blind {
+                if let Some(act) = self.ask_address(wish, intent) {
+                    return act;
+                }
                 return self.carry_out(wish, self.change(wish, intent, &order_id, None), None);
             }
             return self.say(
@@ -110,7 +113,7 @@ impl Clerk<'_> {
             .filter(|account| account.customer_id == identity.customer_id)
         else {
             return Err(self
-                .call("get_account", json!({ "customer_id": identity.customer_id }))
+                .look_up("get_account", json!({ "customer_id": identity.customer_id }))
                 .unwrap_or_else(|| {
                     self.say(
                         "no order",
@@ -136,7 +139,7 @@ impl Clerk<'_> {
         if let Some(line) = account
             .orders
             .iter()
-            .find(|line| wish.when.dates.contains(&line.placed))
+            .find(|line| wish.when().dates.contains(&line.placed))
         {
             return Ok(line.order_id.clone());
         }
@@ -167,7 +170,7 @@ impl Clerk<'_> {
                 Some(_) => {}
                 None => {
                     return Err(self
-                        .call("get_order", json!({ "order_id": id }))
+                        .look_up("get_order", json!({ "order_id": id }))
                         .unwrap_or_else(|| self.say("order", "Could you give me the order number?")));
                 }
             }
@@ -198,7 +201,7 @@ impl Clerk<'_> {
             return None;
         }
         // The search may have found nothing: one attempt.
-        if self.notes.made_for_wish("search_products") {
+        if self.notes.made_for_wish("search_products") > 0 {
             return None;
         }
         self.call("search_products", json!({ "query": item.name }))
@@ -214,14 +217,18 @@ impl Clerk<'_> {
             Intent::Exchange if self.wanted_variant(wish, order).is_none() && wish.asked.variant == 0 => {
                 Some(self.say("variant", "Could you tell me the size or colour you want?"))
             }
-            Intent::Address if wish::address(&wish.said).is_none() && wish.asked.address < 2 => {
-                Some(self.say(
-                    "address",
-                    "Could you give me the new address with street, postcode and town?",
-                ))
-            }
-            _ => None,
+            _ => self.ask_address(wish, intent),
         }
+    }
+
+    fn ask_address(&self, wish: &Wish, intent: Intent) -> Option<Act> {
+        let missing = intent == Intent::Address && wish::address(&wish.said).is_none();
+        (missing && wish.asked.address < 2).then(|| {
+            self.say(
+                "address",
+                "Could you give me the new address with street, postcode and town?",
+            )
+        })
     }
 
     fn track(&self, wish: &Wish, order: &Order) -> Act {
@@ -232,7 +239,7 @@ impl Clerk<'_> {
         if shipment.is_none()
             && let Some(id) = &order.shipment_id
             && (self.does(Behaviour::ReadFurther, "shipment") || wish.setbacks.contains(&Setback::Lost))
-            && let Some(act) = self.call("get_shipment", json!({ "shipment_id": id }))
+            && let Some(act) = self.look_up("get_shipment", json!({ "shipment_id": id }))
         {
             return act;
         }

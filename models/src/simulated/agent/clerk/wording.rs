@@ -1,4 +1,6 @@
-//! Ids and dates in the agent's words.
+//! Plans, ids and dates in the agent's words.
+
+use crate::simulated::luck::Luck;
 
 /// The part of a deed that names action and record: up to the end of the first id.
 pub(super) fn first_words(deed: &str) -> &str {
@@ -11,6 +13,34 @@ pub(super) fn first_words(deed: &str) -> &str {
         })
         .map(|at| at + 1 + deed[at + 1..].bytes().take_while(u8::is_ascii_digit).count());
     end.map_or(deed, |end| &deed[..end])
+}
+
+/// A plan before the calls that carry it out, in words that ask, promise and report nothing.
+pub(super) fn plan(first: &str, calls: usize, luck: Luck) -> String {
+    const BEGINNINGS: [&str; 3] = [
+        "Let me take this in order.",
+        "One step after the other.",
+        "Let me think about what is known and what is still open here.",
+    ];
+    const ENDS: [&str; 3] = [
+        "With that in hand I can see which rules apply and what the right course is.",
+        "Then I compare it with the request before I go on to the next step.",
+        "After that the rest of the plan is only to be followed through.",
+    ];
+    let step = match first {
+        "verify_identity" => "The first thing is to establish who is writing",
+        "get_account" => "The account comes first, as it lists all that belongs to it",
+        "get_order" => "The order itself comes first, with its state and its items",
+        "get_shipment" => "The parcel's record comes first, as it knows more than the order",
+        "search_products" => "The range and the stock come first",
+        "find_slots" => "The workshop's calendar comes first",
+        "transfer_to_human" => "This is one for a colleague",
+        _ => "Everything that has to be known is known, so this is the step to take",
+    };
+    let beginning = BEGINNINGS[luck.named("beginning").pick(BEGINNINGS.len())];
+    let end = ENDS[luck.named("end").pick(ENDS.len())];
+    let count = if calls > 1 { ", in several calls" } else { "" };
+    format!("{beginning} {step}{count}. {end}")
 }
 
 /// `2026-03-19` → `19 March`.
