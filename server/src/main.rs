@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// A search allocates many small pieces: this saves a sixth of its time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     capo_server::cli::main()
 }

@@ -1,0 +1,61 @@
+//! What one rollout of the help desk with a simulated agent costs by itself: no search, no journal.
+//! Prints microseconds per rollout; the aim is under 50.
+
+use std::time::Instant;
+
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Role};
+use capo_core::workload::{Caller, RolloutContext, Workload};
+use capo_models::simulated::Simulated;
+use capo_workloads::desk::{Desk, DeskSettings};
+use futures::executor::block_on;
+use futures::future::LocalBoxFuture;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Every task is played so often under each prompt.
+const REPEATS: u32 = 20;
+
+/// A prompt as a search begins and one as it may end.
+const PROMPTS: [&str; 2] = [
+    "You are a customer service agent. Help the customer with their request.",
+    "You are a customer service agent. Never repeat a call whose result you already have. Think step by step \
+     before you act. Transfer to a human only when the policy requires it. Exhaust all other options first.",
+];
+
+struct Agent(Simulated);
+
+impl Caller for Agent {
+    fn call(&self, _: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.0.chat(request)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let desk = Desk::new(DeskSettings::default())?;
+    let agent = Agent(Simulated::new("sim-medium", 0)?);
+    let (mut rollouts, mut messages) = (0_u32, 0);
+    let started = Instant::now();
+    for prompt in PROMPTS {
+        for repeat in 0..REPEATS {
+            for (index, example) in desk.tasks().keys().enumerate() {
+                let context = RolloutContext {
+                    prompt,
+                    example,
+                    repeat,
+                    seed: u64::from(repeat) * 1000 + index as u64,
+                    caller: &agent,
+                };
+                messages += block_on(desk.rollout(context))?.trace.messages.len();
+                rollouts += 1;
+            }
+        }
+    }
+    let micros = started.elapsed().as_secs_f64() * 1e6;
+    println!(
+        "{:.1} µs a rollout of {:.1} messages",
+        micros / f64::from(rollouts),
+        messages as f64 / f64::from(rollouts)
+    );
+    Ok(())
+}
