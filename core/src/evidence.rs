@@ -11,7 +11,7 @@ use crate::workload::Trace;
 /// Failing rollouts that show one shortcoming.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Group {
-    /// Names the objective or the constraint, and by how much it is missed.
+    /// Names the objective or the constraint, and in how many examples it is missed.
     pub title: String,
     /// The rollouts.
     pub cases: Vec<Case>,

@@ -32,6 +32,7 @@ pub mod random;
 pub mod run_state;
 pub mod sampling;
 pub mod score;
+pub mod secrets;
 pub mod statistics;
 pub mod study;
 pub mod templates;

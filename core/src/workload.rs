@@ -110,6 +110,9 @@ pub enum RolloutError {
         message: String,
         /// Whether the same rollout may succeed later.
         retryable: bool,
+        /// What was consumed all the same outside [`RolloutContext::chat`]; see
+        /// [`Rollout::external_usage`].
+        usage: Usage,
     },
 }
 
@@ -120,7 +123,18 @@ impl RolloutError {
             kind,
             message: message.into(),
             retryable,
+            usage: Usage::default(),
         }
+    }
+
+    /// The same failure, of a rollout that had consumed something outside
+    /// [`RolloutContext::chat`].
+    #[must_use]
+    pub fn after(mut self, consumed: Usage) -> Self {
+        if let Self::Failed { usage, .. } = &mut self {
+            *usage = consumed;
+        }
+        self
     }
 }
 

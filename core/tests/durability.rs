@@ -264,6 +264,12 @@ fn a_measurement_that_is_no_number_is_named_and_never_a_score() {
         "{reason}"
     );
     assert!(outcome.finished.final_scores.is_empty() && outcome.finished.best.is_none());
+    let calls = outcome.finished.usage.total().calls;
+    assert_eq!(
+        calls,
+        u64::from(probe.calls.get()) + 3,
+        "what it cost outside is kept"
+    );
     assert!(!lines.iter().any(|line| line.contains("\"event\":\"round\"")));
 }
 

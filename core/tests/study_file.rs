@@ -6,9 +6,13 @@ mod world;
 
 use std::rc::Rc;
 
+use capo_core::arena::RunOptions;
+use capo_core::ids::sha256_hex;
+use capo_core::llm::Role;
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
-use world::{EFFORT, Probe, World, study};
+use capo_core::verify;
+use world::{EFFORT, Probe, World, resume, run, study};
 
 const HEAD: &str = "[study]\nname = \"n\"\n[workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"x\"\n";
 
@@ -155,7 +159,7 @@ fn what_does_not_fit_the_workload_is_refused() {
 }
 
 #[test]
-fn the_budget_is_no_part_of_the_identity_and_everything_else_is() {
+fn budget_and_operational_keys_are_no_part_of_the_identity_and_everything_else_is() {
     let id = |study: Study| {
         let world = Rc::new(World::new(&Rc::new(Probe::default())));
         Problem::new(study, vec![world]).unwrap().id()
@@ -167,6 +171,42 @@ fn the_budget_is_no_part_of_the_identity_and_everything_else_is() {
         id(study(1, "capo", EFFORT, "[method]\nbeta = 4.0\n")),
         "a default written out"
     );
+    let with = |table: &str, key: &str, value: serde_json::Value| {
+        let mut study = study(1, "capo", EFFORT, "");
+        let (agent, workload) = (&mut study.models[&Role::Agent], &mut study.workload);
+        let table = if table == "models" {
+            agent.as_object_mut().unwrap()
+        } else {
+            workload
+        };
+        table.insert(key.into(), value);
+        id(study)
+    };
+    for key in [
+        "abort_after",
+        "api_key_env",
+        "concurrency",
+        "latency",
+        "price",
+        "retries",
+        "timeout_seconds",
+    ] {
+        assert_eq!(base, with("models", key, 3.into()), "{key}");
+    }
+    for key in ["bearer_env", "concurrency", "timeout"] {
+        assert_eq!(base, with("workload", key, 3.into()), "{key}");
+    }
+    for key in [
+        "temperature",
+        "model",
+        "base_url",
+        "max_tokens",
+        "headers",
+        "seed",
+    ] {
+        assert_ne!(base, with("models", key, 3.into()), "{key}");
+    }
+    assert_ne!(base, with("workload", "retries", 3.into()));
     for other in [
         study(2, "capo", EFFORT, ""),
         study(1, "capo-ea", EFFORT, ""),
@@ -175,6 +215,53 @@ fn the_budget_is_no_part_of_the_identity_and_everything_else_is() {
         study(1, "capo", EFFORT, "[feedback]\nform = \"none\"\n"),
     ] {
         assert_ne!(base, id(other));
+    }
+}
+
+#[test]
+fn a_journal_goes_on_with_other_operational_keys_whatever_they_were() {
+    let mut patient = study(1, "capo", EFFORT, "");
+    patient.models[&Role::Agent]["timeout_seconds"] = 600.into();
+    let (whole, lines) = run(study(1, "capo", EFFORT, ""), &Rc::new(Probe::default()));
+    let resumed = |lines: Vec<String>| {
+        let (again, now) = resume(
+            patient.clone(),
+            &Rc::new(Probe::default()),
+            lines.clone(),
+            RunOptions::default(),
+        );
+        assert_eq!((&again.finished, now), (&whole.finished, lines));
+    };
+    resumed(lines.clone());
+
+    // As the first journals of schema 1 stated their id: with operational keys counted in.
+    let mut header: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+    header["study"]["models"]["agent"]["retries"] = 7.into();
+    let mut identity = header["study"].clone();
+    identity.as_object_mut().unwrap().shift_remove("budget");
+    let hashed = serde_json::json!({ "fingerprints": { "world": "world-1" }, "study": identity });
+    header["id"] = sha256_hex(sorted(&hashed).to_string()).into();
+    let mut former = lines;
+    former[0] = header.to_string();
+    futures::executor::block_on(verify(&former)).unwrap();
+    resumed(former.clone());
+    former[0] = former[0].replace("\"retries\":7", "\"retries\":8");
+    futures::executor::block_on(verify(&former)).unwrap_err();
+}
+
+/// With the keys of every object in order.
+fn sorted(value: &serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let mut fields: Vec<_> = fields
+                .iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            serde_json::Value::Object(fields.into_iter().collect())
+        }
+        serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
+        scalar => scalar.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use capo_core::arena;
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use capo_core::secrets::is_secret_header;
 use futures::future::LocalBoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use indexmap::IndexMap;
@@ -22,16 +23,6 @@ use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::{HeaderText, ModelSpec};
 use crate::tariff::Tariff;
-
-/// Headers that carry keys. In a study, which people share, they may only name a variable.
-const SECRET_HEADERS: [&str; 6] = [
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "cookie",
-];
 
 /// Why the models of a study cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -360,7 +351,7 @@ impl<'a> Builder<'a> {
                 .parse()
                 .map_err(|_| format!("`{name}` is no name for a header"))?;
             let (value, secret) = match text {
-                HeaderText::Text(_) if SECRET_HEADERS.contains(&header.as_str()) => {
+                HeaderText::Text(_) if is_secret_header(header.as_str()) => {
                     return Err(format!(
                         "the header `{name}` carries a key; write {{ env = \"VARIABLE\" }}"
                     ));
@@ -510,8 +501,10 @@ mod tests {
     fn a_key_written_into_the_study_is_refused_and_not_repeated() {
         let message = refused(openai(json!({ "api_key_env": KEY })));
         assert!(message.contains("name of a variable"), "{message}");
-        let message = refused(openai(json!({ "headers": { "Authorization": KEY } })));
-        assert!(message.contains("carries a key"), "{message}");
+        for header in ["Authorization", "x-auth-token", "ocp-apim-subscription-key"] {
+            let message = refused(openai(json!({ "headers": { header: KEY } })));
+            assert!(message.contains("carries a key"), "{message}");
+        }
         let url = format!("https://user:{KEY}@host/v1");
         assert!(refused(openai(json!({ "base_url": url }))).contains("no credentials"));
         let url = format!("https://host/v1?key={KEY}");

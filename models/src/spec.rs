@@ -50,8 +50,8 @@ pub struct ModelSpec {
     /// How often a failed call is tried again: 5 times unless stated, 0 for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// After how many failed tries in a row, over all calls, the model is given up: 50 unless
-    /// stated.
+    /// After how many failed tries in a row, over all calls (tries under way together count once),
+    /// the model is given up: 50 unless stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort_after: Option<NonZeroU32>,
     /// Further HTTP headers.

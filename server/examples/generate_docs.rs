@@ -24,8 +24,11 @@ keep below thresholds, who answers, and what the run may spend. It is written in
 when the file's name ends in `.json`. Paths in it start at the folder it lies in. A key that does
 not exist is an error that names the nearest one that does. Rates are fractions from 0 to 1.
 
-Everything but `[budget]` is part of the study's identity: a journal belongs to one study, and a
-changed study needs another journal. A raised budget resumes the same one.
+A journal belongs to one study, and a changed study needs another journal. Only `[budget]` may change,
+and how models and workload are reached: of a `[models.ROLE]` table `abort_after`, `api_key_env`,
+`concurrency`, `latency`, `price`, `retries` and `timeout_seconds`, of `[workload]` `bearer_env`,
+`concurrency` and `timeout`. With other values of these the same journal goes on; what was measured at
+an old price stays as it was.
 
 `studies/help-desk.toml` is a whole study:
 

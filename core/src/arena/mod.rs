@@ -168,7 +168,7 @@ impl Arena {
         let id = problem.id();
         let budget = problem.study().budget;
         if let Some(recorded) = journal.state().study().cloned() {
-            if recorded.id != id {
+            if !recorded.is_of(&id) {
                 return Err(JournalError::OtherStudy(explain_difference(&recorded, &problem)));
             }
             for constraint in &recorded.study.constraints {

@@ -100,12 +100,18 @@ impl Arena {
         if let Ok(rollout) = &answer
             && let Err(problem) = self.check_measurements(wanted, rollout)
         {
-            answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem));
+            let consumed = rollout.external_usage.clone();
+            answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem).after(consumed));
         }
         let mut usage = caller.usage();
-        if let Ok(rollout) = &answer {
-            usage.merge(&rollout.external_usage);
-            self.count_external(&rollout.external_usage);
+        if let Ok(Rollout {
+            external_usage: external,
+            ..
+        })
+        | Err(RolloutError::Failed { usage: external, .. }) = &answer
+        {
+            usage.merge(external);
+            self.count_external(external);
         }
         Answered {
             wanted,
@@ -214,6 +220,7 @@ impl Arena {
                 kind,
                 message,
                 retryable,
+                ..
             } => (kind, message, retryable),
         };
         let tries = {

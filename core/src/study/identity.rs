@@ -4,10 +4,41 @@ use serde_json::{Map, Value};
 
 use super::Study;
 use crate::ids::sha256_hex;
+use crate::journal::{StudyEvent, WorkloadRecord};
+
+/// Keys of a `[models.ROLE]` table that say how a model is reached and what that costs, not what it
+/// answers.
+const OF_MODELS: [&str; 7] = [
+    "abort_after",
+    "api_key_env",
+    "concurrency",
+    "latency",
+    "price",
+    "retries",
+    "timeout_seconds",
+];
+
+/// The same of the `[workload]` table, whatever its kind.
+const OF_WORKLOADS: [&str; 3] = ["bearer_env", "concurrency", "timeout"];
 
 impl Study {
-    /// What makes two studies the same: everything but the budget and frozen thresholds.
+    /// What makes two studies the same: everything but the budget, frozen thresholds, and how models
+    /// and workload are reached: keys, waits, retries, concurrency, prices. Those may change while a run
+    /// is interrupted: no answer depends on them.
     pub fn identity(&self) -> Value {
+        let mut study = self.clone();
+        for model in study.models.values_mut().filter_map(Value::as_object_mut) {
+            model.retain(|key, _| !OF_MODELS.contains(&key.as_str()));
+        }
+        study
+            .workload
+            .retain(|key, _| !OF_WORKLOADS.contains(&key.as_str()));
+        study.former_identity()
+    }
+
+    /// What the identity was in the first journals of schema 1: everything but the budget and frozen
+    /// thresholds.
+    fn former_identity(&self) -> Value {
         let mut study = self.clone();
         study.budget = crate::budget::Budget::default();
         for constraint in &mut study.constraints {
@@ -30,9 +61,34 @@ impl Study {
     /// # Ok::<(), capo_core::study::StudyError>(())
     /// ```
     pub fn id(&self, fingerprints: &Map<String, Value>) -> String {
-        let whole = serde_json::json!({ "study": self.identity(), "fingerprints": fingerprints });
-        sha256_hex(canonical(&whole))
+        hash(&self.identity(), fingerprints)
     }
+}
+
+impl StudyEvent {
+    /// Whether the journal is one of the study with this id. A journal is asked for what it holds,
+    /// not for the id it states: the first ones of schema 1 counted operational keys in.
+    pub fn is_of(&self, id: &str) -> bool {
+        self.study.id(&self.fingerprints()) == id
+    }
+
+    /// Whether the id it states is the hash of what it holds.
+    pub(crate) fn states_its_id(&self) -> bool {
+        let fingerprints = self.fingerprints();
+        let former = || hash(&self.study.former_identity(), &fingerprints);
+        self.id == self.study.id(&fingerprints) || self.id == former()
+    }
+
+    fn fingerprints(&self) -> Map<String, Value> {
+        let of =
+            |(name, record): (&String, &WorkloadRecord)| (name.clone(), record.fingerprint.clone().into());
+        self.workloads.iter().map(of).collect()
+    }
+}
+
+fn hash(identity: &Value, fingerprints: &Map<String, Value>) -> String {
+    let whole = serde_json::json!({ "study": identity, "fingerprints": fingerprints });
+    sha256_hex(canonical(&whole))
 }
 
 /// JSON with sorted keys and no white space.

@@ -60,6 +60,16 @@ fn the_snippets_agree_with_journals() {
         ),
         ("batches", search("rounds = 4\nrepeats = 2\nbatch = 1"), 4),
         ("budget", settings("[budget]\nrollouts = 40\n"), 2),
+        (
+            "operational",
+            tiny::STUDY
+                .replace(
+                    "provider = \"tiny\"",
+                    "provider = \"tiny\"\nretries = 2\nconcurrency = 3",
+                )
+                .replace("kind = \"questions\"", "kind = \"questions\"\ntimeout = 5"),
+            2,
+        ),
     ] {
         let lines = journal(&study);
         for (snippet, expected) in [

@@ -192,6 +192,13 @@ impl Workload for World {
                 },
                 external_usage: capo_core::usage::Usage::default(),
             };
+            if nan {
+                let outside = capo_core::usage::RoleUsage {
+                    calls: 3,
+                    ..capo_core::usage::RoleUsage::ZERO
+                };
+                rollout.external_usage.add(Role::Agent, outside);
+            }
             if self.probe.nan_beside.get() {
                 rollout.measurements.insert("mood".into(), f64::NAN);
             }

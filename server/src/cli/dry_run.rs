@@ -38,7 +38,7 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
     })?;
     let (mut paid_rollouts, mut usd_at_this_rate) = (0, None);
     if let Some(recorded) = RecordedRun::read_begun(path)? {
-        if recorded.study.id != problem.id() {
+        if !recorded.study.is_of(&problem.id()) {
             let mut lines = differences(
                 &recorded.study.study.identity(),
                 &problem.study().identity(),

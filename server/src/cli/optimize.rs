@@ -80,7 +80,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     if journal
         .state()
         .study()
-        .is_some_and(|study| study.id == session.problem().id())
+        .is_some_and(|study| study.is_of(&session.problem().id()))
     {
         warn(&known(journal.state(), &path));
     }

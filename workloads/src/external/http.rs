@@ -1,31 +1,23 @@
 //! An agent behind an HTTP endpoint: the request is POSTed, the response is the body of a 2xx.
 
 use std::cell::OnceCell;
+use std::time::Duration;
 
 use capo_core::llm::FailureKind;
+use capo_core::secrets::is_secret_header;
 use capo_core::workload::RolloutError;
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use url::Url;
 
 use super::ExternalSettings;
-use super::transport::{Answer, MOST_BYTES, Secrets, failed, too_large, variable};
+use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 use crate::settings::BuildError;
-
-/// Headers that carry keys. In a study, which people share, only their variables may stand.
-const SECRET_HEADERS: [&str; 6] = [
-    "authorization",
-    "proxy-authorization",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "cookie",
-];
 
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
     url: Url,
-    /// Scheme, host and path: a query may hold a key.
+    /// Scheme, host and path, for errors.
     shown: String,
     /// Header → value, for those written in the study.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -48,6 +40,12 @@ impl Endpoint {
                     .to_owned(),
             ));
         }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(bad(
+                "must not hold a query or fragment: the study is kept in the journal; send a key with headers_env"
+                    .to_owned(),
+            ));
+        }
         let name = |name: &str, setting: &str| {
             HeaderName::try_from(name).map_err(|_| {
                 BuildError::setting(
@@ -67,7 +65,7 @@ impl Endpoint {
                     )
                 })?;
                 let parsed = name(header, "headers")?;
-                if SECRET_HEADERS.contains(&parsed.as_str()) {
+                if is_secret_header(parsed.as_str()) {
                     return Err(BuildError::setting(
                         format!("workload.headers.{header}"),
                         "carries a key; name its environment variable with headers_env",
@@ -98,7 +96,7 @@ impl Endpoint {
     }
 
     /// Posts a request and reads the answer.
-    pub(super) async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
+    pub(super) async fn exchange(&self, request: String) -> Result<Answer, Unanswered> {
         let (headers, secrets) = self.headers()?;
         let sent = self
             .client()?
@@ -111,14 +109,19 @@ impl Endpoint {
         let status = response.status();
         let retry_after = response
             .headers()
-            .get("retry-after")
+            .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
         let body = self.body(response).await?;
         if status.is_success() {
             return Ok(Answer { bytes: body, secrets });
         }
-        Err(self.refused(status, retry_after.as_deref(), &secrets.tail(&body)))
+        let error = self.refused(status, retry_after.as_deref(), &secrets.tail(&body));
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let asked = retry_after.as_deref().and_then(waiting_time);
+            return Err(Unanswered::SlowDown { asked, error });
+        }
+        Err(Unanswered::Failed(error))
     }
 
     fn headers(&self) -> Result<(HeaderMap, Secrets), RolloutError> {
@@ -271,6 +274,20 @@ impl Endpoint {
     }
 }
 
+/// What a `retry-after` header asks for: seconds, or until an HTTP date (RFC 9110 §10.2.3).
+fn waiting_time(value: &str) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+    let now = web_time::SystemTime::now()
+        .duration_since(web_time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let date = Duration::try_from_secs_f64(date.as_second() as f64).ok()?;
+    Some(date.saturating_sub(now))
+}
+
 /// An error with its causes; the innermost says what happened.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -280,4 +297,21 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_seconds_or_a_date() {
+        assert_eq!(waiting_time(" 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(
+            waiting_time("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(Duration::ZERO)
+        );
+        assert!(waiting_time("Fri, 31 Dec 2100 23:59:59 GMT") > Some(Duration::from_hours(24)));
+        assert_eq!(waiting_time("-1"), None);
+        assert_eq!(waiting_time("soon"), None);
+    }
 }

@@ -7,6 +7,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod command;
 mod http;
+mod pace;
 pub mod protocol;
 mod rollout;
 #[cfg(not(target_arch = "wasm32"))]
@@ -40,10 +41,11 @@ const MOST_SECONDS: f64 = 86_400.0;
 /// Where the agent is, and what it measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalSettings {
-    /// Address the request is POSTed to; either this or `command`.
+    /// Address the request is POSTed to, without a query; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Headers sent with each request. Not for secrets: the study is kept in the journal.
+    /// Headers sent with each request. Not for secrets: the study is kept in the journal, and names
+    /// that speak of one are refused.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Headers whose values are in environment variables: header = variable.
@@ -158,6 +160,7 @@ pub struct External {
     fingerprint: String,
     timeout: Duration,
     permits: Semaphore,
+    pace: pace::Pace,
 }
 
 /// The two ways to reach an agent.
@@ -273,6 +276,7 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
         fingerprint: sources.fingerprint(),
         timeout: Duration::from_secs_f64(own.timeout),
         permits: Semaphore::new(own.concurrency),
+        pace: pace::Pace::default(),
     };
     Ok(vec![Rc::new(workload)])
 }

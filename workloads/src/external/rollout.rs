@@ -2,7 +2,7 @@
 
 use capo_core::llm::{FailureKind, Role};
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
-use capo_core::usage::Usage;
+use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, select};
@@ -10,8 +10,9 @@ use futures_timer::Delay;
 use serde_json::Value;
 use web_time::Instant;
 
-use super::protocol::{PROTOCOL, Request, Response, without_nan};
-use super::transport::{Answer, failed};
+use super::pace::Pace;
+use super::protocol::{PROTOCOL, Request, Response, WireUsage, without_nan};
+use super::transport::{Answer, Unanswered, failed};
 use super::{Agent, External};
 
 /// Seeds on the wire fit what JavaScript's numbers hold exactly.
@@ -62,20 +63,37 @@ impl External {
             .acquire()
             .await
             .map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?;
-        // The clock starts with the work, not with the wait for other rollouts.
-        let start = Instant::now();
+        for slowed in 0.. {
+            self.pace.wait().await;
+            // The clock starts with the work, not with the wait for other rollouts.
+            let start = Instant::now();
+            match self.attempt(request.clone()).await {
+                Ok(answer) => {
+                    return self.rollout_of(&answer, start.elapsed().as_secs_f64(), context.prompt);
+                }
+                Err(Unanswered::Failed(error)) => return Err(error),
+                Err(Unanswered::SlowDown { asked, error }) => match Pace::waiting(slowed, asked) {
+                    Some(wait) => self.pace.hold(wait),
+                    None => return Err(error),
+                },
+            }
+        }
+        unreachable!("waiting ends with an answer or an error")
+    }
+
+    /// One request, answered in time or not.
+    async fn attempt(&self, request: String) -> Result<Answer, Unanswered> {
         let exchange = std::pin::pin!(self.exchange(request));
-        let answer = match select(exchange, Delay::new(self.timeout)).await {
-            Either::Left((answer, _)) => answer?,
+        match select(exchange, Delay::new(self.timeout)).await {
+            Either::Left((answer, _)) => answer,
             Either::Right(_) => {
                 let problem = format!(
                     "no answer within {} s; raise workload.timeout if it needs longer",
                     self.timeout.as_secs_f64()
                 );
-                return Err(self.failed(FailureKind::Timeout, true, problem));
+                Err(self.failed(FailureKind::Timeout, true, problem).into())
             }
-        };
-        self.rollout_of(&answer, start.elapsed().as_secs_f64(), context.prompt)
+        }
     }
 
     fn request(&self, context: RolloutContext<'_>) -> Result<String, RolloutError> {
@@ -95,11 +113,11 @@ impl External {
         serde_json::to_string(&request).map_err(|error| self.failed(FailureKind::Malformed, false, error))
     }
 
-    async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
+    async fn exchange(&self, request: String) -> Result<Answer, Unanswered> {
         match &self.agent {
             Agent::Endpoint(endpoint) => endpoint.exchange(request).await,
             #[cfg(not(target_arch = "wasm32"))]
-            Agent::Command(program) => program.exchange(request).await,
+            Agent::Command(program) => Ok(program.exchange(request).await?),
         }
     }
 
@@ -111,6 +129,8 @@ impl External {
             let problem = format!("it speaks protocol {}, Capo speaks {PROTOCOL}", response.protocol);
             return Err(self.failed(FailureKind::Malformed, false, problem));
         }
+        let external_usage = consumed(response.usage, elapsed).map_err(malformed)?;
+        let malformed = |problem: String| malformed(problem).after(external_usage.clone());
         let mut measurements = Measurements::new();
         for spec in self.specs.iter().filter(|spec| spec.name != PROMPT_LENGTH) {
             let value = measured(spec, &response).map_err(malformed)?;
@@ -118,21 +138,15 @@ impl External {
         }
         measurements.insert(PROMPT_LENGTH.to_owned(), prompt_length(prompt));
 
-        let mut external_usage = Usage::default();
-        if let Some(usage) = response.usage {
-            if let Some(problem) = usage.problem() {
-                return Err(malformed(problem));
-            }
-            external_usage.add(Role::Agent, usage.into_role_usage(elapsed));
-        }
         let trace = Trace {
             messages: response.messages.into_iter().map(Into::into).collect(),
             outcome: response.outcome,
             details: response.details,
         };
+        let trace = answer.secrets.redacted_trace(trace).map_err(malformed)?;
         Ok(Rollout {
             measurements,
-            trace: answer.secrets.redacted_trace(trace).map_err(malformed)?,
+            trace,
             external_usage,
         })
     }
@@ -145,6 +159,26 @@ impl External {
         };
         failed(kind, retryable, who, problem)
     }
+}
+
+/// What the agent says it consumed in a rollout that took so many seconds; one that says nothing
+/// consumed something unknown.
+fn consumed(reported: Option<WireUsage>, elapsed: f64) -> Result<Usage, String> {
+    let unknown = RoleUsage {
+        usd: None,
+        seconds: elapsed,
+        ..RoleUsage::ZERO
+    };
+    let consumed = match reported {
+        Some(usage) => match usage.problem() {
+            Some(problem) => return Err(problem),
+            None => usage.into_role_usage(elapsed),
+        },
+        None => unknown,
+    };
+    let mut usage = Usage::default();
+    usage.add(Role::Agent, consumed);
+    Ok(usage)
 }
 
 /// Reads a response. Numbers that JSON does not have become `null`, to be named later.

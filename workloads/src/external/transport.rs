@@ -1,5 +1,7 @@
 //! How a request reaches the agent, and what can go wrong on the way.
 
+use std::time::Duration;
+
 use capo_core::llm::FailureKind;
 use capo_core::workload::{RolloutError, Trace};
 use serde_json::Value;
@@ -14,6 +16,23 @@ const TAIL: usize = 600;
 pub(super) struct Answer {
     pub(super) bytes: Vec<u8>,
     pub(super) secrets: Secrets,
+}
+
+/// Why an agent gave no answer.
+pub(super) enum Unanswered {
+    /// It failed.
+    Failed(RolloutError),
+    /// It asks to slow down, and perhaps says for how long. The error tells it when nobody waits.
+    SlowDown {
+        asked: Option<Duration>,
+        error: RolloutError,
+    },
+}
+
+impl From<RolloutError> for Unanswered {
+    fn from(error: RolloutError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// Fewest characters of a value that is taken out of traces, too. A shorter one is rather a setting,

@@ -200,7 +200,7 @@ fn one<R: Runner>(
     };
     if let Some(recorded) = RecordedRun::read_begun(&trial.journal).map_err(DriveError::Journal)? {
         // The journal of another study is left to the run, which refuses it and names the differences.
-        let same = recorded.study.id == runner.study_id(trial).map_err(failed)?;
+        let same = recorded.study.is_of(&runner.study_id(trial).map_err(failed)?);
         let known = trial
             .record(&recorded.state)
             .filter(|record| same && record.complete);

@@ -27,7 +27,12 @@ async fn the_request_says_everything_of_the_protocol() {
         })
     );
     assert_eq!(rollout.measurements["correct"], 1.0);
-    assert!(rollout.external_usage.is_empty());
+    let usage = rollout.external_usage.role(Role::Agent);
+    assert_eq!(
+        (usage.calls, usage.usd),
+        (0, None),
+        "nothing reported is unknown, not 0"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]

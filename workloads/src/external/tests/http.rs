@@ -16,7 +16,7 @@ where
     F: Future<Output = String> + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/agent?key=hidden", listener.local_addr().unwrap());
+    let address = format!("http://{}/agent", listener.local_addr().unwrap());
     let respond = Rc::new(respond);
     tokio::task::spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -77,10 +77,10 @@ async fn http_failures_are_told_apart_without_secrets() {
                 ),
                 (
                     "429 Too Many Requests",
-                    "retry-after: 7\r\n",
+                    "retry-after: 301\r\n",
                     FailureKind::RateLimit,
                     true,
-                    "it asks to wait 7; lower workload.concurrency",
+                    "it asks to wait 301; lower workload.concurrency",
                 ),
                 (
                     "500 Internal Server Error",
@@ -116,11 +116,54 @@ async fn http_failures_are_told_apart_without_secrets() {
                 let (kind, retryable, message) = failure(&*workload).await;
                 assert_eq!((kind, retryable), (expected_kind, expected_retry), "{message}");
                 assert!(message.contains(says), "{message}");
-                assert!(
-                    !message.contains(&secret) && !message.contains("hidden"),
-                    "{message}"
-                );
+                assert!(!message.contains(&secret), "{message}");
             }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_agent_that_asks_to_slow_down_is_waited_for_by_all() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let requests = Rc::new(Cell::new(0));
+            let count = Rc::clone(&requests);
+            let endpoint = serve(move |_| {
+                count.set(count.get() + 1);
+                // The first rollout is refused twice.
+                let response = match count.get() {
+                    1 | 2 => http("429 Too Many Requests", "retry-after: 0.2\r\n", "busy"),
+                    _ => http("200 OK", "", GOOD),
+                };
+                async move { response }
+            })
+            .await;
+            let workload = build(json!({"endpoint": endpoint, "concurrency": 1})).unwrap();
+            let start = std::time::Instant::now();
+            let rollouts = join_all(["1", "2"].map(|example| roll(&*workload, example, "p"))).await;
+            assert!(rollouts.iter().all(Result::is_ok), "{rollouts:?}");
+            assert_eq!(requests.get(), 4);
+            assert!(start.elapsed() >= Duration::from_millis(400));
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_refused_answer_keeps_what_it_cost() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let body =
+                r#"{"protocol": 1, "measurements": {"correct": 1}, "usage": {"calls": 3, "usd": 0.5}}"#;
+            let endpoint = serve(move |_| async move { http("200 OK", "", body) }).await;
+            let error = roll(&*build(json!({"endpoint": endpoint})).unwrap(), "1", "p")
+                .await
+                .unwrap_err();
+            let RolloutError::Failed { message, usage, .. } = error else {
+                panic!("{error}");
+            };
+            assert!(message.contains("no measurement `words`"), "{message}");
+            let usage = usage.role(Role::Agent);
+            assert_eq!((usage.calls, usage.usd), (3, Some(0.5)));
         })
         .await;
 }

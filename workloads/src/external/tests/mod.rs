@@ -92,6 +92,7 @@ async fn failure(workload: &dyn Workload) -> (FailureKind, bool, String) {
             kind,
             message,
             retryable,
+            ..
         }) => (kind, retryable, message),
         other => panic!("no failure of the agent's: {other:?}"),
     }

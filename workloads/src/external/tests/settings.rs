@@ -31,6 +31,18 @@ fn bad_settings_are_refused_by_key() {
             json!({"command": ["x"], "headers": {"a": "b"}}),
             "workload.headers: headers are for `endpoint`",
         ),
+        (
+            json!({"endpoint": "http://x/?code=sk-123"}),
+            "workload.endpoint: must not hold a query",
+        ),
+        (
+            json!({"endpoint": "http://x/", "headers": {"X-Auth-Token": "abc"}}),
+            "workload.headers.X-Auth-Token: carries a key",
+        ),
+        (
+            json!({"endpoint": "http://x/", "headers": {"x-functions-key": "abc"}}),
+            "workload.headers.x-functions-key: carries a key",
+        ),
         (json!({"command": []}), "workload.command: is empty"),
         (
             json!({"endpoint": "http://x/", "headers": {"a b": "c"}}),
