@@ -133,7 +133,7 @@ impl Arena {
             return Ok(());
         }
         let reserve = if held_back > 0 {
-            format!(" ({held_back} held back for the final measurements)")
+            format!(" ({held_back} held back for the final evaluation)")
         } else {
             String::new()
         };
