@@ -81,11 +81,21 @@ fn every_method_runs_resumes_and_verifies() {
         let effort = methods::build(entry.name, &capo_core::study::Table::new())
             .unwrap()
             .at_most(6);
+        let count = |is: fn(&Event) -> bool| events(&lines).iter().filter(|event| is(event)).count() as u64;
+        let made = [
+            count(|event| matches!(event, Event::Candidate(_))),
+            count(|event| matches!(event, Event::Critique(_))),
+            count(|event| matches!(event, Event::Rewrite(_))),
+        ];
+        let most = [effort.candidates, effort.critiques, effort.rewrites];
         assert!(
-            outcome.journal.state().candidates().len() as u64 <= effort.candidates,
-            "{}",
+            made.iter().zip(&most).all(|(made, most)| made <= most),
+            "{}: {made:?} of {most:?}",
             entry.name
         );
+        // Some texts are found twice, but no rewrite is left out.
+        assert_eq!(made[1..], most[1..], "{}", entry.name);
+        assert!(made[0] > 1, "{}", entry.name);
     }
 }
 
@@ -155,7 +165,24 @@ fn batches_are_shared_within_a_round_and_the_choice_is_made_on_the_whole_split()
     let batch = |round: usize| rounds[round].batch.as_ref().unwrap()["world"].clone();
     assert_eq!(batch(0).len(), 8);
     assert_ne!(batch(0), batch(1));
-    assert!(outcome.finished.final_scores.len() >= rounds.last().unwrap().retained.len());
+    let last = &rounds.last().unwrap().retained;
+    for (id, score) in &outcome.finished.final_scores {
+        let efforts: Vec<f64> = events(&lines)
+            .iter()
+            .filter_map(|event| match event {
+                Event::Rollout(rollout) if rollout.candidate == *id && rollout.split == Split::Optimize => {
+                    Some(rollout.measurements["effort"])
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(efforts.len(), 24, "measured on the whole split");
+        assert!((score.costs["effort"] - efforts.iter().sum::<f64>() / 24.0).abs() < 1e-12);
+    }
+    assert!(
+        last.iter()
+            .all(|id| outcome.finished.final_scores.contains_key(id))
+    );
     futures::executor::block_on(capo_core::verify(&lines)).unwrap();
 }
 
