@@ -128,8 +128,9 @@ fn a_budget_of_rollouts_is_kept_exactly_and_can_be_raised() {
 
 #[test]
 fn an_open_search_spends_its_rollouts_to_the_last() {
-    for budget in [25_u32, 100, 531] {
-        for failing in [None, Some(0), Some(1), Some(9), Some(15)] {
+    for budget in [25_u32, 35, 100, 531] {
+        let mut searched = None;
+        for failing in [None, Some(0), Some(1), Some(9), Some(15), Some(22)] {
             let probe = probe();
             probe.disorder.set(3);
             // The rollout that fails is among the last ones that the budget allows.
@@ -140,6 +141,12 @@ fn an_open_search_spends_its_rollouts_to_the_last() {
             open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
             let (outcome, _) = run(open, &probe);
             assert_eq!(probe.rollouts(), budget, "failing {failing:?}");
+            let by_search = outcome.journal.state().ledger().search_rollouts;
+            let expected = *searched.get_or_insert(by_search);
+            assert_eq!(
+                by_search, expected,
+                "none is lost to the search; failing {failing:?}"
+            );
             let failures = outcome.journal.state().failures().len();
             assert_eq!(failures, usize::from(failing.is_some()));
         }
