@@ -171,7 +171,7 @@ fn estimate(values: &[f64]) -> Estimate {
 
 #[test]
 fn feasible_prompts_are_rare_among_random_edits() {
-    // What an edit may do: ask for a policy, ask for it softly, or say something idle.
+    // One to four changes; each may ask for a policy, ask for it softly, or say something idle.
     const IDLE: &str = "Our shop was founded by two sisters who love maps and tea.";
     let seed_prompt = seed_prompt();
     let (mut hits, mut draws) = (0, 0);
@@ -180,7 +180,7 @@ fn feasible_prompts_are_rare_among_random_edits() {
         for index in 0..40 {
             let mut stream = Streams::new(seed).stream("random edits", 0, index);
             let number = |name, below| Streams::new(seed).number(name, 0, index) % below;
-            let count = 1 + number("edits", 6) as usize;
+            let count = 1 + number("edits", 4) as usize;
             let places = 2 * SENTENCES.len() + 1;
             let chosen =
                 capo_core::sampling::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
@@ -293,8 +293,8 @@ fn the_binding_constraint_changes_along_most_runs() {
 
 #[test]
 fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_one() {
-    let reached = |fixed: bool| {
-        let runs = (0..SEEDS).map(|seed| {
+    let reached = |fixed: bool, seeds: std::ops::Range<u64>| {
+        let runs = seeds.map(|seed| {
             run(&study(seed, |study| {
                 if fixed {
                     fixed_at(study, 1.0);
@@ -303,15 +303,21 @@ fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_
         });
         runs.filter(is_feasible).count() as u64
     };
-    let (adaptive, fixed) = (reached(false), reached(true));
-    println!("feasible: adaptive {adaptive}, fixed at 1 {fixed} of {SEEDS}");
+    // Twice the seeds, for a difference that chance does not explain.
+    let seeds = 2 * SEEDS;
+    let first = reached(false, 0..SEEDS);
+    let (adaptive, fixed) = (first + reached(false, SEEDS..seeds), reached(true, 0..seeds));
+    println!("feasible: adaptive {first} of {SEEDS}, {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}");
     assert!(
-        adaptive >= 18,
-        "adaptive multipliers reach feasibility on {adaptive} of {SEEDS} seeds"
+        first >= 18,
+        "adaptive multipliers reach feasibility on {first} of {SEEDS} seeds"
     );
+    let share = |count: u64| count as f64 / seeds as f64;
+    let pooled = share(adaptive + fixed) / 2.0;
+    let standard_error = (pooled * (1.0 - pooled) * 2.0 / seeds as f64).sqrt();
     assert!(
-        fixed + 5 <= adaptive,
-        "fixed weights of 1 do on {fixed}, adaptive ones on {adaptive}"
+        share(adaptive) - share(fixed) > Z * standard_error,
+        "fixed weights of 1 do on {fixed}, adaptive ones on {adaptive} of {seeds}"
     );
 }
 

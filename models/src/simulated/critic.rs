@@ -144,7 +144,7 @@ fn report(
         .next();
     if let Some(policy) = against
         && !issue.objective
-        && luck.named("soften").chance(0.35)
+        && luck.named("soften").chance(0.7)
     {
         writeln!(
             text,

@@ -161,7 +161,7 @@ const LAWS: [Law; 16] = [
             (ReuseKnown, -1.6),
             (MinimiseCalls, -1.4),
             (VerifyIdentity, 0.3),
-            (ExhaustOptions, 0.4),
+            (ExhaustOptions, 0.5),
             (CheckEligibility, 0.7),
             (LookUpFirst, 0.5),
             (NeverGuess, 0.4),
