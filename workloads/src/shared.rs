@@ -5,26 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The file's text; `None`, said aloud, where the data are absent. They must be there when `CI`
-/// is set.
+/// The file's text; `None`, said aloud, where the data are absent.
 pub(crate) fn text(path: &str) -> Option<String> {
-    let root = std::env::var_os("CAPO_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-        PathBuf::from,
-    );
-    let file = root.join(path);
-    match std::fs::read_to_string(&file) {
-        Ok(text) => Some(text),
-        Err(error) => {
-            assert!(
-                std::env::var_os("CI").is_none(),
-                "shared data are needed in CI: {}: {error}",
-                file.display()
-            );
-            eprintln!("skipped: no shared data ({})", file.display());
-            None
-        }
-    }
+    let file = capo_tests::shared::shared(path)?;
+    let text = std::fs::read_to_string(&file);
+    Some(text.unwrap_or_else(|error| panic!("{}: {error}", file.display())))
 }
 
 /// The file's lines as JSON.

@@ -80,11 +80,32 @@ impl Luck {
 
 /// The finaliser of the splitmix64 generator (Steele, Lea and Flood 2014): a bijection of 64-bit
 /// numbers that spreads every input bit over every output bit.
-fn mix(value: u64) -> u64 {
+const fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
+
+/// Four lanes as one number.
+const fn join(lanes: [u64; 4]) -> u64 {
+    let hash = mix(lanes[0] ^ lanes[1].rotate_left(17));
+    let hash = mix(hash ^ lanes[2].rotate_left(17));
+    mix(hash ^ lanes[3].rotate_left(17))
+}
+
+/// Texts below this length, as names of draws are, go through no lane.
+const SHORTER: usize = 32;
+
+/// What the lanes join to for a text that goes through none, by its length.
+const SHORT: [u64; SHORTER] = {
+    let mut joined = [0; SHORTER];
+    let mut length = 0;
+    while length < SHORTER {
+        joined[length] = join([length as u64, 1, 2, 3]);
+        length += 1;
+    }
+    joined
+};
 
 /// A hash of a text that is the same on every platform. Long texts are taken in four lanes at once,
 /// which a processor works on side by side.
@@ -94,16 +115,17 @@ pub(super) fn hash_text(text: &str) -> u64 {
     };
     let (blocks, rest) = text.as_bytes().as_chunks::<8>();
     let (groups, blocks) = blocks.as_chunks::<4>();
-    let mut lanes = [text.len() as u64, 1, 2, 3];
-    for group in groups {
-        for (lane, block) in lanes.iter_mut().zip(group) {
-            *lane = step(*lane, block);
+    let mut hash = if groups.is_empty() {
+        SHORT[text.len()]
+    } else {
+        let mut lanes = [text.len() as u64, 1, 2, 3];
+        for group in groups {
+            for (lane, block) in lanes.iter_mut().zip(group) {
+                *lane = step(*lane, block);
+            }
         }
-    }
-    let mut hash = lanes[0];
-    for lane in &lanes[1..] {
-        hash = mix(hash ^ lane.rotate_left(17));
-    }
+        join(lanes)
+    };
     for block in blocks {
         hash = step(hash, block);
     }

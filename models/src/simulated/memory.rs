@@ -3,22 +3,47 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
 use capo_core::llm::{Message, ToolSpec};
+use foldhash::fast::FixedState;
 use serde_json::Value;
 
 use super::agent::{Instructed, Notes};
-use super::luck::{Luck, hash_text};
+use super::luck::Luck;
 
 /// Entries of a kind kept before all are forgotten.
-const CAPACITY: usize = 512;
+const CAPACITY: usize = 128;
+
+/// A map by keys that are hashes themselves.
+type ByKey<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
+
+/// Takes a 64-bit key for its own hash.
+#[derive(Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The memo of one model object.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    instructed: RefCell<HashMap<u64, Rc<Instructed>>>,
-    notes: RefCell<HashMap<u64, Notes>>,
+    instructed: RefCell<ByKey<Rc<Instructed>>>,
+    notes: RefCell<ByKey<Notes>>,
     /// The tools of the last request with their length in tokens. Holding them keeps their address
     /// from being used for others.
     tools: RefCell<Option<(Rc<[ToolSpec]>, u64)>>,
@@ -27,7 +52,7 @@ pub(super) struct Memory {
 impl Memory {
     /// What an agent makes of a system message.
     pub(super) fn instructed(&self, system: &str, read: impl FnOnce() -> Instructed) -> Rc<Instructed> {
-        let key = hash_text(system);
+        let key = FixedState::default().hash_one(system);
         let mut known = self.instructed.borrow_mut();
         if known.len() >= CAPACITY {
             known.clear();
@@ -84,23 +109,22 @@ impl Memory {
     }
 }
 
+/// A hash of a message, for this process alone.
 fn fingerprint(message: &Message) -> u64 {
+    let mut hasher = FixedState::default().build_hasher();
     match message {
         // Notes are of what was said and done, whatever the instructions.
-        Message::System { .. } => 1,
-        Message::User { content } => Luck::new(2).named(content).key(),
-        Message::Tool { call_id, content } => Luck::new(3).named(call_id).named(content).key(),
+        Message::System { .. } => 1_u8.hash(&mut hasher),
+        Message::User { content } => (2_u8, content).hash(&mut hasher),
+        Message::Tool { call_id, content } => (3_u8, call_id, content).hash(&mut hasher),
         Message::Assistant(answer) => {
-            let mut key = Luck::new(4).named(answer.text());
+            (4_u8, answer.text()).hash(&mut hasher);
             for call in &answer.tool_calls {
-                key = key
-                    .named(&call.id)
-                    .named(&call.name)
-                    .keyed(value_fingerprint(&call.arguments));
+                (&call.id, &call.name, value_fingerprint(&call.arguments)).hash(&mut hasher);
             }
-            key.key()
         }
     }
+    hasher.finish()
 }
 
 /// A hash of a JSON value, without writing it out.

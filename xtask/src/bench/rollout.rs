@@ -1,4 +1,4 @@
-//! The cost of one simulated help-desk rollout within a whole run.
+//! The cost of one simulated help-desk rollout: by itself, and within a whole run.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,10 +7,16 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::{Scratch, desk, measure};
-use crate::build;
-use crate::workspace::Workspace;
+use crate::workspace::{SERVER, Workspace};
+use crate::{build, command};
 
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
+    println!("by itself (aim: under 50 µs on a quiet core):");
+    command::run(
+        workspace
+            .cargo()
+            .args(["bench", "--quiet", "--package", SERVER, "--bench", "rollout"]),
+    )?;
     let capo = build::capo(workspace)?;
     let journal = scratch.file("rollout.jsonl");
     let study = workspace.root.join(desk::STUDY);

@@ -56,6 +56,7 @@ impl Instructed {
             handbook: &self.handbook,
             tools,
             luck,
+            redundant_at: Default::default(),
         };
         match clerk.act() {
             Act::Say(text) => AssistantMessage {

@@ -1,15 +1,16 @@
 //! What an agent knows from the conversation so far, message by message.
 
 use std::cell::OnceCell;
+use std::hash::BuildHasher;
 
 use capo_core::llm::{Message, ToolCall};
+use foldhash::fast::FixedState;
 use serde_json::Value;
 
 use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
 use super::when::When;
 use super::wish::{self, Intent};
 use crate::simulated::conduct::is_write;
-use crate::simulated::luck::Luck;
 use crate::simulated::memory::value_fingerprint;
 
 /// Something that makes a conversation harder.
@@ -331,7 +332,7 @@ impl Notes {
             return;
         }
         // What was read before in the same words needs no second reading.
-        let seen = Luck::new(0).named(&name).named(content).key();
+        let seen = FixedState::default().hash_one((&name, content));
         if name == "verify_identity" || !self.read.contains(&seen) {
             self.read.push(seen);
             self.learn(&name, content, wish_index);

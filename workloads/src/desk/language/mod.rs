@@ -6,6 +6,8 @@
 mod cues;
 mod reading;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 pub use reading::{Reading, Topic, read};
@@ -92,8 +94,13 @@ pub fn holds_any(text: &str, cues: &[&str]) -> bool {
 /// Whether a phrase stands in the text as whole words. The text is lower-case, the phrase need not
 /// be.
 pub fn mentions(text: &str, phrase: &str) -> bool {
-    let phrase = phrase.to_lowercase();
-    text.match_indices(&phrase).any(|(at, _)| {
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    let phrase = if phrase.bytes().all(is_lower) {
+        Cow::Borrowed(phrase)
+    } else {
+        Cow::Owned(phrase.to_lowercase())
+    };
+    text.match_indices(&*phrase).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + phrase.len()..].chars().next();
         !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)

@@ -12,6 +12,8 @@ mod orders;
 mod redundancy;
 mod wording;
 
+use std::cell::OnceCell;
+
 use capo_core::llm::ToolSpec;
 use serde_json::{Value, json};
 
@@ -43,6 +45,8 @@ pub(super) struct Clerk<'a> {
     pub(super) handbook: &'a Handbook,
     pub(super) tools: &'a [ToolSpec],
     pub(super) luck: Luck,
+    /// The redundant calls drawn for each point of the request at hand.
+    pub(super) redundant_at: [OnceCell<usize>; 4],
 }
 
 impl Clerk<'_> {

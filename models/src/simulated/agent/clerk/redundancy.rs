@@ -21,9 +21,11 @@ impl Clerk<'_> {
                 .take_while(|&index| self.temper.does(behaviour, luck.at(index), 0.0))
                 .count()
         };
-        let planned: usize = (0..=point)
-            .map(|point| runs(Behaviour::Redundant, self.occasion("redundant").at(point)))
-            .sum();
+        let at_point = |point: usize| {
+            let drawn = || runs(Behaviour::Redundant, self.occasion("redundant").at(point));
+            *self.redundant_at[point].get_or_init(drawn)
+        };
+        let planned: usize = (0..=point).map(at_point).sum();
         let exerted: usize = (0..wish.setbacks.len())
             .map(|index| runs(Behaviour::Exert, self.occasion("exert").at(index)))
             .sum();
