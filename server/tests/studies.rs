@@ -111,13 +111,23 @@ fn the_real_help_desk_lacks_nothing_but_a_key() {
 }
 
 #[test]
-fn gsm8k_says_which_file_to_supply() {
-    let file = read("gsm8k.toml");
-    let message = file
-        .problem()
-        .err()
-        .expect("the data are not shipped")
-        .to_string();
+fn gsm8k_runs_on_problems_of_our_own() {
+    let mut file = read("gsm8k.toml");
+    file.models().unwrap();
+    file.study
+        .models
+        .values_mut()
+        .for_each(|model| *model = json!({ "provider": "simulated" }));
+    run(file, ROLLOUTS);
+}
+
+#[test]
+fn gsm8k_without_its_problems_says_which_file_is_missing() {
+    let place = tempfile::tempdir().unwrap();
+    let copy = place.path().join("gsm8k.toml");
+    std::fs::copy(folder().join("gsm8k.toml"), &copy).unwrap();
+    let problem = StudyFile::read(&copy).unwrap().problem();
+    let message = problem.err().expect("there are no data").to_string();
     assert!(message.contains("gsm8k/train.jsonl"), "{message}");
     assert!(message.contains("no file"), "{message}");
 }
