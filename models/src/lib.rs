@@ -23,6 +23,7 @@
 //! # Ok::<(), capo_models::BuildError>(())
 //! ```
 
+mod builder;
 mod client;
 mod conversation;
 mod failure;
@@ -39,7 +40,8 @@ mod tariff;
 mod time;
 mod transport;
 
-pub use models::{BuildError, Builder, Models, build};
+pub use builder::{Builder, build};
+pub use models::{BuildError, Models};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Environment;
 pub use secret::{Keys, Redactor, Secret};

@@ -1,0 +1,460 @@
+//! Building the models that a study's tables ask for.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use capo_core::llm::{Llm, Role};
+use capo_core::secrets::is_secret_header;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use indexmap::IndexMap;
+use rig_core::http_client::DynHttpClient;
+use rig_reqwest::{ReqwestClient, reqwest};
+use serde_json::Value;
+use url::Url;
+
+use crate::client::{Asking, Client, Endpoint};
+use crate::limiter::Limiter;
+use crate::models::{BuildError, Models};
+use crate::prices::PriceTable;
+use crate::providers::{Access, Account, Connect, Key, Plan, Provider};
+use crate::retry::{Backoff, Breaker, FIRST_WAIT};
+use crate::secret::{Keys, Redactor, Secret};
+use crate::spec::{HeaderText, ModelSpec};
+use crate::tariff::Tariff;
+
+/// Builds the models of a study with the shipped price table.
+///
+/// `models` are its `[models.ROLE]` tables and `seed` is its seed, for the simulated models.
+///
+/// # Errors
+///
+/// The first table that does not read, or lacks a key.
+pub fn build(models: &IndexMap<Role, Value>, keys: &dyn Keys, seed: u64) -> Result<Models, BuildError> {
+    Builder::new(keys).seed(seed).build(models)
+}
+
+/// Builds models from tables, with everything that is not in the tables.
+pub struct Builder<'a> {
+    keys: &'a dyn Keys,
+    seed: u64,
+    prices: PriceTable,
+    first_wait: Duration,
+}
+
+impl<'a> Builder<'a> {
+    /// With keys from `keys`, the seed 0 and the shipped price table.
+    pub fn new(keys: &'a dyn Keys) -> Self {
+        Self {
+            keys,
+            seed: 0,
+            prices: PriceTable::shipped(),
+            first_wait: FIRST_WAIT,
+        }
+    }
+
+    /// The seed of simulated models that state none: the study's.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Another price table, such as the shipped one overridden by a user's
+    /// ([`PriceTable::overridden_by`]).
+    pub fn prices(mut self, prices: PriceTable) -> Self {
+        self.prices = prices;
+        self
+    }
+
+    /// The upper bound of the wait before the first retry, 1 second unless said; it doubles with
+    /// every further one.
+    pub fn first_wait(mut self, first_wait: Duration) -> Self {
+        self.first_wait = first_wait;
+        self
+    }
+
+    /// Builds the models. Roles with equal tables share one; models with the same provider, base
+    /// URL, name and key share their limit of concurrent calls, the lowest that any of them states.
+    ///
+    /// # Errors
+    ///
+    /// The first table that does not read, or lacks a key.
+    pub fn build(&self, models: &IndexMap<Role, Value>) -> Result<Models, BuildError> {
+        let http = http_client()?;
+        let mut built: Vec<(ModelSpec, Rc<dyn Llm>)> = Vec::new();
+        let mut endpoints = Endpoints::default();
+        let mut result = Models::default();
+        for (&role, table) in models {
+            let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
+            let model = match built.iter().find(|(other, _)| *other == spec) {
+                Some((_, model)) => Rc::clone(model),
+                None => self.model(role, &spec, &http, &mut endpoints)?,
+            };
+            result.set(role, Rc::clone(&model));
+            built.push((spec, model));
+        }
+        Ok(result)
+    }
+
+    fn model(
+        &self,
+        role: Role,
+        spec: &ModelSpec,
+        http: &DynHttpClient,
+        endpoints: &mut Endpoints,
+    ) -> Result<Rc<dyn Llm>, BuildError> {
+        let wrong = |message: String| BuildError::Spec { role, message };
+        let provider = spec.provider.get();
+        let model = spec
+            .model
+            .as_deref()
+            .or(provider.model)
+            .ok_or_else(|| wrong(format!("provider `{}` needs a `model`", provider.name)))?;
+        let most = spec.concurrency.map_or(16, usize::from);
+        match provider.access {
+            Access::InProcess(start) => {
+                let plan = Plan {
+                    name: format!("{}/{model}", provider.name),
+                    model,
+                    seed: spec.seed.unwrap_or(self.seed),
+                    latency: spec.latency.unwrap_or(0.0),
+                    limiter: endpoints.get(provider.name, "", model, "", most).limiter.clone(),
+                    price: spec.price,
+                };
+                start(plan).map_err(wrong)
+            }
+            Access::Http {
+                connect,
+                browser_headers,
+            } => {
+                let account = self.account(role, spec, provider)?;
+                let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
+                let mut headers = self.headers(spec, &mut secrets).map_err(wrong)?;
+                if cfg!(target_arch = "wasm32") {
+                    for (name, value) in browser_headers {
+                        headers.insert(*name, HeaderValue::from_static(value));
+                    }
+                }
+                let variable = account.variable.as_deref().unwrap_or_default();
+                let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
+                let client = self.client(spec, model, connect, account, endpoint, http.clone());
+                Ok(Rc::new(Client {
+                    headers,
+                    redactor: Redactor::new(&secrets),
+                    ..client
+                }))
+            }
+        }
+    }
+
+    fn client(
+        &self,
+        spec: &ModelSpec,
+        model: &str,
+        connect: Connect,
+        account: Account,
+        endpoint: Rc<Endpoint>,
+        http: DynHttpClient,
+    ) -> Client {
+        let provider = spec.provider.get();
+        Client {
+            name: format!("{}/{model}", provider.name),
+            model: model.to_owned(),
+            connect,
+            account,
+            headers: HeaderMap::new(),
+            http,
+            asking: Asking {
+                temperature: spec.temperature,
+                max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
+                reasoning: spec.reasoning_effort.map(Into::into),
+                seeds: provider.seeds,
+            },
+            timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
+            backoff: Backoff {
+                retries: spec.retries.unwrap_or(5),
+                first_wait: self.first_wait,
+            },
+            abort_after: spec.abort_after.map_or(50, u32::from),
+            endpoint,
+            tariff: Tariff {
+                stated: spec.price,
+                listed: self.prices.get(provider.name, model),
+                reported: provider.reports_cost,
+            },
+            redactor: Redactor::default(),
+            turns: RefCell::default(),
+        }
+    }
+
+    fn account(
+        &self,
+        role: Role,
+        spec: &ModelSpec,
+        provider: &'static Provider,
+    ) -> Result<Account, BuildError> {
+        let wrong = |message: String| BuildError::Spec { role, message };
+        let base_url = spec
+            .base_url
+            .as_deref()
+            .or(provider.base_url)
+            .ok_or_else(|| wrong(format!("provider `{}` needs a `base_url`", provider.name)))?;
+        let base_url = check_base_url(base_url).map_err(wrong)?;
+        let named = spec.api_key_env.as_deref();
+        if let Some(name) = named {
+            check_variable(name, "`api_key_env`").map_err(wrong)?;
+        }
+        let (variable, required) = match (named, provider.key) {
+            // A key that the study asks for is wanted whatever the provider needs.
+            (Some(named), _) => (named, true),
+            (None, Key::Required(usual)) => (usual, true),
+            (None, Key::Optional(usual)) => (usual, false),
+            (None, Key::None) => {
+                return Ok(Account {
+                    key: None,
+                    variable: None,
+                    base_url,
+                });
+            }
+        };
+        let key = self.keys.get(variable).map(|key| key.trim().to_owned());
+        match key.filter(|key| !key.is_empty()) {
+            Some(key) => {
+                if !key.chars().all(|c| c.is_ascii_graphic()) {
+                    let message = format!("the key in {variable} has characters no key can have");
+                    return Err(wrong(message));
+                }
+                let (key, variable) = (Some(Secret::new(key)), Some(variable.to_owned()));
+                Ok(Account {
+                    key,
+                    variable,
+                    base_url,
+                })
+            }
+            None if required => Err(BuildError::MissingKey {
+                role,
+                provider: provider.name,
+                variable: variable.to_owned(),
+            }),
+            None => Ok(Account {
+                key: None,
+                variable: None,
+                base_url,
+            }),
+        }
+    }
+
+    /// The study's headers; values from variables are added to `secrets`.
+    fn headers(&self, spec: &ModelSpec, secrets: &mut Vec<Secret>) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, text) in &spec.headers {
+            let header: HeaderName = name
+                .parse()
+                .map_err(|_| format!("`{name}` is no name for a header"))?;
+            let (value, secret) = match text {
+                HeaderText::Text(_) if is_secret_header(header.as_str()) => {
+                    return Err(format!(
+                        "the header `{name}` carries a key; write {{ env = \"VARIABLE\" }}"
+                    ));
+                }
+                HeaderText::Text(value) => (value.clone(), false),
+                HeaderText::Variable(variable) => {
+                    let name = &variable.env;
+                    check_variable(name, "`env` of a header")?;
+                    let value = self.keys.get(name).filter(|value| !value.trim().is_empty());
+                    let value = value.ok_or_else(|| format!("the header `{header}` needs {name}: set it"))?;
+                    secrets.push(Secret::new(value.clone()));
+                    (value, true)
+                }
+            };
+            let mut value: HeaderValue = value
+                .trim()
+                .parse()
+                .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+            value.set_sensitive(secret);
+            headers.insert(header, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// What is shared by provider, base URL, model and the variable of the key: limits and refusals are
+/// a key's.
+#[derive(Default)]
+struct Endpoints(IndexMap<(&'static str, [String; 3]), Rc<Endpoint>>);
+
+impl Endpoints {
+    fn get(
+        &mut self,
+        provider: &'static str,
+        base_url: &str,
+        model: &str,
+        variable: &str,
+        most: usize,
+    ) -> Rc<Endpoint> {
+        let endpoint = self
+            .0
+            .entry((provider, [base_url, model, variable].map(str::to_owned)))
+            .or_insert_with(|| {
+                let limiter = Limiter::new(most);
+                Rc::new(Endpoint {
+                    limiter,
+                    breaker: Breaker::default(),
+                })
+            });
+        endpoint.limiter.at_most(most);
+        Rc::clone(endpoint)
+    }
+}
+
+/// A client of our own for each set of models: a pool of connections must not outlive the runtime
+/// that drives them.
+fn http_client() -> Result<DynHttpClient, BuildError> {
+    let client = reqwest::Client::builder();
+    // No user agent from a page: servers that list the headers they take from pages do not list
+    // it. A redirect could carry a key to another host; a page cannot forbid the browser to follow.
+    #[cfg(not(target_arch = "wasm32"))]
+    let client = client
+        .user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none());
+    let client = client
+        .build()
+        .map_err(|error| BuildError::Http(error.to_string()))?;
+    Ok(DynHttpClient::new(ReqwestClient::from(client)))
+}
+
+/// `base_url` without a slash at its end.
+fn check_base_url(base_url: &str) -> Result<String, String> {
+    let url = Url::parse(base_url).map_err(|error| format!("`base_url` is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err("`base_url` must start with http:// or https:// and name a host".to_owned());
+    }
+    let credentials = !url.username().is_empty() || url.password().is_some();
+    if credentials || url.query().is_some() || url.fragment().is_some() {
+        return Err(
+            "`base_url` may hold no credentials, query or fragment; use `api_key_env` or \
+                    `headers`"
+                .to_owned(),
+        );
+    }
+    Ok(base_url.trim_end_matches('/').to_owned())
+}
+
+/// Refuses what is no name of a variable, without repeating it: it may be the key itself.
+fn check_variable(name: &str, place: &str) -> Result<(), String> {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Ok(());
+    }
+    Err(format!(
+        "{place} must be the name of a variable, such as OPENAI_API_KEY, not a key"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use capo_core::arena::Models as _;
+    use capo_core::llm::{ChatRequest, Message};
+    use futures::executor::block_on;
+    use serde_json::json;
+
+    use super::*;
+
+    const KEY: &str = "sk-test-0123456789";
+
+    fn build_one(table: Value) -> Result<Models, BuildError> {
+        let keys = BTreeMap::from([
+            ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
+            ("BROKEN".to_owned(), "sk-\u{1F511}".to_owned()),
+            ("EMPTY".to_owned(), " ".to_owned()),
+        ]);
+        build(&IndexMap::from([(Role::Agent, table)]), &keys, 7)
+    }
+
+    fn refused(table: Value) -> String {
+        let message = build_one(table).unwrap_err().to_string();
+        assert!(!message.contains(KEY), "{message}");
+        message
+    }
+
+    fn openai(more: Value) -> Value {
+        let mut table = json!({ "provider": "openai", "model": "m" });
+        if let (Some(table), Value::Object(more)) = (table.as_object_mut(), more) {
+            table.extend(more);
+        }
+        table
+    }
+
+    #[test]
+    fn a_missing_key_names_variable_and_provider() {
+        assert_eq!(
+            refused(json!({ "provider": "anthropic", "model": "m" })),
+            "models.agent: provider `anthropic` needs a key: set ANTHROPIC_API_KEY, or name \
+             another variable with `api_key_env`"
+        );
+        assert!(refused(openai(json!({ "api_key_env": "EMPTY" }))).contains("set EMPTY"));
+        assert!(refused(openai(json!({ "api_key_env": "BROKEN" }))).contains("BROKEN"));
+    }
+
+    #[test]
+    fn a_key_written_into_the_study_is_refused_and_not_repeated() {
+        let message = refused(openai(json!({ "api_key_env": KEY })));
+        assert!(message.contains("name of a variable"), "{message}");
+        for header in ["Authorization", "x-auth-token", "ocp-apim-subscription-key"] {
+            let message = refused(openai(json!({ "headers": { header: KEY } })));
+            assert!(message.contains("carries a key"), "{message}");
+        }
+        let url = format!("https://user:{KEY}@host/v1");
+        assert!(refused(openai(json!({ "base_url": url }))).contains("no credentials"));
+        let url = format!("https://host/v1?key={KEY}");
+        assert!(refused(openai(json!({ "base_url": url }))).contains("no credentials"));
+    }
+
+    #[test]
+    fn impossible_tables_are_refused() {
+        assert!(refused(json!({ "provider": "openai" })).contains("needs a `model`"));
+        let table = json!({ "provider": "openai-compatible", "model": "m" });
+        assert!(refused(table).contains("needs a `base_url`"));
+        for base_url in ["nowhere", "ftp://host", "http://"] {
+            assert!(refused(openai(json!({ "base_url": base_url }))).contains("`base_url`"));
+        }
+        let message = refused(openai(json!({ "headers": { "a b": "c" } })));
+        assert!(message.contains("no name for a header"), "{message}");
+        let message = refused(openai(json!({ "headers": { "x-gate": { "env": "GATE" } } })));
+        assert!(message.contains("needs GATE"), "{message}");
+    }
+
+    #[test]
+    fn simulated_models_take_the_seed_of_the_study_unless_they_state_one() {
+        let answer = |seed, table| {
+            let models = build(&IndexMap::from([(Role::Agent, table)]), &BTreeMap::new(), seed);
+            let model = models.unwrap().get(Role::Agent).unwrap();
+            assert_eq!(model.name(), "simulated/sim-medium");
+            let answer = block_on(model.chat(ChatRequest::new(vec![Message::user("Hello?")]))).unwrap();
+            (answer.usage.seconds, answer.usage.usd)
+        };
+        let simulated = json!({ "provider": "simulated" });
+        let first = answer(1, simulated.clone());
+        assert_eq!(first, answer(1, simulated.clone()));
+        assert_ne!(first.0, answer(2, simulated).0, "another seed, another luck");
+        let stated = json!({ "provider": "simulated", "seed": 1, "price": { "input": 0, "output": 0 } });
+        assert_eq!(answer(2, stated), (first.0, Some(0.0)));
+        let unknown = json!({ "provider": "simulated", "model": "sim-tiny" });
+        assert!(refused(unknown).contains("sim-tiny"));
+    }
+
+    #[test]
+    fn roles_fall_back_and_a_missing_one_says_so() {
+        let models = build_one(openai(json!({}))).unwrap();
+        for role in Role::ALL {
+            assert_eq!(models.get(role).unwrap().name(), "openai/m");
+        }
+        let empty = Models::default();
+        let missing = "no model for the role `judge`: add a table [models.judge]";
+        assert_eq!(empty.get(Role::Judge).err().unwrap().to_string(), missing);
+        let error = block_on(empty.model(Role::Judge).chat(ChatRequest::default())).unwrap_err();
+        assert_eq!(error.to_string(), missing);
+    }
+}
