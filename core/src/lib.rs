@@ -16,6 +16,7 @@
 
 pub mod arena;
 pub mod budget;
+pub mod causes;
 pub mod control;
 pub mod estimate;
 pub mod evaluate;

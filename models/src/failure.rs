@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
 use http::StatusCode;
 use rig_core::ProviderError;
@@ -81,10 +82,10 @@ impl Failure {
             ProviderError::Http(_) | ProviderError::Truncated => {
                 let cause = match error {
                     ProviderError::Http(error) => match &**error {
-                        http_client::Error::Instance(error) => chain(error.as_ref()),
-                        error => chain(error),
+                        http_client::Error::Instance(error) => with_causes(error.as_ref()),
+                        error => with_causes(error),
                     },
-                    error => chain(error),
+                    error => with_causes(error),
                 };
                 let hint = if cfg!(target_arch = "wasm32") {
                     " (in a browser also when the server does not allow pages to call it, see \
@@ -98,7 +99,7 @@ impl Failure {
                     ..Self::new(FailureKind::Provider, true, message)
                 }
             }
-            error => Self::refused_here(format!("the request cannot be made: {}", chain(error))),
+            error => Self::refused_here(format!("the request cannot be made: {}", with_causes(error))),
         }
     }
 
@@ -106,7 +107,7 @@ impl Failure {
         let said = body.message.as_deref().unwrap_or("no message");
         let code = status.as_u16();
         if status.is_success() {
-            let cause = chain(error);
+            let cause = with_causes(error);
             return Self::malformed(format!("HTTP {code}, but the answer does not read: {cause}"));
         }
         let plain = format!("HTTP {code}: {said}");
@@ -151,21 +152,6 @@ impl Failure {
             _ => Self::new(FailureKind::Provider, false, plain),
         }
     }
-}
-
-/// An error with its causes, without those that repeat what was said.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// What the body of a reply says about a failure, in any of the providers' spellings.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use capo_core::ids::hex;
 use sha2::{Digest, Sha256};
 
 /// Reads the files a study names.
@@ -113,14 +114,6 @@ impl<'a> Sources<'a> {
             String::new()
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

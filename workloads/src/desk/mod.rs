@@ -187,6 +187,7 @@ pub mod user;
 
 use std::rc::Rc;
 
+use capo_core::ids::hex;
 use capo_core::llm::{Role, ToolSpec};
 use capo_core::metric::MetricSpec;
 use capo_core::usage::Usage;
@@ -313,11 +314,7 @@ impl Workload for Desk {
         for tool in self.tools.iter() {
             hash.update(serde_json::to_string(tool).unwrap_or_default());
         }
-        hash.finalize()
-            .iter()
-            .fold(String::with_capacity(64), |text, byte| {
-                text + &format!("{byte:02x}")
-            })
+        hex(&hash.finalize())
     }
 
     fn description(&self) -> String {

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
 use capo_core::secrets::is_secret_header;
 use capo_core::workload::RolloutError;
@@ -166,7 +167,7 @@ impl Endpoint {
                     FailureKind::Tool,
                     false,
                     &self.shown,
-                    format!("no HTTP client: {}", chain(&error)),
+                    format!("no HTTP client: {}", with_causes(&error)),
                 )
             })?;
             let _ = self.client.set(client);
@@ -219,7 +220,7 @@ impl Endpoint {
     }
 
     fn unreachable(&self, error: reqwest::Error) -> RolloutError {
-        let reason = chain(&error.without_url());
+        let reason = with_causes(&error.without_url());
         failed(
             FailureKind::Tool,
             true,
@@ -286,17 +287,6 @@ fn waiting_time(value: &str) -> Option<Duration> {
         .unwrap_or_default();
     let date = Duration::try_from_secs_f64(date.as_second() as f64).ok()?;
     Some(date.saturating_sub(now))
-}
-
-/// An error with its causes; the innermost says what happened.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
