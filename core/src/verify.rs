@@ -91,6 +91,10 @@ pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result
             .check(&event)
             .map_err(|what| Difference::Line { line: number, what })?;
     }
+    arithmetic.end().map_err(|what| Difference::Line {
+        line: lines.len(),
+        what,
+    })?;
     replay(journal, lines.len()).await
 }
 

@@ -56,6 +56,40 @@ fn frozen_thresholds_and_minibatches_resume_to_the_same_result() {
 }
 
 #[test]
+fn a_run_that_ended_while_its_thresholds_were_being_frozen_resumes_to_a_journal_that_verifies() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let (whole, _) = run(study(0, "capo", relative, ""), &probe());
+    let failing = probe();
+    failing.fail.set(Some((5, 1, false)));
+    let (failed, lines) = run(study(0, "capo", relative, ""), &failing);
+    assert_eq!(failed.finished.status, Status::Failed);
+    assert!(failed.journal.state().rounds().is_empty());
+    block_on(verify(&lines)).unwrap();
+
+    let (resumed, mut lines) = resume(
+        study(0, "capo", relative, ""),
+        &failing,
+        lines,
+        RunOptions::default(),
+    );
+    assert_eq!(resumed.finished.final_scores, whole.finished.final_scores);
+    assert!(block_on(verify(&lines)).unwrap().finished);
+
+    // A frozen threshold that the seed's rollouts do not give is found all the same.
+    let effort = whole.journal.state().study().unwrap().study.constraints[0].threshold;
+    lines[0] = lines[0].replace(&effort.unwrap().to_string(), "1.5");
+    let difference = block_on(verify(&lines)).unwrap_err().to_string();
+    assert!(
+        difference.contains("the threshold of `effort` is 1.5"),
+        "{difference}"
+    );
+    // So is one that was frozen before the seed was measured.
+    let early: Vec<_> = lines.iter().take(4).cloned().collect();
+    let difference = block_on(verify(&early)).unwrap_err().to_string();
+    assert!(difference.contains("was not measured"), "{difference}");
+}
+
+#[test]
 fn resuming_a_finished_run_does_nothing() {
     let (whole, lines) = run(study(5, "capo-ea", EFFORT, ""), &probe());
     let probe = probe();

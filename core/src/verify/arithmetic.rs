@@ -58,14 +58,23 @@ impl Arithmetic {
                 Ok(())
             }
             Event::Round(round) => {
-                self.check_frozen_thresholds()?;
+                self.end()?;
                 self.check_round(round)?;
                 let study = self.study.as_ref().ok_or("a round before the study")?;
                 self.dual.check(study, &self.thresholds, round)
             }
-            Event::Finished(_) => self.check_frozen_thresholds(),
+            // A session that ended while it measured the seed froze nothing; a later one did.
+            Event::Finished(_) if self.seed_is_measured() => self.end(),
             _ => Ok(()),
         }
+    }
+
+    /// Checks what must hold before the first round, or where the journal ends without one.
+    pub(super) fn end(&mut self) -> Result<(), String> {
+        if std::mem::replace(&mut self.thresholds_are_checked, true) {
+            return Ok(());
+        }
+        self.check_frozen_thresholds()
     }
 
     fn take(&mut self, rollout: &RolloutEvent) {
@@ -81,19 +90,9 @@ impl Arithmetic {
 
     /// Thresholds relative to the seed are its mean costs on the whole split before round 0, times
     /// their factors: later repeats of the seed do not count.
-    fn check_frozen_thresholds(&mut self) -> Result<(), String> {
-        if std::mem::replace(&mut self.thresholds_are_checked, true) {
-            return Ok(());
-        }
-        let study = self.study.as_ref().ok_or("a result before the study")?;
-        for constraint in &study.study.constraints {
-            let (Some(factor), Some(threshold)) = (constraint.relative_to_seed, constraint.threshold) else {
-                continue;
-            };
-            let metric = &constraint.metric;
-            let repeats = study.study.study.repeats;
-            let mean = self.seed.and_then(|seed| self.mean(seed, metric, None, repeats));
-            let mean = mean.ok_or_else(|| {
+    fn check_frozen_thresholds(&self) -> Result<(), String> {
+        for (metric, factor, threshold) in self.frozen() {
+            let mean = self.seed_mean(metric).ok_or_else(|| {
                 format!("the threshold of `{metric}` is frozen, but the seed was not measured above")
             })?;
             if !close(factor * mean, threshold) {
@@ -104,6 +103,27 @@ impl Arithmetic {
             }
         }
         Ok(())
+    }
+
+    /// Frozen thresholds: metric, factor, threshold.
+    fn frozen(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        let constraints = self.study.iter().flat_map(|study| &study.study.constraints);
+        constraints.filter_map(|constraint| {
+            Some((
+                constraint.metric.as_str(),
+                constraint.relative_to_seed?,
+                constraint.threshold?,
+            ))
+        })
+    }
+
+    fn seed_mean(&self, metric: &str) -> Option<f64> {
+        let repeats = self.study.as_ref()?.study.study.repeats;
+        self.mean(self.seed?, metric, None, repeats)
+    }
+
+    fn seed_is_measured(&self) -> bool {
+        self.frozen().all(|(metric, ..)| self.seed_mean(metric).is_some())
     }
 
     fn check_round(&self, round: &RoundEvent) -> Result<(), String> {
