@@ -101,9 +101,7 @@ impl Client {
             spent = tariff::sum(spent, usage);
             failed_tries = Some(spent);
             let message = self.redactor.clean(&failure.message);
-            self.endpoint
-                .breaker
-                .failed(&failure, &message, started, self.abort_after);
+            self.endpoint.breaker.failed(&failure, &message, started);
             let wait = self.backoff.wait(tries, failure.wait, time::jitter());
             if failure.slow_down {
                 // Nobody gets through to a provider that is down or asked everybody to wait.
@@ -124,7 +122,7 @@ impl Client {
     }
 
     fn check_breaker(&self, spent: CallUsage) -> Result<(), LlmError> {
-        match self.endpoint.breaker.open() {
+        match self.endpoint.breaker.given_up(self.abort_after) {
             Some((kind, message)) => Err(self.error(kind, false, &message, spent)),
             None => Ok(()),
         }
@@ -217,7 +215,7 @@ impl Client {
                 format!("{message} (it asks to wait {asked} s, more than the {most} s that are waited)");
         }
         if failure.kind == FailureKind::RateLimit {
-            self.endpoint.breaker.gave_up(&message, self.abort_after);
+            self.endpoint.breaker.gave_up(&message);
         }
         self.error(failure.kind, failure.retryable, &message, spent)
     }

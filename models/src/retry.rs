@@ -46,9 +46,9 @@ impl Backoff {
     }
 }
 
-/// Gives up a model after many failed tries in a row, so that a study does not spend hours on a
-/// provider that is down. A success resets the count. A refused key gives it up at once: it will
-/// be refused every time. Once given up, it stays so, whatever calls under way still bring.
+/// Counts failed tries in a row, so that a study does not spend hours on a provider that is down:
+/// each client gives up once there are as many as it accepts. A success resets the count. A refused
+/// key gives the model up at once and for all clients: it will be refused every time.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker {
     state: RefCell<Tries>,
@@ -59,20 +59,16 @@ struct Tries {
     failed_in_a_row: u32,
     /// When the last counted try failed.
     counted_at: Option<Instant>,
-    /// Why the model is given up, once it is.
-    opened: Option<(FailureKind, String)>,
+    /// The last counted failure.
+    last: Option<(FailureKind, String)>,
+    /// The failure that told that the key is refused.
+    key_refused: Option<(FailureKind, String)>,
 }
 
 impl Tries {
-    fn count(&mut self, kind: FailureKind, message: &str, abort_after: u32) {
+    fn count(&mut self, kind: FailureKind, message: &str) {
         self.failed_in_a_row = self.failed_in_a_row.saturating_add(1);
-        let count = self.failed_in_a_row;
-        if count >= abort_after {
-            self.opened.get_or_insert_with(|| {
-                let message = format!("given up after {count} failed tries in a row, the last: {message}");
-                (kind, message)
-            });
-        }
+        self.last = Some((kind, message.to_owned()));
     }
 }
 
@@ -82,37 +78,44 @@ impl Breaker {
         self.state.borrow_mut().failed_in_a_row = 0;
     }
 
-    /// A try that started at `started` failed; the model is given up after `abort_after` in a row.
-    /// Tries under way together count once: a provider that stumbles for a moment under many calls
-    /// has failed once. A request that does not fit the model's context says nothing about the
-    /// provider; one that came too fast is a matter for the limiter. Neither counts.
-    pub(crate) fn failed(&self, failure: &Failure, message: &str, started: Instant, abort_after: u32) {
+    /// A try that started at `started` failed. Tries under way together count once: a provider that
+    /// stumbles for a moment under many calls has failed once. A request that does not fit the
+    /// model's context says nothing about the provider; one that came too fast is a matter for the
+    /// limiter. Neither counts.
+    pub(crate) fn failed(&self, failure: &Failure, message: &str, started: Instant) {
         if matches!(failure.kind, FailureKind::ContextLength | FailureKind::RateLimit) {
             return;
         }
         let mut state = self.state.borrow_mut();
         if failure.key_refused {
             state
-                .opened
-                .get_or_insert_with(|| (failure.kind, format!("given up: {message}")));
+                .key_refused
+                .get_or_insert_with(|| (failure.kind, message.to_owned()));
         }
         if state.counted_at.is_none_or(|counted_at| counted_at <= started) {
-            state.count(failure.kind, message, abort_after);
+            state.count(failure.kind, message);
             state.counted_at = Some(Instant::now());
         }
     }
 
     /// A call gave up on being slowed down. That counts like one failed try.
-    pub(crate) fn gave_up(&self, message: &str, abort_after: u32) {
-        self.state
-            .borrow_mut()
-            .count(FailureKind::RateLimit, message, abort_after);
+    pub(crate) fn gave_up(&self, message: &str) {
+        self.state.borrow_mut().count(FailureKind::RateLimit, message);
     }
 
-    /// Why the model is given up, if it is: the kind of the failure that did it and a message that
-    /// names it.
-    pub(crate) fn open(&self) -> Option<(FailureKind, String)> {
-        self.state.borrow().opened.clone()
+    /// Why a client that gives up after `abort_after` failed tries in a row has nothing more to ask,
+    /// if so: the kind of the last failure and a message that names it.
+    pub(crate) fn given_up(&self, abort_after: u32) -> Option<(FailureKind, String)> {
+        let state = self.state.borrow();
+        if let Some((kind, message)) = &state.key_refused {
+            return Some((*kind, format!("given up: {message}")));
+        }
+        let count = state.failed_in_a_row;
+        let (kind, message) = state.last.as_ref().filter(|_| count >= abort_after)?;
+        Some((
+            *kind,
+            format!("given up after {count} failed tries in a row, the last: {message}"),
+        ))
     }
 }
 
@@ -169,18 +172,18 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_open_the_breaker_and_a_success_resets_it() {
+    fn failures_in_a_row_give_it_up_and_a_success_resets_them() {
         let breaker = Breaker::default();
-        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 3);
-        breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 3);
-        assert_eq!(breaker.open(), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now());
+        breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now());
+        assert_eq!(breaker.given_up(3), None);
         breaker.succeeded();
         for _ in 0..2 {
-            breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 3);
+            breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now());
         }
-        assert_eq!(breaker.open(), None);
-        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 3);
-        let (kind, message) = breaker.open().unwrap();
+        assert_eq!(breaker.given_up(3), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now());
+        let (kind, message) = breaker.given_up(3).unwrap();
         assert_eq!(kind, FailureKind::Provider);
         assert_eq!(
             message,
@@ -189,45 +192,47 @@ mod tests {
     }
 
     #[test]
-    fn once_given_up_it_stays_so_for_the_same_reason() {
-        let down = Breaker::default();
-        down.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 1);
-        let refused = Breaker::default();
-        refused.failed(&refused_key(), "the key was refused", Instant::now(), 50);
-        for breaker in [down, refused] {
-            let given_up = breaker.open().unwrap();
-            // Calls that were under way come back.
-            breaker.succeeded();
-            assert_eq!(breaker.open().as_ref(), Some(&given_up));
-            breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now(), 1);
-            assert_eq!(breaker.open(), Some(given_up));
-        }
+    fn each_client_gives_up_after_its_own_number_of_failures() {
+        let breaker = Breaker::default();
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now());
+        assert!(breaker.given_up(1).is_some());
+        assert_eq!(breaker.given_up(50), None);
+        // The patient one got through: the provider is up again for everybody.
+        breaker.succeeded();
+        assert_eq!(breaker.given_up(1), None);
+    }
+
+    #[test]
+    fn a_refused_key_stays_refused() {
+        let breaker = Breaker::default();
+        breaker.failed(&refused_key(), "the key was refused", Instant::now());
+        let given_up = breaker.given_up(50).unwrap();
+        // Calls that were under way come back.
+        breaker.succeeded();
+        assert_eq!(breaker.given_up(50).as_ref(), Some(&given_up));
+        breaker.failed(&of(FailureKind::Timeout), "no answer", Instant::now());
+        assert_eq!(breaker.given_up(1), Some(given_up));
     }
 
     #[test]
     fn slow_downs_and_long_requests_do_not_count_but_a_call_that_gives_up_does() {
         let breaker = Breaker::default();
         for _ in 0..10 {
-            breaker.failed(&of(FailureKind::RateLimit), "429", Instant::now(), 1);
-            breaker.failed(&of(FailureKind::ContextLength), "too long", Instant::now(), 1);
+            breaker.failed(&of(FailureKind::RateLimit), "429", Instant::now());
+            breaker.failed(&of(FailureKind::ContextLength), "too long", Instant::now());
         }
-        assert_eq!(breaker.open(), None);
-        breaker.gave_up("429", 1);
-        assert_eq!(breaker.open().unwrap().0, FailureKind::RateLimit);
+        assert_eq!(breaker.given_up(1), None);
+        breaker.gave_up("429");
+        assert_eq!(breaker.given_up(1).unwrap().0, FailureKind::RateLimit);
     }
 
     #[test]
-    fn a_refused_key_opens_it_at_once_but_what_is_not_allowed_only_counts() {
+    fn a_refused_key_gives_it_up_at_once_but_what_is_not_allowed_only_counts() {
         let breaker = Breaker::default();
-        breaker.failed(
-            &of(FailureKind::Authentication),
-            "not allowed",
-            Instant::now(),
-            50,
-        );
-        assert_eq!(breaker.open(), None);
-        breaker.failed(&refused_key(), "the key was refused", Instant::now(), 50);
-        let (kind, message) = breaker.open().unwrap();
+        breaker.failed(&of(FailureKind::Authentication), "not allowed", Instant::now());
+        assert_eq!(breaker.given_up(50), None);
+        breaker.failed(&refused_key(), "the key was refused", Instant::now());
+        let (kind, message) = breaker.given_up(50).unwrap();
         assert_eq!(kind, FailureKind::Authentication);
         assert_eq!(message, "given up: the key was refused");
     }
@@ -237,10 +242,10 @@ mod tests {
         let breaker = Breaker::default();
         let started = Instant::now();
         for _ in 0..10 {
-            breaker.failed(&of(FailureKind::Provider), "HTTP 500", started, 2);
+            breaker.failed(&of(FailureKind::Provider), "HTTP 500", started);
         }
-        assert_eq!(breaker.open(), None);
-        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now(), 2);
-        assert!(breaker.open().is_some());
+        assert_eq!(breaker.given_up(2), None);
+        breaker.failed(&of(FailureKind::Provider), "HTTP 500", Instant::now());
+        assert!(breaker.given_up(2).is_some());
     }
 }
