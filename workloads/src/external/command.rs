@@ -9,7 +9,7 @@ use capo_core::workload::RolloutError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
-use super::transport::{Answer, MOST_BYTES, Secrets, failed, too_large, variable};
+use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 
 /// Variables every command gets: where programs, home and temporary files are, and the language.
 /// Others, keys above all, must be named in the study.
@@ -62,17 +62,23 @@ impl Program {
 
     /// Starts the command, writes the request, reads the answer. Dropping the future kills the
     /// command and what it started.
-    pub(super) async fn exchange(&self, request: String) -> Result<Answer, RolloutError> {
+    pub(super) async fn exchange(&self, request: String) -> Result<Answer, Unanswered> {
         let tool =
             |retryable, problem: String| failed(FailureKind::Tool, retryable, &self.executable, problem);
         if tokio::runtime::Handle::try_current().is_err() {
-            return Err(tool(false, "commands need a tokio runtime".to_owned()));
+            return Err(Unanswered::Refused(tool(
+                false,
+                "commands need a tokio runtime".to_owned(),
+            )));
         }
-        let (mut child, secrets) = self.start()?;
+        let (mut child, secrets) = self.start().map_err(Unanswered::Refused)?;
         let mut group = Group::of(&child);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
-            return Err(tool(false, "its standard streams cannot be opened".to_owned()));
+            return Err(Unanswered::Refused(tool(
+                false,
+                "its standard streams cannot be opened".to_owned(),
+            )));
         };
         let write = async move {
             // A command that ends or closes its input early need not have read it: its exit status
@@ -88,18 +94,19 @@ impl Program {
             status
         };
         let ((), answer, complaints, status) = futures::join!(write, read(stdout), read(stderr), ended);
-        let status = status.map_err(|error| tool(true, format!("it cannot be waited for: {error}")))?;
+        let status = status
+            .map_err(|error| Unanswered::Failed(tool(true, format!("it cannot be waited for: {error}"))))?;
         let complaints = complaints.unwrap_or_else(|partial| partial);
         if !status.success() {
-            return Err(tool(
+            return Err(Unanswered::Failed(tool(
                 true,
                 format!(
                     "{status}; its standard error ends with: {}",
                     secrets.tail(&complaints)
                 ),
-            ));
+            )));
         }
-        let bytes = answer.map_err(|_| too_large(&self.executable))?;
+        let bytes = answer.map_err(|_| Unanswered::Failed(too_large(&self.executable)))?;
         Ok(Answer { bytes, secrets })
     }
 

@@ -98,22 +98,31 @@ impl Endpoint {
 
     /// Posts a request and reads the answer.
     pub(super) async fn exchange(&self, request: String) -> Result<Answer, Unanswered> {
-        let (headers, secrets) = self.headers()?;
+        let (headers, secrets) = self.headers().map_err(Unanswered::Refused)?;
         let sent = self
-            .client()?
+            .client()
+            .map_err(Unanswered::Refused)?
             .post(self.url.clone())
             .headers(headers)
             .body(request)
             .send()
             .await;
-        let response = sent.map_err(|error| self.unreachable(error))?;
+        let response = sent.map_err(|error| {
+            let reached = !never_connected(&error);
+            let error = self.unreachable(error);
+            if reached {
+                Unanswered::Failed(error)
+            } else {
+                Unanswered::Refused(error)
+            }
+        })?;
         let status = response.status();
         let retry_after = response
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
-        let body = self.body(response).await?;
+        let body = self.body(response).await.map_err(Unanswered::Failed)?;
         if status.is_success() {
             return Ok(Answer { bytes: body, secrets });
         }
@@ -122,7 +131,10 @@ impl Endpoint {
             let asked = retry_after.as_deref().and_then(waiting_time);
             return Err(Unanswered::SlowDown { asked, error });
         }
-        Err(Unanswered::Failed(error))
+        if status.is_server_error() {
+            return Err(Unanswered::Failed(error));
+        }
+        Err(Unanswered::Refused(error))
     }
 
     fn headers(&self) -> Result<(HeaderMap, Secrets), RolloutError> {
@@ -273,6 +285,18 @@ impl Endpoint {
             status => failed(FailureKind::Tool, status.is_server_error(), &self.shown, says),
         }
     }
+}
+
+/// Whether a request failed before it could be sent.
+#[cfg(not(target_arch = "wasm32"))]
+fn never_connected(error: &reqwest::Error) -> bool {
+    error.is_connect()
+}
+
+/// A browser does not tell.
+#[cfg(target_arch = "wasm32")]
+fn never_connected(_error: &reqwest::Error) -> bool {
+    false
 }
 
 /// What a `retry-after` header asks for: seconds, or until an HTTP date (RFC 9110 §10.2.3).

@@ -67,11 +67,12 @@ impl External {
             self.pace.wait().await;
             // The clock starts with the work, not with the wait for other rollouts.
             let start = Instant::now();
-            match self.attempt(request.clone()).await {
-                Ok(answer) => {
-                    return self.rollout_of(&answer, start.elapsed().as_secs_f64(), context.prompt);
-                }
-                Err(Unanswered::Failed(error)) => return Err(error),
+            let attempt = self.attempt(request.clone()).await;
+            let elapsed = start.elapsed().as_secs_f64();
+            match attempt {
+                Ok(answer) => return self.rollout_of(&answer, elapsed, context.prompt),
+                Err(Unanswered::Failed(error)) => return Err(error.after(unknown(elapsed))),
+                Err(Unanswered::Refused(error)) => return Err(error),
                 Err(Unanswered::SlowDown { asked, error }) => match Pace::waiting(slowed, asked) {
                     Some(wait) => self.pace.hold(wait),
                     None => return Err(error),
@@ -91,7 +92,11 @@ impl External {
                     "no answer within {} s; raise workload.timeout if it needs longer",
                     self.timeout.as_secs_f64()
                 );
-                Err(self.failed(FailureKind::Timeout, true, problem).into())
+                Err(Unanswered::Failed(self.failed(
+                    FailureKind::Timeout,
+                    true,
+                    problem,
+                )))
             }
         }
     }
@@ -117,19 +122,21 @@ impl External {
         match &self.agent {
             Agent::Endpoint(endpoint) => endpoint.exchange(request).await,
             #[cfg(not(target_arch = "wasm32"))]
-            Agent::Command(program) => Ok(program.exchange(request).await?),
+            Agent::Command(program) => program.exchange(request).await,
         }
     }
 
     fn rollout_of(&self, answer: &Answer, elapsed: f64, prompt: &str) -> Result<Rollout, RolloutError> {
         let malformed =
             |problem: String| self.failed(FailureKind::Malformed, true, answer.secrets.redacted(&problem));
-        let response = parse(answer).map_err(malformed)?;
+        let unaccounted = |problem: String| malformed(problem).after(unknown(elapsed));
+        let response = parse(answer).map_err(unaccounted)?;
         if response.protocol != PROTOCOL {
             let problem = format!("it speaks protocol {}, Capo speaks {PROTOCOL}", response.protocol);
-            return Err(self.failed(FailureKind::Malformed, false, problem));
+            let error = self.failed(FailureKind::Malformed, false, problem);
+            return Err(error.after(unknown(elapsed)));
         }
-        let external_usage = consumed(response.usage, elapsed).map_err(malformed)?;
+        let external_usage = consumed(response.usage, elapsed).map_err(unaccounted)?;
         let malformed = |problem: String| malformed(problem).after(external_usage.clone());
         let mut measurements = Measurements::new();
         for spec in self.specs.iter().filter(|spec| spec.name != PROMPT_LENGTH) {
@@ -164,21 +171,28 @@ impl External {
 /// What the agent says it consumed in a rollout that took so many seconds; one that says nothing
 /// consumed something unknown.
 fn consumed(reported: Option<WireUsage>, elapsed: f64) -> Result<Usage, String> {
-    let unknown = RoleUsage {
+    let Some(reported) = reported else {
+        return Ok(unknown(elapsed));
+    };
+    if let Some(problem) = reported.problem() {
+        return Err(problem);
+    }
+    Ok(of_agent(reported.into_role_usage(elapsed)))
+}
+
+/// What an agent consumed that worked so many seconds and does not say.
+fn unknown(elapsed: f64) -> Usage {
+    of_agent(RoleUsage {
         usd: None,
         seconds: elapsed,
         ..RoleUsage::ZERO
-    };
-    let consumed = match reported {
-        Some(usage) => match usage.problem() {
-            Some(problem) => return Err(problem),
-            None => usage.into_role_usage(elapsed),
-        },
-        None => unknown,
-    };
+    })
+}
+
+fn of_agent(consumed: RoleUsage) -> Usage {
     let mut usage = Usage::default();
     usage.add(Role::Agent, consumed);
-    Ok(usage)
+    usage
 }
 
 /// Reads a response. Numbers that JSON does not have become `null`, to be named later.

@@ -20,19 +20,15 @@ pub(super) struct Answer {
 
 /// Why an agent gave no answer.
 pub(super) enum Unanswered {
-    /// It failed.
+    /// It had the request and failed: what it consumed by then is unknown.
     Failed(RolloutError),
+    /// It never had the request, or refused it: nothing was consumed.
+    Refused(RolloutError),
     /// It asks to slow down, and perhaps says for how long. The error tells it when nobody waits.
     SlowDown {
         asked: Option<Duration>,
         error: RolloutError,
     },
-}
-
-impl From<RolloutError> for Unanswered {
-    fn from(error: RolloutError) -> Self {
-        Self::Failed(error)
-    }
 }
 
 /// Fewest characters of a value that is taken out of traces, too. A shorter one is rather a setting,

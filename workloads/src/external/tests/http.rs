@@ -169,6 +169,45 @@ async fn a_refused_answer_keeps_what_it_cost() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn a_failure_costs_something_unknown_unless_the_request_was_not_taken() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            for (status, body, timeout, known) in [
+                ("200 OK", "not JSON", 5.0, false),
+                ("200 OK", r#"{"protocol": 2, "measurements": {}}"#, 5.0, false),
+                ("500 Internal Server Error", "", 5.0, false),
+                ("200 OK", "too slow", 0.2, false),
+                ("401 Unauthorized", "", 5.0, true),
+                ("404 Not Found", "", 5.0, true),
+            ] {
+                let endpoint = serve(move |_| async move {
+                    if body == "too slow" {
+                        tokio::time::sleep(Duration::from_secs(30)).await;
+                    }
+                    http(status, "", body)
+                })
+                .await;
+                let workload = build(json!({"endpoint": endpoint, "timeout": timeout})).unwrap();
+                let error = roll(&*workload, "1", "p").await.unwrap_err();
+                let RolloutError::Failed { message, usage, .. } = error else {
+                    panic!("{error}");
+                };
+                assert_eq!(usage.total().usd.is_some(), known, "{message}");
+                assert_eq!(usage.is_empty(), known, "{message}");
+            }
+            let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr();
+            let endpoint = format!("http://{}/", gone.unwrap());
+            let workload = build(json!({"endpoint": endpoint})).unwrap();
+            let error = roll(&*workload, "1", "p").await.unwrap_err();
+            assert!(
+                matches!(&error, RolloutError::Failed { usage, .. } if usage.is_empty()),
+                "{error}"
+            );
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn an_endpoint_that_is_not_there_or_too_slow_is_named() {
     tokio::task::LocalSet::new()
         .run_until(async {
