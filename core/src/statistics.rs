@@ -2,7 +2,8 @@
 
 use rand::RngExt;
 use rand_chacha::ChaCha12Rng;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// Resamples of a bootstrap; enough that the ends of a 95 % interval move by a few hundredths of
 /// its width from one stream to another.
@@ -14,14 +15,23 @@ pub struct PairedDifference {
     /// Mean of the differences.
     pub mean: f64,
     /// Where the mean would lie with other examples; `None` of one example, which says nothing
-    /// about others.
-    #[serde(flatten)]
+    /// about others. Written as `low` and `high`, null without it.
+    #[serde(flatten, serialize_with = "ends")]
     pub interval: Option<Interval>,
     /// Number of examples.
     pub n: usize,
     /// The confidence that the interval was asked for, in (0, 1).
     #[serde(skip)]
     pub confidence: f64,
+}
+
+/// Writes an interval as its ends.
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+fn ends<S: Serializer>(interval: &Option<Interval>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut ends = serializer.serialize_map(Some(2))?;
+    ends.serialize_entry("low", &interval.map(|interval| interval.low))?;
+    ends.serialize_entry("high", &interval.map(|interval| interval.high))?;
+    ends.end()
 }
 
 /// The two ends of an interval.

@@ -26,9 +26,8 @@ not exist is an error that names the nearest one that does. Rates are fractions 
 
 A journal belongs to one study, and a changed study needs another journal. Only `[budget]` may change,
 and how models and workload are reached: of a `[models.ROLE]` table `abort_after`, `api_key_env`,
-`concurrency`, `latency`, `price`, `retries` and `timeout_seconds`, of `[workload]` `bearer_env`,
-`concurrency` and `timeout`. With other values of these the same journal goes on; what was measured at
-an old price stays as it was.
+`concurrency`, `latency`, `retries` and `timeout_seconds`, of `[workload]` `bearer_env`,
+`concurrency` and `timeout`. With other values of these the same journal goes on.
 
 `studies/help-desk.toml` is a whole study:
 

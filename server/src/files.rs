@@ -112,6 +112,21 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
     })
 }
 
+/// Like [`write_whole`], and never in the place of a file that is there, were it made this moment.
+///
+/// # Errors
+/// What the system says; then nothing is left behind.
+pub fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut beside = tempfile::Builder::new()
+        .prefix(".capo-")
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    beside.write_all(contents)?;
+    beside.as_file().sync_all()?;
+    beside.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// The files of a study: relative paths start at the study file's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyFolder(PathBuf);
@@ -210,6 +225,23 @@ mod tests {
         std::fs::create_dir(folder.path().join("taken")).unwrap();
         write_whole(&folder.path().join("taken"), b"text").unwrap_err();
         assert_eq!(names(), ["rows.csv", "taken"], "nothing is left behind");
+    }
+
+    #[test]
+    fn a_new_file_takes_no_other_files_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("branch.jsonl");
+        write_new(&path, b"first").unwrap();
+        assert_eq!(
+            write_new(&path, b"second").unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
     }
 
     #[cfg(unix)]

@@ -62,13 +62,17 @@ impl RecordedRun {
     }
 }
 
-/// Whether these means, by metric, meet every threshold; `None` when a constrained metric was not
-/// measured. Without constraints there is nothing to fail.
+/// Whether these means, by metric, meet every threshold; `None` when none of those that were measured
+/// misses its own, but one was not measured. Without constraints there is nothing to fail.
 pub fn all_sat(thresholds: &IndexMap<String, f64>, mean: impl Fn(&str) -> Option<f64>) -> Option<bool> {
-    thresholds
+    let met: Vec<Option<bool>> = thresholds
         .iter()
         .map(|(metric, threshold)| Some(mean(metric)? <= *threshold))
-        .try_fold(true, |all, met| Some(all & met?))
+        .collect();
+    if met.contains(&Some(false)) {
+        return Some(false);
+    }
+    (!met.contains(&None)).then_some(true)
 }
 
 /// Thresholds by metric as they stand now: frozen, then steered. A relative one that is not frozen
@@ -144,7 +148,11 @@ mod tests {
         assert_eq!(verdict(Some(1.0), Some(2.0)), Some(true));
         assert_eq!(verdict(Some(1.1), Some(2.0)), Some(false));
         assert_eq!(verdict(Some(1.0), None), None);
-        assert_eq!(verdict(Some(1.1), None), None, "the rest is not known");
+        assert_eq!(
+            verdict(Some(1.1), None),
+            Some(false),
+            "nothing unknown mends that"
+        );
         assert_eq!(all_sat(&IndexMap::new(), |_| None), Some(true));
     }
 }

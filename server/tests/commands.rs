@@ -174,7 +174,14 @@ fn one_prompt_is_kept_where_it_is_looked_for_and_a_budget_stop_says_how_to_go_on
         "{}",
         cut.stderr
     );
-    let journal = "runs/small-3.evaluate.journal.jsonl";
+    let kept: Vec<String> = std::fs::read_dir(place.path("runs"))
+        .unwrap()
+        .map(|entry| format!("runs/{}", entry.unwrap().file_name().to_string_lossy()))
+        .filter(|name| name.starts_with("runs/small-3.evaluate-") && name.ends_with(".journal.jsonl"))
+        .collect();
+    let [journal] = &kept[..] else {
+        panic!("one journal: {kept:?}");
+    };
     let rollouts = || {
         let lines = place.read(journal);
         lines
@@ -186,7 +193,10 @@ fn one_prompt_is_kept_where_it_is_looked_for_and_a_budget_stop_says_how_to_go_on
     place.write("small.toml", STUDY);
     let whole = place.capo(&format!("{line} --json")).json();
     assert_eq!(whole["usage"]["rollouts"], 6, "nothing is paid again");
-    assert_eq!((whole["journal"].as_str(), rollouts()), (Some(journal), 6));
+    assert_eq!(
+        (whole["journal"].as_str(), rollouts()),
+        (Some(journal.as_str()), 6)
+    );
 }
 
 #[test]

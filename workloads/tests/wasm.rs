@@ -213,21 +213,21 @@ mod wasm {
 
     #[wasm_bindgen_test]
     async fn an_endpoint_that_is_not_there_is_a_failure_not_a_score() {
-        let workload = external(json!({ "endpoint": "http://127.0.0.1:1/roll?key=k" }));
+        let workload = external(json!({ "endpoint": "http://127.0.0.1:1/roll" }));
         let workload = workload.expect("a workload");
         let example = &workload.examples(Split::Optimize)[0];
         let Err(RolloutError::Failed {
             kind,
             message,
             retryable,
+            ..
         }) = roll(&*workload, example, &[]).await
         else {
             panic!("nobody answers");
         };
         assert_eq!((kind, retryable), (FailureKind::Tool, true));
         assert!(
-            message.starts_with("external agent http://127.0.0.1:1/roll: no answer")
-                && !message.contains("key="),
+            message.starts_with("external agent http://127.0.0.1:1/roll: no answer"),
             "{message}"
         );
     }

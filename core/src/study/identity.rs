@@ -6,14 +6,13 @@ use super::Study;
 use crate::ids::sha256_hex;
 use crate::journal::{StudyEvent, WorkloadRecord};
 
-/// Keys of a `[models.ROLE]` table that say how a model is reached and what that costs, not what it
-/// answers.
-const OF_MODELS: [&str; 7] = [
+/// Keys of a `[models.ROLE]` table that say how a model is reached, not what it answers or costs: a
+/// metric may measure dollars.
+const OF_MODELS: [&str; 6] = [
     "abort_after",
     "api_key_env",
     "concurrency",
     "latency",
-    "price",
     "retries",
     "timeout_seconds",
 ];
@@ -23,8 +22,8 @@ const OF_WORKLOADS: [&str; 3] = ["bearer_env", "concurrency", "timeout"];
 
 impl Study {
     /// What makes two studies the same: everything but the budget, frozen thresholds, and how models
-    /// and workload are reached: keys, waits, retries, concurrency, prices. Those may change while a run
-    /// is interrupted: no answer depends on them.
+    /// and workload are reached: keys, waits, retries, concurrency. Those may change while a run is
+    /// interrupted: no answer depends on them.
     pub fn identity(&self) -> Value {
         let mut study = self.clone();
         for model in study.models.values_mut().filter_map(Value::as_object_mut) {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use capo_core::arena::Halt;
 use capo_core::estimate::Estimate;
 use capo_core::evaluate::Evaluation;
+use capo_core::ids::sha256_hex;
 use capo_core::journal::Fsync;
+use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -34,7 +36,8 @@ pub(crate) struct EvaluateArgs {
     #[arg(long, value_enum, default_value_t = SplitName::Evaluate)]
     split: SplitName,
     /// Journal that keeps the rollouts; none that is in it already is paid again, and several
-    /// prompts share it [default: runs/STUDY-SEED.evaluate.journal.jsonl].
+    /// prompts may share it [default: runs/STUDY-SEED.evaluate-KEY.journal.jsonl, KEY from study and
+    /// prompt].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Print one JSON object instead of a table.
@@ -111,7 +114,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     }
     let path = args.journal.clone().unwrap_or_else(|| {
         args.study
-            .default_journal(file.study.study.seed, "evaluate.journal.jsonl")
+            .default_journal(file.study.study.seed, &ending_of_journal(&file.study, &prompt))
     });
     let journal = open_journal(&path, Fsync::Rounds)?;
 
@@ -136,6 +139,13 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         print(&table(&evaluation, objective, &path))?;
     }
     Ok(ending(&evaluation, &resume))
+}
+
+/// What the default journal's name ends with: another for every study and every prompt, so that
+/// neither an edited study nor an earlier prompt's spending stands in the way.
+fn ending_of_journal(study: &Study, prompt: &str) -> String {
+    let key = sha256_hex(format!("{}{prompt}", study.identity()));
+    format!("evaluate-{}.journal.jsonl", &key[..8])
 }
 
 /// The command that measures what is still to be measured.

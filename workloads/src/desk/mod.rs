@@ -314,6 +314,11 @@ impl Workload for Desk {
         for tool in self.tools.iter() {
             hash.update(serde_json::to_string(tool).unwrap_or_default());
         }
+        if self.user == UserKind::Llm {
+            for task in self.tasks.values() {
+                hash.update(Persona::new(&task.script).instructions());
+            }
+        }
         hex(&hash.finalize())
     }
 

@@ -48,6 +48,11 @@ impl Persona {
         Self { instructions: text }
     }
 
+    /// What the model is told to be.
+    pub fn instructions(&self) -> &str {
+        &self.instructions
+    }
+
     /// The customer's next words. `messages` is the dialogue as the agent sees it, system message
     /// first; empty before the first words.
     ///

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use super::lines;
 use crate::cli::failure::{Ending, Failure, print};
-use crate::files::write_whole;
+use crate::files::write_new;
 use crate::recorded::RecordedRun;
 
 /// Start a new journal from a round of another one, paying nothing again; changes take effect when
@@ -83,7 +83,7 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", args.journal.display())))?;
 
     let text = branched.join("\n") + "\n";
-    write_whole(&args.out, text.as_bytes())
+    write_new(&args.out, text.as_bytes())
         .map_err(|error| Failure::new(format!("{} cannot be written: {error}", args.out.display())))?;
     print(&format!(
         "{}: branched off at round {}. Run it with `capo optimize STUDY --journal {}`.\n",
