@@ -82,7 +82,7 @@ pub async fn optimize(
 ) -> Result<Outcome, RunError> {
     let method = methods::build(&problem.study().study.method, &problem.study().method)?;
     let arena = Arena::open(problem, journal, models, options)?;
-    arena.expect_finalists((method.pool() + REMEMBERED + 1) as u64);
+    arena.expect_finalists(finalists(&arena, &*method));
     let ended = match freeze_thresholds(&arena).await {
         Ok(()) => method.search(&arena).await,
         Err(halt) => Err(halt),
@@ -105,17 +105,14 @@ pub async fn optimize(
 /// thresholds are frozen already looks at these measurements all the same: they make the seed one
 /// of the candidates measured on the whole split.
 pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
-    let (relative, open) = {
-        let problem = arena.problem().borrow();
-        let constraints = problem.constraints();
-        (
-            constraints.iter().any(|one| one.relative_to_seed.is_some()),
-            constraints.iter().any(|one| one.threshold.is_none()),
-        )
-    };
-    if !relative {
+    if !thresholds_are_relative(arena) {
         return Ok(());
     }
+    let open = {
+        let problem = arena.problem().borrow();
+        let mut constraints = problem.constraints().iter();
+        constraints.any(|constraint| constraint.threshold.is_none())
+    };
     let (seed, whole) = (arena.seed(), arena.whole(Split::Optimize));
     arena.measure(&[seed], &whole).await?;
     if !open {
@@ -154,6 +151,22 @@ pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
         arena.freeze(event).await?;
     }
     Ok(())
+}
+
+/// How many candidates [`settle`] may have to measure on the whole split. Thresholds relative to the
+/// seed have it measured there before the search.
+fn finalists(arena: &Arena, method: &dyn Method) -> u64 {
+    let beside_the_pool = match method.choice() {
+        Choice::Retained => 0,
+        Choice::BestFeasible => REMEMBERED + usize::from(!thresholds_are_relative(arena)),
+    };
+    (method.pool() + beside_the_pool) as u64
+}
+
+fn thresholds_are_relative(arena: &Arena) -> bool {
+    let problem = arena.problem().borrow();
+    let mut constraints = problem.constraints().iter();
+    constraints.any(|constraint| constraint.relative_to_seed.is_some())
 }
 
 /// Journals the end, unless the journal says it already.

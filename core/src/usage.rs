@@ -32,6 +32,11 @@ impl RoleUsage {
         usd: Some(0.0),
         seconds: 0.0,
     };
+
+    /// Tokens read and written. A server may claim any number of them.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 impl From<CallUsage> for RoleUsage {

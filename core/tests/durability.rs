@@ -381,6 +381,21 @@ fn an_open_search_that_spends_nothing_of_its_budget_ends() {
         let reason = outcome.finished.reason.clone().unwrap();
         assert!(reason.contains("bound `rollouts` or `seconds`"), "{reason}");
         block_on(verify(&lines)).unwrap();
+
+        // Resumed from anywhere, it ends after the same round.
+        let mut open = study(4, "capo", EFFORT, &format!("[budget]\n{budget}\n"));
+        open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+        for kept in [lines.len() / 2, lines.len()] {
+            let kept = lines[..kept].to_vec();
+            let (_, resumed) = resume(open.clone(), &probe, kept, RunOptions::default());
+            let rounds = |lines: &[String]| {
+                lines
+                    .iter()
+                    .filter(|line| line.contains("\"event\":\"round\""))
+                    .count()
+            };
+            assert_eq!(rounds(&resumed), rounds(&lines), "{budget}");
+        }
     }
 }
 
@@ -443,6 +458,32 @@ fn measuring_the_last_pool_whole_leaves_room_for_the_held_out_evaluation() {
         block_on(verify(&lines)).unwrap_or_else(|error| panic!("{budget}: {error}"));
     }
     assert!(chosen_on[0] > 5 && chosen_on[1] > 2, "both happen: {chosen_on:?}");
+}
+
+#[test]
+fn a_search_holds_back_what_its_final_choice_will_measure_and_no_more() {
+    let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+    let pool = "[method]\npool = 2\n";
+    // The held-out evaluation takes 20; each candidate of the final choice 24.
+    for (method, constraint, settings, budget, held_back) in [
+        // The pool, three others and the seed.
+        ("capo", EFFORT, pool, 330, 20 + (2 + 3 + 1) * 24),
+        // The seed is measured already.
+        ("capo", relative, pool, 290, 20 + (2 + 3) * 24),
+        // The method's own choice alone.
+        ("sampling", EFFORT, "", 90, 20 + 24),
+    ] {
+        let budget = format!("[budget]\nrollouts = {budget}\n");
+        let mut batched = study(4, method, constraint, &format!("{settings}{budget}"));
+        batched.study.batch = Some(20);
+        let (outcome, lines) = run(batched, &probe());
+        assert_eq!(outcome.finished.status, Status::Budget, "{method}");
+        let reason = outcome.finished.reason.clone().unwrap();
+        let expected = format!("({held_back} held back for the final evaluation)");
+        assert!(reason.contains(&expected), "{method}: {reason}");
+        assert_eq!(outcome.finished.evaluation["success"].n, 10, "{method}");
+        block_on(verify(&lines)).unwrap();
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::workload::Split;
 
 /// Rounds in a row without any bounded spending after which an open search is over. A few may pass
 /// while the rewriter finds only prompts that are known.
-const IDLE_ROUNDS: u32 = 20;
+const IDLE_ROUNDS: usize = 20;
 
 /// What the run has spent, effects under way included.
 #[derive(Debug)]
@@ -22,22 +22,18 @@ pub(super) struct Spending {
     calls: Cell<u64>,
     tokens: Cell<u64>,
     usd: Cell<Option<f64>>,
-    /// What was spent of bounded quantities when the last round opened, and for how many rounds it
-    /// has not moved.
-    idle: Cell<(Option<Spent>, u32)>,
     started: f64,
 }
 
 impl Spending {
     pub(super) fn from_ledger(ledger: &Ledger, now: f64) -> Self {
-        let total = ledger.usage().total();
+        let spent = ledger.spent();
         Self {
-            rollouts: Cell::new(ledger.rollouts()),
+            rollouts: Cell::new(spent.rollouts),
             search_rollouts: Cell::new(ledger.search_rollouts),
-            calls: Cell::new(total.calls),
-            tokens: Cell::new(tokens(&total)),
-            usd: Cell::new(total.usd),
-            idle: Cell::default(),
+            calls: Cell::new(spent.calls),
+            tokens: Cell::new(spent.tokens),
+            usd: Cell::new(spent.usd),
             started: now,
         }
     }
@@ -51,11 +47,6 @@ impl Spending {
             seconds: now - self.started,
         }
     }
-}
-
-/// Tokens read and written. A server may claim any number of them.
-fn tokens(usage: &RoleUsage) -> u64 {
-    usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
 impl Arena {
@@ -96,7 +87,7 @@ impl Arena {
     pub(super) fn end_call(&self, usage: RoleUsage) {
         let spending = &self.spending;
         let spent = spending.tokens.get();
-        spending.tokens.set(spent.saturating_add(tokens(&usage)));
+        spending.tokens.set(spent.saturating_add(usage.tokens()));
         spending
             .usd
             .set(spending.usd.get().zip(usage.usd).map(|(spent, usd)| spent + usd));
@@ -223,20 +214,28 @@ impl Arena {
     }
 
     /// Refuses another round of an open search when too many in a row have spent nothing that the
-    /// budget bounds: it would go on forever.
+    /// budget bounds: it would go on forever. Rounds of earlier sessions count, too.
     pub(super) fn refuse_idling(&self) -> Result<(), Halt> {
-        let budget = self.journal.borrow().state().budget();
-        let spent = self.spending.spent(self.options.clock.seconds());
-        let bounded = Spent {
-            rollouts: budget.rollouts.map_or(0, |_| spent.rollouts),
-            calls: budget.calls.map_or(0, |_| spent.calls),
-            tokens: budget.tokens.map_or(0, |_| spent.tokens),
-            usd: budget.usd.and(spent.usd),
-            seconds: budget.seconds.map_or(0.0, |_| spent.seconds),
+        let journal = self.journal.borrow();
+        let budget = journal.state().budget();
+        // Time goes by in every round, unless the clock stands still.
+        let now = self.spending.spent(self.options.clock.seconds());
+        if budget.seconds.is_some() && now.seconds > 0.0 {
+            return Ok(());
+        }
+        let bounded = |spent: &Spent| {
+            (
+                budget.rollouts.map(|_| spent.rollouts),
+                budget.calls.map(|_| spent.calls),
+                budget.tokens.map(|_| spent.tokens),
+                budget.usd.and(spent.usd),
+            )
         };
-        let (before, idle) = self.spending.idle.get();
-        let idle = if before == Some(bounded) { idle + 1 } else { 0 };
-        self.spending.idle.set((Some(bounded), idle));
+        let rounds = journal.state().spent_by_round();
+        let pairs = rounds.windows(2).rev();
+        let idle = pairs
+            .take_while(|pair| bounded(&pair[0]) == bounded(&pair[1]))
+            .count();
         if idle < IDLE_ROUNDS {
             return Ok(());
         }

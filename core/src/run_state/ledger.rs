@@ -1,5 +1,6 @@
 //! What a run spent, search and evaluation apart.
 
+use crate::budget::Spent;
 use crate::journal::EffectName;
 use crate::usage::Usage;
 use crate::workload::Split;
@@ -40,6 +41,18 @@ impl Ledger {
                 ..
             } => self.evaluation.merge(usage),
             _ => self.search.merge(usage),
+        }
+    }
+
+    /// Everything as a budget bounds it, but for the time, which no journal tells.
+    pub(crate) fn spent(&self) -> Spent {
+        let total = self.usage().total();
+        Spent {
+            rollouts: self.rollouts(),
+            calls: total.calls,
+            tokens: total.tokens(),
+            usd: total.usd,
+            seconds: 0.0,
         }
     }
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Spent};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{
     CandidateEvent, EffectName, Event, FailureEvent, FinishedEvent, LineId, Origin, RoundEvent, SteerEvent,
@@ -69,6 +69,7 @@ pub struct RunState {
     unusable: HashMap<EffectName, Unusable>,
     last_failure: Option<FailureEvent>,
     rounds: Vec<RoundEvent>,
+    spent_by_round: Vec<Spent>,
     steers: Vec<SteerEvent>,
     finished: Option<Rc<FinishedEvent>>,
     ledger: Ledger,
@@ -162,7 +163,10 @@ impl RunState {
                 }
                 self.last_failure = Some(event.clone());
             }
-            Event::Round(event) => self.rounds.push(event.clone()),
+            Event::Round(event) => {
+                self.rounds.push(event.clone());
+                self.spent_by_round.push(self.ledger.spent());
+            }
             Event::Steer(event) => {
                 if event.branch.is_some() {
                     self.ledger = Ledger::default();
@@ -272,6 +276,11 @@ impl RunState {
     /// Complete rounds in order.
     pub fn rounds(&self) -> &[RoundEvent] {
         &self.rounds
+    }
+
+    /// What had been spent at the end of each complete round, in order.
+    pub(crate) fn spent_by_round(&self) -> &[Spent] {
+        &self.spent_by_round
     }
 
     /// What people changed, in order.
