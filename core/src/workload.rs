@@ -25,6 +25,14 @@ pub enum Split {
 pub trait Caller {
     /// Asks the model that serves `role`.
     fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
+
+    /// Whether a rollout that waits may go on. Callers without a budget always say so.
+    ///
+    /// # Errors
+    /// [`LlmError::Budget`] once the run was interrupted or its budget is spent.
+    fn may_go_on(&self) -> Result<(), LlmError> {
+        Ok(())
+    }
 }
 
 /// One rollout to be made: a candidate prompt on an example, for the `repeat`-th time.

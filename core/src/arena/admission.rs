@@ -114,6 +114,14 @@ impl Arena {
             .map_err(Halt::Budget)
     }
 
+    /// Whether a rollout under way that waits for something may go on.
+    pub(super) fn may_go_on(&self) -> Result<(), String> {
+        if self.options.control.is_interrupted() {
+            return Err(Halt::Interrupted.to_string());
+        }
+        self.within_budget()
+    }
+
     fn rollouts_left(&self) -> Result<(), String> {
         let Some(limit) = self.journal.borrow().state().budget().rollouts else {
             return Ok(());

@@ -65,4 +65,8 @@ impl Caller for MeteredCaller<'_> {
         }
         .boxed_local()
     }
+
+    fn may_go_on(&self) -> Result<(), LlmError> {
+        self.arena.may_go_on().map_err(LlmError::Budget)
+    }
 }

@@ -208,7 +208,12 @@ impl Arena {
                     let message = "the budget was spent in the middle of it".to_owned();
                     self.journal_failure(of, FailureKind::Stopped, message, usage, None)?;
                 }
-                return Err(Halt::Budget(reason));
+                let interrupted = self.options.control.is_interrupted();
+                return Err(if interrupted {
+                    Halt::Interrupted
+                } else {
+                    Halt::Budget(reason)
+                });
             }
             RolloutError::Llm(LlmError::Failed {
                 kind,

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use capo_core::llm::LlmError;
+use capo_core::workload::Caller;
 use futures_timer::Delay;
 use web_time::Instant;
 
@@ -14,6 +16,9 @@ const FIRST: Duration = Duration::from_secs(1);
 
 /// An agent that asks for more than this is not waited for.
 const LONGEST: Duration = Duration::from_mins(5);
+
+/// How often one that waits looks whether the run goes on.
+const GLANCE: Duration = Duration::from_millis(500);
 
 /// Until when no rollout may begin: what the agent tells one of them it tells all.
 #[derive(Debug, Default)]
@@ -35,15 +40,18 @@ impl Pace {
         self.until.set(self.until.get().max(Some(until)));
     }
 
-    /// Waits until rollouts may begin.
-    pub(super) async fn wait(&self) {
+    /// Waits until rollouts may begin, or until the run wants no more of them.
+    pub(super) async fn wait(&self, caller: &dyn Caller) -> Result<(), LlmError> {
         while let Some(until) = self.until.get() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return;
+                break;
             }
-            Delay::new(left).await;
+            caller.may_go_on()?;
+            Delay::new(left.min(GLANCE)).await;
+            caller.may_go_on()?;
         }
+        Ok(())
     }
 }
 

@@ -64,7 +64,7 @@ impl External {
             .await
             .map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?;
         for slowed in 0.. {
-            self.pace.wait().await;
+            self.pace.wait(context.caller).await?;
             // The clock starts with the work, not with the wait for other rollouts.
             let start = Instant::now();
             let attempt = self.attempt(request.clone()).await;

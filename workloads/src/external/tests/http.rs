@@ -148,6 +148,52 @@ async fn an_agent_that_asks_to_slow_down_is_waited_for_by_all() {
         .await;
 }
 
+/// Of a run that is over once a first request was made.
+struct Over(Rc<Cell<u32>>);
+
+impl Caller for Over {
+    fn call(&self, role: Role, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        panic!("an external agent asked the {role}");
+    }
+
+    fn may_go_on(&self) -> Result<(), LlmError> {
+        match self.0.get() {
+            0 => Ok(()),
+            _ => Err(LlmError::Budget("interrupted".to_owned())),
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn nobody_waits_for_an_agent_once_the_run_is_over() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let requests = Rc::new(Cell::new(0));
+            let count = Rc::clone(&requests);
+            let endpoint = serve(move |_| {
+                count.set(count.get() + 1);
+                async { http("429 Too Many Requests", "retry-after: 200\r\n", "busy") }
+            })
+            .await;
+            let workload = build(json!({"endpoint": endpoint})).unwrap();
+            let caller = Over(Rc::clone(&requests));
+            let context = RolloutContext {
+                prompt: "p",
+                example: "1",
+                repeat: 0,
+                seed: 0,
+                caller: &caller,
+            };
+            let rollout = tokio::time::timeout(Duration::from_secs(20), workload.rollout(context)).await;
+            assert!(
+                matches!(rollout.unwrap(), Err(RolloutError::Llm(LlmError::Budget(_)))),
+                "the run is over"
+            );
+            assert_eq!(requests.get(), 1);
+        })
+        .await;
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn a_refused_answer_keeps_what_it_cost() {
     tokio::task::LocalSet::new()
