@@ -170,7 +170,10 @@ mod tests {
         let found = difference(&[1.0], &[0.0]);
         assert_eq!((found.mean, found.interval, found.n), (1.0, None, 1));
         let written = serde_json::to_value(found).unwrap();
-        assert_eq!(written, serde_json::json!({ "mean": 1.0, "n": 1 }));
+        assert_eq!(
+            written,
+            serde_json::json!({ "mean": 1.0, "low": null, "high": null, "n": 1 })
+        );
     }
 
     #[test]

@@ -187,7 +187,6 @@ fn budget_and_operational_keys_are_no_part_of_the_identity_and_everything_else_i
         "api_key_env",
         "concurrency",
         "latency",
-        "price",
         "retries",
         "timeout_seconds",
     ] {
@@ -202,6 +201,7 @@ fn budget_and_operational_keys_are_no_part_of_the_identity_and_everything_else_i
         "base_url",
         "max_tokens",
         "headers",
+        "price",
         "seed",
     ] {
         assert_ne!(base, with("models", key, 3.into()), "{key}");
