@@ -60,6 +60,8 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
         let journal = scratch.file(&format!("desk-{}-{seed}.jsonl", variant.name));
         let mut command = optimize(workspace, &capo, &variant.study, seed, &journal);
         let measured = measure::run(&mut command, &SEARCH_ENDED)?;
+        // Some 25 MB each: hundreds of them would fill a disk.
+        std::fs::remove_file(&journal).with_context(|| format!("cannot remove {}", journal.display()))?;
         serde_json::from_str::<Summary>(&measured.output)
             .context("`capo optimize --json` printed unexpected JSON")
     })?;
