@@ -63,7 +63,8 @@ pub struct Search {
     /// Every random choice of the search follows from it.
     #[serde(default)]
     pub seed: u64,
-    /// Number of rounds T, or `"until-budget"`.
+    /// Number of rounds T, or `"until-budget"`. A search until the budget is spent also ends after 20
+    /// rounds in a row that spent nothing the budget bounds.
     #[serde(default)]
     pub rounds: Rounds,
     /// Rollouts of each prompt on each example; more of them tame a noisy agent.

@@ -63,7 +63,8 @@ impl External {
             .acquire()
             .await
             .map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?;
-        for slowed in 0.. {
+        let mut slowed = 0;
+        loop {
             self.pace.wait(context.caller).await?;
             // The clock starts with the work, not with the wait for other rollouts.
             let start = Instant::now();
@@ -78,8 +79,8 @@ impl External {
                     None => return Err(error),
                 },
             }
+            slowed += 1;
         }
-        unreachable!("waiting ends with an answer or an error")
     }
 
     /// One request, answered in time or not.
