@@ -1,0 +1,1 @@
+//! SVG charts: plain data in, axes, units, focusable points and a sentence out.
