@@ -8,6 +8,18 @@
 pub mod charts;
 pub mod components;
 pub mod format;
+pub mod frame;
+pub mod live;
+pub mod pages;
+pub mod storage;
+pub mod studies;
+pub mod worker;
 
 /// Starts the page, or the worker when this module was loaded by one.
-pub fn start() {}
+pub fn start() {
+    console_error_panic_hook::set_once();
+    match worker::scope() {
+        Some(scope) => worker::start(&scope),
+        None => frame::start(),
+    }
+}

@@ -1,0 +1,71 @@
+//! The run an address names.
+
+use leptos::prelude::*;
+use leptos_router::components::A;
+use leptos_router::hooks::use_params_map;
+
+use crate::live::{Phase, Run, Runs};
+
+/// The run of this address, opened if it was not yet.
+pub fn use_run() -> Memo<Option<Run>> {
+    let params = use_params_map();
+    let runs = expect_context::<Runs>();
+    let id = Memo::new(move |_| params.with(|params| params.get("run")));
+    Memo::new(move |_| id.get().map(|id| runs.get(&id)))
+}
+
+/// Shows a run once its journal is read, and until then how far that is, or why it cannot be.
+pub fn with_run<V: IntoView + 'static>(show: impl Fn(Run) -> V + Copy + Send + 'static) -> impl IntoView {
+    let run = use_run();
+    // Only whether it is readable decides here, not what it does next.
+    let state = Memo::new(move |_| {
+        let run = run.get()?;
+        Some((run, match run.phase.get() {
+            Phase::Opening(read, of) => Shown::Opening(read, of),
+            Phase::Failed(message) if run.read(|folded| folded.lines() == 0) => Shown::Failed(message),
+            _ => Shown::Open,
+        }))
+    });
+    move || match state.get() {
+        Some((run, Shown::Open)) => show(run).into_any(),
+        Some((_, Shown::Opening(read, of))) => view! { <Opening read of/> }.into_any(),
+        Some((_, Shown::Failed(message))) => view! { <Unreadable message/> }.into_any(),
+        None => ().into_any(),
+    }
+}
+
+#[derive(Clone, PartialEq)]
+enum Shown {
+    Opening(usize, usize),
+    Open,
+    Failed(String),
+}
+
+#[component]
+fn Opening(read: usize, of: usize) -> impl IntoView {
+    let share = format!("{:.0}%", 100.0 * read as f64 / of.max(1) as f64);
+    view! {
+        <div class="page-head">
+            <h1>"Reading the journal"</h1>
+            <p role="status">"reading the journal, " {read} " of " {of} " parts"</p>
+        </div>
+        <div class="progress" aria-hidden="true">
+            <i style:--share=share></i>
+        </div>
+    }
+}
+
+#[component]
+fn Unreadable(message: String) -> impl IntoView {
+    view! {
+        <div class="page-head">
+            <h1>"This run cannot be shown"</h1>
+        </div>
+        <div class="error" role="alert">
+            <p>{message}</p>
+            <p>
+                <A href="/runs">"All runs kept in this browser"</A>
+            </p>
+        </div>
+    }
+}

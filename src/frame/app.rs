@@ -1,0 +1,59 @@
+//! Routes, and what all pages share.
+
+use leptos::prelude::*;
+use leptos_router::components::{Route, Router, Routes};
+use leptos_router::path;
+
+use super::keys::TabKeys;
+use super::theme::Theme;
+use super::top::Top;
+use crate::charts::HatchPattern;
+use crate::live::{Runs, document_meta};
+use crate::pages::candidate::CandidatePage;
+use crate::pages::dynamics::DynamicsPage;
+use crate::pages::live::LivePage;
+use crate::pages::not_found::NotFound;
+use crate::pages::result::ResultPage;
+use crate::pages::runs::RunsPage;
+use crate::pages::study::StudyPage;
+use crate::pages::welcome::WelcomePage;
+
+/// Mounts the page.
+pub fn start() {
+    leptos::mount::mount_to_body(App);
+    // Says to whoever measures or tests that the page can be used.
+    let root = document().document_element();
+    if let Some(root) = root {
+        // Fails for no element.
+        let _ = root.set_attribute("data-ready", "true");
+    }
+}
+
+/// Everything.
+#[component]
+pub fn App() -> impl IntoView {
+    provide_context(Runs::default());
+    provide_context(TabKeys::default());
+    provide_context(Theme::default());
+    let base = document_meta("capo-base").unwrap_or_default();
+    let base = base.trim_end_matches('/').to_owned();
+    view! {
+        <a class="skip" href="#main">"Skip to content"</a>
+        <HatchPattern/>
+        <Router base>
+            <Top/>
+            <main id="main" tabindex="-1">
+                <Routes fallback=NotFound>
+                    <Route path=path!("/") view=WelcomePage/>
+                    <Route path=path!("/study") view=StudyPage/>
+                    <Route path=path!("/runs") view=RunsPage/>
+                    <Route path=path!("/run/:run") view=LivePage/>
+                    <Route path=path!("/run/:run/candidate") view=CandidatePage/>
+                    <Route path=path!("/run/:run/candidate/:candidate") view=CandidatePage/>
+                    <Route path=path!("/run/:run/result") view=ResultPage/>
+                    <Route path=path!("/dynamics") view=DynamicsPage/>
+                </Routes>
+            </main>
+        </Router>
+    }
+}

@@ -1,0 +1,41 @@
+//! The fold over one run's journal, with what screens want beside it.
+
+use capo_core::journal::{JournalError, parse_line};
+use capo_core::run_state::RunState;
+
+use crate::run::activity::Activity;
+
+/// A run as far as its journal is read.
+#[derive(Debug, Default)]
+pub struct Folded {
+    /// The fold every door shares.
+    pub state: RunState,
+    /// The log of what happened.
+    pub activity: Activity,
+    lines: u64,
+}
+
+impl Folded {
+    /// Lines read.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Takes in the next line (without its trace), seen `at` seconds after the run began; `None`
+    /// when it is read from storage.
+    ///
+    /// # Errors
+    /// When it does not parse or does not fit those before; nothing is changed.
+    pub fn take(&mut self, line: &str, at: Option<f64>) -> Result<(), JournalError> {
+        let number = self.lines as usize + 1;
+        let event = parse_line(line, number)?;
+        let fits = self.state.apply(&event, self.lines);
+        fits.map_err(|reason| JournalError::Line {
+            line: number,
+            reason,
+        })?;
+        self.activity.follow(&event, &self.state, at);
+        self.lines += 1;
+        Ok(())
+    }
+}

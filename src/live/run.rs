@@ -1,0 +1,356 @@
+//! One run as this tab knows it.
+
+use std::rc::Rc;
+
+use capo_core::journal::SteerEvent;
+use gloo_timers::callback::Timeout;
+use leptos::prelude::*;
+
+use super::fold::Folded;
+use super::worker::WorkerHandle;
+use crate::storage::{RunRecord, Storage, StorageError};
+use crate::worker::protocol::{DataFiles, Keys, Order, Report};
+
+/// Screens change at most this often while a run goes on, in milliseconds.
+const REFRESH: f64 = 250.0;
+
+/// Lines folded between two looks at the clock when a journal is opened.
+const AT_ONCE: usize = 64;
+
+/// What a run is doing in this tab.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Phase {
+    /// Its journal is being read: chunks read, chunks in all.
+    Opening(usize, usize),
+    /// Nothing: it ended, was interrupted, or was never started here.
+    Resting,
+    /// It runs.
+    Running,
+    /// It was told to start nothing new.
+    Pausing,
+    /// A person paused it, or the network went away.
+    Paused(Pause),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// Why a run is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// Somebody pressed the button.
+    Asked,
+    /// It goes on when the network is back.
+    NoNetwork,
+    /// Somebody pressed stop: the same, but nobody expects it to go on.
+    Stopped,
+}
+
+/// A run. Clones are the same run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    inner: StoredValue<Inner, LocalStorage>,
+    /// Rises when there is something new to show.
+    version: RwSignal<u64>,
+    /// What it is doing here.
+    pub phase: RwSignal<Phase>,
+    /// What the list of runs keeps of it.
+    pub record: RwSignal<Option<RunRecord>>,
+    /// What the browser said when it kept no more.
+    pub refused: RwSignal<Option<String>>,
+    /// Changes that wait for the next round, and the round they wait for.
+    pub pending: RwSignal<Option<SteerEvent>>,
+}
+
+struct Inner {
+    id: String,
+    folded: Folded,
+    worker: Option<Rc<WorkerHandle>>,
+    /// Whole study as TOML, its data files and the keys it runs with.
+    study: String,
+    files: DataFiles,
+    keys: Keys,
+    keep: bool,
+    why: Pause,
+    shown: f64,
+    refresh: Option<Timeout>,
+    /// Milliseconds of running before this session of it, and when this one began.
+    began: Option<f64>,
+    elapsed: f64,
+}
+
+impl Run {
+    /// A run of this id about which nothing is known yet. Lives as long as the page.
+    pub fn new(id: &str) -> Self {
+        Self::made(id, true)
+    }
+
+    /// A run of a study that nobody wants to keep: it ends with its last owner's tab.
+    pub fn unkept(study: &str) -> Self {
+        let run = Self::made("unkept", false);
+        run.inner.update_value(|inner| study.clone_into(&mut inner.study));
+        run
+    }
+
+    fn made(id: &str, keep: bool) -> Self {
+        Self {
+            inner: StoredValue::new_local(Inner {
+                id: id.to_owned(),
+                folded: Folded::default(),
+                worker: None,
+                study: String::new(),
+                files: DataFiles::new(),
+                keys: Keys::new(),
+                keep,
+                why: Pause::Asked,
+                shown: 0.0,
+                refresh: None,
+                began: None,
+                elapsed: 0.0,
+            }),
+            version: RwSignal::new(0),
+            phase: RwSignal::new(Phase::Resting),
+            record: RwSignal::new(None),
+            refused: RwSignal::new(None),
+            pending: RwSignal::new(None),
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> String {
+        self.inner.with_value(|inner| inner.id.clone())
+    }
+
+    /// Reads something off the fold; a reactive caller is told when it may have changed.
+    pub fn read<T>(&self, read: impl FnOnce(&Folded) -> T) -> T {
+        self.version.track();
+        self.inner.with_value(|inner| read(&inner.folded))
+    }
+
+    /// Like [`Run::read`] without telling the caller of changes.
+    pub fn peek<T>(&self, read: impl FnOnce(&Folded) -> T) -> T {
+        self.inner.with_value(|inner| read(&inner.folded))
+    }
+
+    /// The study it was started with, as TOML.
+    pub fn study(&self) -> String {
+        self.inner.with_value(|inner| inner.study.clone())
+    }
+
+    /// Milliseconds it has run in this tab.
+    pub fn elapsed(&self) -> f64 {
+        self.inner.with_value(|inner| {
+            inner.elapsed + inner.began.map_or(0.0, |began| js_sys::Date::now() - began)
+        })
+    }
+
+    /// Reads its journal from this browser, in slices that leave the page responsive.
+    ///
+    /// # Errors
+    /// When there is no such run or its journal does not read.
+    pub async fn open(self) -> Result<(), String> {
+        let id = self.id();
+        let failed = |error: StorageError| error.to_string();
+        let storage = Storage::open().await.map_err(failed)?;
+        let record = storage.run(&id).await.map_err(failed)?;
+        let record = record.ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
+        let files = storage.files(&id).await.map_err(failed)?;
+        self.inner.update_value(|inner| {
+            inner.study.clone_from(&record.study);
+            inner.files = files;
+        });
+        self.record.set(Some(record));
+        self.reread(&storage).await
+    }
+
+    async fn reread(self, storage: &Storage) -> Result<(), String> {
+        let chunks = storage.slim_chunks(&self.id()).await.map_err(|error| error.to_string())?;
+        self.inner.update_value(|inner| inner.folded = Folded::default());
+        let mut since = 0;
+        for (index, chunk) in chunks.iter().enumerate() {
+            for line in chunk.lines() {
+                let taken = self.inner.try_update_value(|inner| inner.folded.take(line, None));
+                taken.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
+                since += 1;
+                if since >= AT_ONCE {
+                    since = 0;
+                    self.phase.set(Phase::Opening(index, chunks.len()));
+                    gloo_timers::future::TimeoutFuture::new(0).await;
+                }
+            }
+        }
+        self.phase.set(Phase::Resting);
+        self.show();
+        Ok(())
+    }
+
+    /// Names what it runs with, before it is started for the first time.
+    pub fn set_study(&self, record: RunRecord, files: DataFiles) {
+        self.inner.update_value(|inner| {
+            inner.study.clone_from(&record.study);
+            inner.files = files;
+        });
+        self.record.set(Some(record));
+    }
+
+    /// Starts it, or goes on where its journal ends.
+    pub fn start(self, keys: Keys) {
+        if matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing) {
+            return;
+        }
+        let worker = self.inner.with_value(|inner| inner.worker.clone());
+        let worker = match worker.map_or_else(|| WorkerHandle::new(move |report| self.hear(report)), Ok) {
+            Ok(worker) => worker,
+            Err(message) => return self.phase.set(Phase::Failed(message)),
+        };
+        let order = self.inner.try_update_value(|inner| {
+            inner.worker = Some(Rc::clone(&worker));
+            inner.keys.clone_from(&keys);
+            inner.began = Some(js_sys::Date::now());
+            Order::Run {
+                run: inner.id.clone(),
+                study: inner.study.clone(),
+                files: inner.files.clone(),
+                keys,
+                keep: inner.keep,
+            }
+        });
+        if let Some(order) = order {
+            worker.tell(&order);
+        }
+        self.phase.set(Phase::Running);
+    }
+
+    /// Goes on with the keys it had.
+    pub fn resume(self) {
+        let keys = self.inner.with_value(|inner| inner.keys.clone());
+        self.start(keys);
+    }
+
+    /// Starts nothing new; what is under way is finished and counted.
+    pub fn pause(self, why: Pause) {
+        if self.phase.get_untracked() != Phase::Running {
+            return;
+        }
+        self.inner.update_value(|inner| inner.why = why);
+        self.tell(&Order::Interrupt);
+        self.phase.set(Phase::Pausing);
+    }
+
+    /// Changes thresholds or multipliers from the next round on.
+    pub fn steer(self, change: SteerEvent) {
+        self.tell(&Order::Steer {
+            change: change.clone(),
+        });
+        self.pending.update(|pending| {
+            let pending = pending.get_or_insert_default();
+            if let Some(thresholds) = change.thresholds {
+                pending.thresholds.get_or_insert_default().extend(thresholds);
+            }
+            if let Some(multipliers) = change.multipliers {
+                pending.multipliers.get_or_insert_default().extend(multipliers);
+            }
+        });
+    }
+
+    /// Ends its worker at once, whatever it is doing. Only for runs that are not kept.
+    pub fn discard(self) {
+        self.inner.update_value(|inner| inner.worker = None);
+    }
+
+    fn tell(&self, order: &Order) {
+        self.inner.with_value(|inner| {
+            if let Some(worker) = &inner.worker {
+                worker.tell(order);
+            }
+        });
+    }
+
+    fn hear(self, report: Report) {
+        match report {
+            Report::Lines { first, lines } => self.take(first, &lines),
+            Report::Study { .. } => leptos::task::spawn_local(async move {
+                let reread = match Storage::open().await {
+                    Ok(storage) => self.reread(&storage).await,
+                    Err(error) => Err(error.to_string()),
+                };
+                self.phase.set(match reread {
+                    Ok(()) => Phase::Running,
+                    Err(message) => Phase::Failed(message),
+                });
+            }),
+            Report::Ended => {
+                let why = self.rest();
+                let pausing = self.phase.get_untracked() == Phase::Pausing;
+                self.phase.set(if pausing { Phase::Paused(why) } else { Phase::Resting });
+                self.show();
+            }
+            Report::Failed { message } => {
+                self.rest();
+                self.phase.set(Phase::Failed(message));
+                self.show();
+            }
+            Report::Refused { reason } => self.refused.set(Some(reason)),
+            // Answers to questions that a run does not ask.
+            Report::Forecast { .. }
+            | Report::Importing { .. }
+            | Report::Imported { .. }
+            | Report::Probed { .. } => {}
+        }
+    }
+
+    fn rest(&self) -> Pause {
+        let rested = self.inner.try_update_value(|inner| {
+            if let Some(began) = inner.began.take() {
+                inner.elapsed += js_sys::Date::now() - began;
+            }
+            inner.why
+        });
+        rested.unwrap_or(Pause::Asked)
+    }
+
+    fn take(&self, first: u64, lines: &[String]) {
+        let now = js_sys::Date::now();
+        let at = Some(self.elapsed() / 1000.0);
+        let rounds = |folded: &Folded| folded.state.rounds().len();
+        let taken = self.inner.try_update_value(|inner| {
+            let before = rounds(&inner.folded);
+            // A worker that starts anew may send lines again that this tab knows.
+            let known = inner.folded.lines().saturating_sub(first) as usize;
+            for line in lines.iter().skip(known) {
+                inner.folded.take(line, at)?;
+            }
+            Ok::<bool, capo_core::journal::JournalError>(rounds(&inner.folded) > before)
+        });
+        match taken {
+            Some(Ok(round_closed)) => {
+                if round_closed {
+                    self.pending.set(None);
+                }
+                self.refresh(now);
+            }
+            Some(Err(error)) => self.phase.set(Phase::Failed(error.to_string())),
+            None => {}
+        }
+    }
+
+    /// Shows what is new, now or a little later.
+    fn refresh(self, now: f64) {
+        let wait = self.inner.try_update_value(|inner| {
+            if inner.refresh.is_some() {
+                return None;
+            }
+            let wait = (inner.shown + REFRESH - now).max(0.0);
+            inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
+            Some(wait)
+        });
+        drop(wait);
+    }
+
+    fn show(self) {
+        self.inner.update_value(|inner| {
+            inner.shown = js_sys::Date::now();
+            inner.refresh = None;
+        });
+        self.version.update(|version| *version += 1);
+    }
+}

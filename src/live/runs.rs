@@ -1,0 +1,189 @@
+//! All runs this tab has opened.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use futures::channel::oneshot;
+use leptos::prelude::*;
+use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::spawn_local;
+
+use super::run::{Phase, Run};
+use super::worker::WorkerHandle;
+use crate::storage::{Progress, RunRecord, RunStatus, Storage};
+use crate::worker::protocol::{DataFiles, Keys, Order, Report};
+
+/// The runs this tab has opened, by id. They go on while a person looks at other pages.
+#[derive(Clone, Copy)]
+pub struct Runs {
+    opened: StoredValue<BTreeMap<String, Run>, LocalStorage>,
+    owner: StoredValue<Owner, LocalStorage>,
+}
+
+/// What a new run starts from.
+pub struct NewRun {
+    /// What people call it.
+    pub name: String,
+    /// The method's name.
+    pub method: String,
+    /// One line about who answers and what is measured.
+    pub about: String,
+    /// The study as TOML.
+    pub study: String,
+    /// The data files it names.
+    pub files: DataFiles,
+    /// The keys it needs.
+    pub keys: Keys,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            opened: StoredValue::new_local(BTreeMap::new()),
+            // Signals of a run outlive the page that asked for it first.
+            owner: StoredValue::new_local(Owner::current().unwrap_or_default()),
+        }
+    }
+}
+
+impl Runs {
+    /// The run of this id, its journal opened if it was not yet.
+    pub fn get(self, id: &str) -> Run {
+        if let Some(run) = self.opened.with_value(|opened| opened.get(id).copied()) {
+            return run;
+        }
+        let run = self.make(id);
+        run.phase.set(Phase::Opening(0, 0));
+        spawn_local(async move {
+            if let Err(message) = run.open().await {
+                run.phase.set(Phase::Failed(message));
+            }
+        });
+        run
+    }
+
+    /// Begins a run and returns it.
+    pub fn begin(self, new: NewRun) -> Run {
+        let now = js_sys::Date::now();
+        let id = fresh_id(now);
+        let run = self.make(&id);
+        let record = RunRecord {
+            id: id.clone(),
+            name: new.name,
+            method: new.method,
+            about: new.about,
+            status: RunStatus::Running,
+            study: new.study,
+            created: now,
+            touched: now,
+            size: 0,
+            progress: Progress::default(),
+        };
+        run.set_study(record.clone(), new.files.clone());
+        run.phase.set(Phase::Resting);
+        let keys = new.keys;
+        let files = new.files;
+        spawn_local(async move {
+            if let Err(error) = keep(&record, &files).await {
+                run.refused.set(Some(error));
+            }
+            run.start(keys);
+        });
+        run
+    }
+
+    /// A new run that shares the journal of `from` up to the end of its round `round` on screen.
+    ///
+    /// # Errors
+    /// When it cannot be kept, in words.
+    pub async fn branch(self, from: Run, round: u32) -> Result<Run, String> {
+        let id = fresh_id(js_sys::Date::now());
+        let order = Order::Branch {
+            from: from.id(),
+            run: id,
+            round,
+        };
+        import(&order, &JsValue::UNDEFINED, |_, _| {}).await.map(|id| self.get(&id))
+    }
+
+    /// Keeps the journal in a file as a run; `progress` is told lines read and lines in all.
+    ///
+    /// # Errors
+    /// What is wrong with the file, or that it cannot be kept; nothing is kept then.
+    pub async fn import(
+        self,
+        file: &web_sys::File,
+        progress: impl Fn(u64, u64) + 'static,
+    ) -> Result<Run, String> {
+        let order = Order::Import {
+            run: fresh_id(js_sys::Date::now()),
+            name: file.name(),
+        };
+        import(&order, file, progress).await.map(|id| self.get(&id))
+    }
+
+    fn make(self, id: &str) -> Run {
+        let run = self.owner.with_value(|owner| owner.with(|| Run::new(id)));
+        self.opened.update_value(|opened| {
+            opened.insert(id.to_owned(), run);
+        });
+        run
+    }
+
+    /// Forgets a run that was deleted.
+    pub fn forget(self, id: &str) {
+        self.opened.update_value(|opened| {
+            opened.remove(id);
+        });
+    }
+
+    /// Runs going on in this tab.
+    pub fn running(self) -> Vec<Run> {
+        let opened = self.opened.with_value(|opened| opened.values().copied().collect::<Vec<_>>());
+        opened
+            .into_iter()
+            .filter(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing))
+            .collect()
+    }
+}
+
+/// Has a worker of its own carry out an import or a branch and returns the new run's id.
+async fn import(
+    order: &Order,
+    beside: &JsValue,
+    progress: impl Fn(u64, u64) + 'static,
+) -> Result<String, String> {
+    let (sender, receiver) = oneshot::channel();
+    let sender = RefCell::new(Some(sender));
+    let answer = move |answer: Result<String, String>| {
+        if let Some(sender) = sender.take() {
+            // Whoever asked may have gone elsewhere.
+            let _ = sender.send(answer);
+        }
+    };
+    let worker = WorkerHandle::new(move |report| match report {
+        Report::Importing { read, of } => progress(read, of),
+        Report::Imported { run } => answer(run),
+        Report::Failed { message } => answer(Err(message)),
+        // Reports of runs.
+        _ => {}
+    })?;
+    worker.tell_with(order, beside);
+    let imported = receiver.await;
+    imported.unwrap_or_else(|_| Err("The worker stopped before the journal was kept.".into()))
+}
+
+async fn keep(record: &RunRecord, files: &DataFiles) -> Result<(), String> {
+    let storage = Storage::open().await.map_err(|error| error.to_string())?;
+    for (path, content) in files {
+        let kept = storage.put_file(&record.id, path, content).await;
+        kept.map_err(|error| error.to_string())?;
+    }
+    storage.put_run(record).await.map_err(|error| error.to_string())
+}
+
+/// A name for a run in addresses: its time and some chance, so that two tabs never make the same.
+fn fresh_id(now: f64) -> String {
+    let chance = (js_sys::Math::random() * f64::from(u32::MAX)) as u32;
+    format!("{:x}{chance:08x}", now as u64)
+}

@@ -1,0 +1,207 @@
+//! The header of a run: where it is, what it has spent, what can be done with it.
+
+use capo_core::budget::Budget;
+use capo_core::run_state::RunState;
+use leptos::prelude::*;
+
+use super::actions::Actions;
+use crate::charts::ruler::{Ruler, RulerData};
+use crate::components::RunNav;
+use crate::format;
+use crate::live::{Pause, Phase, Run};
+use crate::run::pool::Pool;
+use crate::run::rounds;
+use crate::studies;
+
+/// Name and state, the ruler of rounds, meters of what was spent, and the actions.
+#[component]
+pub fn RunBar(run: Run) -> impl IntoView {
+    let name = move || run.record.with(|record| record.as_ref().map(|record| record.name.clone()));
+    let about = move || {
+        run.record.with(|record| {
+            let record = record.as_ref()?;
+            Some(format!("{} · {}", studies::method_name(&record.method), record.about))
+        })
+    };
+    view! {
+        <section class="runbar" aria-label="Run">
+            <div>
+                <h1>{name}</h1>
+                <div class="sub">
+                    <State run/>
+                    <span>{about}</span>
+                </div>
+                <RunNav run/>
+            </div>
+            <Course run/>
+            <Meters run/>
+            <Actions run/>
+        </section>
+    }
+}
+
+/// What the run is doing, in a word or two.
+#[component]
+fn State(run: Run) -> impl IntoView {
+    move || match run.phase.get() {
+        Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
+        Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),
+        Phase::Paused(Pause::NoNetwork) => view! { <span class="tag alert">"no network, paused"</span> }.into_any(),
+        Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
+        Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
+        Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),
+        Phase::Opening(..) => view! { <span class="tag plain">"opening"</span> }.into_any(),
+        Phase::Resting => {
+            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
+            let (class, words) = match ended {
+                Some(status) => ("tag plain", crate::run::outcome::state(status)),
+                None => ("tag alert", "interrupted"),
+            };
+            view! { <span class=class>{words}</span> }.into_any()
+        }
+    }
+}
+
+/// The ruler of rounds and a sentence about this moment.
+#[component]
+fn Course(run: Run) -> impl IntoView {
+    let data = Memo::new(move |_| run.read(|folded| ruler(&folded.state)));
+    let sentence = move || run.read(|folded| moment(&folded.state, run));
+    view! {
+        <div>
+            <Ruler data=data/>
+            <p class="note">{sentence}</p>
+        </div>
+    }
+}
+
+fn ruler(state: &RunState) -> RulerData {
+    let pool = Pool::of_now(state);
+    let done = state.rounds().len() as u32;
+    let share = if pool.children == 0 { 0.0 } else { pool.measured as f64 / pool.children as f64 };
+    let finished = state.finished().is_some();
+    RulerData {
+        rounds: rounds::planned(state).unwrap_or(done + 1).max(done),
+        now: if finished { f64::from(done) } else { f64::from(done) + share },
+        label: match rounds::planned(state) {
+            Some(planned) => format!("Round {done} of {planned} closed"),
+            None => format!("Round {done} closed"),
+        },
+    }
+}
+
+/// "Round 5 of 6 · evaluating child 5 of 8, example 31 of 74 · 41 min so far, about 18 min left".
+fn moment(state: &RunState, run: Run) -> String {
+    let mut parts = Vec::new();
+    let planned = rounds::planned(state);
+    let running = matches!(run.phase.get(), Phase::Running | Phase::Pausing);
+    let at = rounds::under_way(state).filter(|_| running).map(|round| round + 1);
+    let done = state.rounds().len() as u32;
+    parts.push(match (at, planned) {
+        (Some(at), Some(planned)) if at <= planned => format!("Round {at} of {planned}"),
+        (Some(_), Some(_)) => "Final measurements".to_owned(),
+        (Some(at), None) => format!("Round {at}"),
+        (None, Some(planned)) => format!("{done} of {planned} rounds"),
+        (None, None) => format::counted(done as usize, "round"),
+    });
+    if running && let Some(evaluating) = evaluating(state) {
+        parts.push(evaluating);
+    }
+    let elapsed = run.elapsed() / 1000.0;
+    if elapsed >= 1.0 {
+        let so_far = format!("{} so far", format::span(elapsed));
+        let left = planned
+            .filter(|planned| running && done > 0 && done < *planned)
+            .map(|planned| elapsed / f64::from(done) * f64::from(planned - done));
+        parts.push(match left {
+            Some(left) => format!("{so_far}, {} left", format::about(left)),
+            None => so_far,
+        });
+    }
+    parts.join(" · ")
+}
+
+/// "evaluating child 5 of 8, example 31 of 74".
+fn evaluating(state: &RunState) -> Option<String> {
+    let pool = Pool::of_now(state);
+    let (done, of) = pool.rows.iter().find_map(|row| row.place.evaluating())?;
+    Some(if pool.children == 0 {
+        format!("evaluating the seed prompt, example {done} of {of}")
+    } else {
+        let child = (pool.measured + 1).min(pool.children);
+        format!("evaluating child {child} of {}, example {done} of {of}", pool.children)
+    })
+}
+
+/// One meter.
+struct Meter {
+    name: &'static str,
+    spent: String,
+    of: Option<String>,
+    share: Option<f64>,
+    left: String,
+}
+
+impl Meter {
+    fn new(name: &'static str, spent: f64, limit: Option<f64>, write: impl Fn(f64) -> String) -> Self {
+        Self {
+            name,
+            spent: write(spent),
+            of: limit.map(&write),
+            share: limit.map(|limit| (spent / limit).min(1.0)),
+            left: match limit {
+                Some(limit) => format!("{} left", write((limit - spent).max(0.0))),
+                None => "no limit set".into(),
+            },
+        }
+    }
+}
+
+fn meters(state: &RunState) -> [Meter; 4] {
+    let Budget {
+        rollouts,
+        calls,
+        tokens,
+        usd,
+        ..
+    } = state.budget();
+    let total = state.ledger().usage().total();
+    let counted = |value: f64| format::count(value as u64);
+    let limit = |limit: Option<u64>| limit.map(|limit| limit as f64);
+    let mut dollars = Meter::new("Dollars", total.usd.unwrap_or_default(), usd, |usd| format::dollars(Some(usd)));
+    if total.usd.is_none() {
+        dollars.spent = format::dollars(None);
+    }
+    [
+        Meter::new("Rollouts", state.ledger().rollouts() as f64, limit(rollouts), counted),
+        Meter::new("Model calls", total.calls as f64, limit(calls), counted),
+        Meter::new("Tokens", total.tokens() as f64, limit(tokens), |tokens| {
+            format::tokens(tokens as u64)
+        }),
+        dollars,
+    ]
+}
+
+/// What was spent against the budget.
+#[component]
+fn Meters(run: Run) -> impl IntoView {
+    let meters = move || {
+        let meters = run.read(|folded| meters(&folded.state));
+        meters.map(|meter| {
+            let share = meter.share.map(|share| format!("{:.1}%", 100.0 * share));
+            let of = meter.of.map(|of| view! { <small>" / " {of}</small> });
+            view! {
+                <div class="meter">
+                    <dt>{meter.name}</dt>
+                    <dd class="v">{meter.spent} {of}</dd>
+                    <dd class="bar" class:none=share.is_none() aria-hidden="true">
+                        <i style:--share=share.unwrap_or_default()></i>
+                    </dd>
+                    <dd class="s">{meter.left}</dd>
+                </div>
+            }
+        })
+    };
+    view! { <dl class="meters" aria-label="Spend against budget">{meters}</dl> }
+}
+

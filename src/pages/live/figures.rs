@@ -1,0 +1,352 @@
+//! The charts of the live page.
+
+use capo_core::estimate::Estimate;
+use capo_core::journal::SteerEvent;
+use leptos::prelude::*;
+
+use super::overview::{Overview, Parts};
+use crate::charts::figure::Figure;
+use crate::charts::map::{CandidateMap, MapData, MapPoint, table as map_table};
+use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, table as objective_table};
+use crate::charts::series::{Candidate, Leading, RoundValue};
+use crate::charts::strip::{ConstraintStrip, StripData, table as strip_table};
+use crate::charts::unit::Unit;
+use crate::components::{Gate, Words};
+use crate::format;
+use crate::live::Run;
+use crate::run::readings;
+use crate::run::series::{ConstraintSeries, RoundPoint, Series};
+use crate::run::standing::Scored;
+use crate::run::studied::Studied;
+
+/// The objective by round.
+#[component]
+pub(super) fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+    let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
+    let reading = Memo::new(move |_| overview.read(|parts| readings::objective(&parts.series)).unwrap_or_default());
+    let name = Signal::derive(move || overview.read(|parts| parts.series.objective.label()).unwrap_or_default());
+    let now = move || {
+        overview.read(|parts| {
+            let latest = parts.series.latest()?.leading.as_ref()?;
+            let quantity = parts.series.objective.quantity;
+            Some(view! {
+                <b>{quantity.value(latest.objective.mean)}</b>
+                " "
+                <span class="quiet">
+                    "± " {quantity.error(latest.objective.standard_error)} ", best by "
+                    <span class="math">"J"</span>
+                </span>
+            })
+        })
+    };
+    view! {
+        <Figure
+            letter="A"
+            name=name
+            now=now
+            reading=move || view! { <Words sentence=reading.get()/> }
+            table=Signal::derive(move || data.with(objective_table))
+        >
+            <ObjectiveChart data=data label=Signal::derive(move || reading.get().to_string()) on_open=open/>
+        </Figure>
+    }
+}
+
+/// A strip for each constraint, the most violated first; the order stays while a pointer or the
+/// focus is inside.
+#[component]
+pub(super) fn StripFigures(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
+    let held = RwSignal::new(false);
+    let order = Memo::new(move |last: Option<&Vec<String>>| {
+        let wanted = overview.read(|parts| by_violation(&parts.series)).unwrap_or_default();
+        match last {
+            Some(last) if held.get() && last.len() == wanted.len() => last.clone(),
+            _ => wanted,
+        }
+    });
+    let letter = move |metric: &String| {
+        let place = order.with(|order| order.iter().position(|other| other == metric)).unwrap_or(0);
+        char::from(b'B' + place as u8).to_string()
+    };
+    view! {
+        <div
+            class="strips-order"
+            on:pointerenter=move |_| held.set(true)
+            on:pointerleave=move |_| held.set(false)
+            on:focusin=move |_| held.set(true)
+            on:focusout=move |_| held.set(false)
+        >
+            <For each=move || order.get() key=|metric| metric.clone() let(metric)>
+                <StripFigure run overview open letter=letter(&metric) metric=metric/>
+            </For>
+        </div>
+    }
+}
+
+#[component]
+fn StripFigure(
+    run: Run,
+    overview: Overview,
+    open: Callback<String>,
+    letter: String,
+    metric: String,
+) -> impl IntoView {
+    let metric = StoredValue::new(metric);
+    let data = Memo::new(move |_| {
+        let pending = run.pending.get();
+        let strip = |parts: &Parts| strip(parts, &metric.get_value(), pending.as_ref());
+        overview.read(strip).flatten().unwrap_or_default()
+    });
+    let reading = Memo::new(move |_| {
+        let of = |parts: &Parts| {
+            let of = parts.series.constraint(&metric.get_value())?;
+            Some(readings::constraint(&parts.series, of))
+        };
+        overview.read(of).flatten().unwrap_or_default()
+    });
+    let of_metric = move |read: &dyn Fn(&Studied) -> String| {
+        overview
+            .read(|parts| parts.series.constraint(&metric.get_value()).map(|of| read(&of.metric)))
+            .flatten()
+            .unwrap_or_default()
+    };
+    let now = move || {
+        overview.read(|parts| {
+            let of = parts.series.constraint(&metric.get_value())?;
+            let value = parts.series.latest()?.leading.as_ref()?.estimate(&of.metric)?.mean;
+            let threshold = of.threshold()?;
+            let quantity = of.metric.quantity;
+            let distance = quantity.distance(threshold - value);
+            let holds = value <= threshold;
+            Some(view! {
+                <b>{quantity.against(value, threshold)}</b>
+                " "
+                <Gate feasible=holds/>
+                {if holds { format!(", slack {distance}") } else { format!(", {distance} over") }}
+            })
+        })
+    };
+    view! {
+        <Figure
+            letter=letter
+            name=Signal::derive(move || of_metric(&Studied::label))
+            now=now
+            reading=move || view! { <Words sentence=reading.get()/> }
+            table=Signal::derive(move || data.with(strip_table))
+        >
+            <ConstraintStrip data=data label=Signal::derive(move || reading.get().to_string()) on_open=open/>
+        </Figure>
+    }
+}
+
+/// Objective against the worst residual.
+#[component]
+pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+    let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
+    let reading = Memo::new(move |_| overview.read(|parts| parts.map_reading.clone()).unwrap_or_default());
+    let letter = overview
+        .read(|parts| char::from(b'B' + parts.series.constraints.len() as u8).to_string())
+        .unwrap_or_else(|| "E".into());
+    let now = move || {
+        overview.read(|parts| format!("{} of {} feasible", parts.map.feasible(), parts.map.places.len()))
+    };
+    view! {
+        <Figure
+            letter=letter
+            name=Signal::derive(move || {
+                let objective = overview.read(|parts| parts.series.objective.label());
+                format!("{} against the worst residual", objective.unwrap_or_default())
+            })
+            now=now
+            reading=move || view! { <Words sentence=reading.get()/> }
+            table=Signal::derive(move || data.with(map_table))
+        >
+            <CandidateMap data=data label=Signal::derive(move || reading.get().to_string()) on_open=open/>
+        </Figure>
+    }
+}
+
+/// Constraints, the one furthest over its threshold first.
+fn by_violation(series: &Series) -> Vec<String> {
+    let over = |of: &ConstraintSeries| {
+        let value = series.latest()?.leading.as_ref()?.estimate(&of.metric)?.mean;
+        Some((value - of.threshold()?) / of.metric.scale())
+    };
+    let mut constraints: Vec<(f64, String)> = series
+        .constraints
+        .iter()
+        .map(|of| (over(of).unwrap_or(f64::NEG_INFINITY), of.metric.name().to_owned()))
+        .collect();
+    constraints.sort_by(|a, b| b.0.total_cmp(&a.0));
+    constraints.into_iter().map(|(_, name)| name).collect()
+}
+
+fn last_round(series: &Series) -> u32 {
+    let seen = series.rounds.last().map_or(0, |point| point.round);
+    series.planned.unwrap_or(seen + 1).max(seen)
+}
+
+fn now(parts: &Parts) -> Option<u32> {
+    parts.series.rounds.last().map(|point| point.round).filter(|_| parts.goes_on)
+}
+
+fn leading(point: &RoundPoint, value: &Estimate) -> Option<Leading> {
+    Some(Leading {
+        round: point.round,
+        id: match &point.best[..] {
+            [only] => Some(only.to_string()),
+            _ => None,
+        },
+        value: value.mean,
+        error: (value.standard_error > 0.0).then_some(value.standard_error),
+        feasible: point.leading.as_ref()?.feasible,
+    })
+}
+
+/// All prompts but the leading ones, each in the round it was measured in first.
+fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candidate> {
+    let of_rounds = series
+        .rounds
+        .iter()
+        .flat_map(|point| point.others.iter().map(move |scored| (point.round, scored)));
+    let arriving = last_closed(series) + 1;
+    let arriving = series.arriving.iter().map(move |scored| (arriving, scored));
+    of_rounds
+        .chain(arriving)
+        .filter_map(|(round, scored)| {
+            Some(Candidate {
+                id: scored.candidate.to_string(),
+                round,
+                value: value(scored)?,
+                feasible: scored.feasible,
+            })
+        })
+        .collect()
+}
+
+fn last_closed(series: &Series) -> u32 {
+    series.rounds.last().map_or(0, |point| point.round)
+}
+
+fn objective(parts: &Parts) -> ObjectiveData {
+    let series = &parts.series;
+    let metric = &series.objective;
+    let of = |point: &RoundPoint| leading(point, &point.leading.as_ref()?.objective);
+    let best = |point: &RoundPoint| {
+        let best = point.best_feasible.as_ref()?;
+        Some(RoundValue {
+            round: point.round,
+            value: best.objective.mean,
+        })
+    };
+    let mut best_feasible: Vec<RoundValue> = series.rounds.iter().filter_map(best).collect();
+    best_feasible.dedup_by(|later, earlier| later.value <= earlier.value);
+    let pool = |point: &RoundPoint| {
+        let mut places: Vec<bool> = point.pool.iter().map(|place| place.feasible).collect();
+        places.sort_by_key(|feasible| !feasible);
+        PoolColumn {
+            round: point.round,
+            places,
+        }
+    };
+    ObjectiveData {
+        name: metric.phrase(),
+        unit: Unit(metric.quantity),
+        axis: format!("{}, higher is better", axis(metric)),
+        last_round: last_round(series),
+        now: now(parts),
+        leading: series.rounds.iter().filter_map(of).collect(),
+        others: others(series, |scored| Some(scored.objective.mean)),
+        best_feasible,
+        pool: series.rounds.iter().map(pool).collect(),
+        also_in_range: Vec::new(),
+    }
+}
+
+/// The title of a metric's axis.
+pub(super) fn axis(metric: &Studied) -> String {
+    match metric.quantity {
+        format::Quantity::Rate => "% of examples".into(),
+        format::Quantity::Thousands => "thousand characters".into(),
+        quantity => quantity.unit(&metric.spec),
+    }
+}
+
+fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<StripData> {
+    let series = &parts.series;
+    let of = series.constraint(metric)?;
+    let closed = last_closed(series);
+    let next = |value: Option<&f64>| {
+        value.map(|value| RoundValue {
+            round: closed + 2,
+            value: *value,
+        })
+    };
+    let first = of.thresholds.iter().position(Option::is_some).unwrap_or(0);
+    let mut threshold: Vec<RoundValue> = Vec::new();
+    for (round, value) in (0_u32..).zip(&of.thresholds).skip(first) {
+        if let Some(value) = value
+            && threshold.last().is_none_or(|last| last.value != *value)
+        {
+            threshold.push(RoundValue { round, value: *value });
+        }
+    }
+    if let Some(first) = threshold.first_mut() {
+        first.round = 0;
+    }
+    let mut multiplier: Vec<RoundValue> = (0_u32..)
+        .zip(&of.multipliers)
+        .filter_map(|(round, value)| Some(RoundValue { round, value: (*value)? }))
+        .collect();
+    if let (Some(value), true) = (of.next_multiplier, parts.goes_on)
+        && multiplier.last().is_none_or(|last| last.round <= closed)
+    {
+        multiplier.push(RoundValue {
+            round: closed + 1,
+            value,
+        });
+    }
+    Some(StripData {
+        name: of.metric.phrase(),
+        unit: Unit(of.metric.quantity),
+        axis: axis(&of.metric),
+        last_round: last_round(series),
+        now: now(parts),
+        threshold,
+        pending_threshold: next(pending.and_then(|pending| pending.thresholds.as_ref()?.get(metric))),
+        leading: series
+            .rounds
+            .iter()
+            .filter_map(|point| leading(point, point.leading.as_ref()?.estimate(&of.metric)?))
+            .collect(),
+        others: others(series, |scored| Some(scored.costs.get(metric)?.mean)),
+        multiplier,
+        pending_multiplier: next(pending.and_then(|pending| pending.multipliers.as_ref()?.get(metric))),
+        cap: series.cap.unwrap_or(10.0),
+        also_in_range: Vec::new(),
+        remark: None,
+    })
+}
+
+fn map(parts: &Parts) -> MapData {
+    let metric = &parts.series.objective;
+    let places = parts.map.places.iter().filter_map(|place| {
+        Some(MapPoint {
+            id: place.scored.candidate.to_string(),
+            parent: place.parents.first().map(ToString::to_string),
+            round: place.round,
+            objective: place.scored.objective.mean,
+            worst_residual: place.worst_residual?,
+            feasible: place.scored.feasible,
+        })
+    });
+    MapData {
+        objective: metric.phrase(),
+        unit: Unit(metric.quantity),
+        axis: format!("{}, {}", metric.phrase(), metric.quantity.unit(&metric.spec)),
+        points: places.collect(),
+        course: parts.map.course.iter().map(ToString::to_string).collect(),
+        best_name: if parts.goes_on { "best so far" } else { "best prompt" }.into(),
+    }
+}
+

@@ -1,0 +1,61 @@
+//! The page of a run that goes on, or went on: charts, steering, pool, activity.
+
+mod actions;
+mod bar;
+mod figures;
+mod log;
+mod overview;
+mod pool;
+mod steer;
+
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+
+use self::bar::RunBar;
+use self::figures::{MapFigure, ObjectiveFigure, StripFigures};
+use self::log::Log;
+use self::overview::Overview;
+use self::pool::PoolPlate;
+use self::steer::Steer;
+use crate::components::{RunNotices, page_title, with_run};
+use crate::live::Run;
+
+/// The live page of the run its address names.
+#[component]
+pub fn LivePage() -> impl IntoView {
+    with_run(|run| view! { <Live run/> })
+}
+
+#[component]
+fn Live(run: Run) -> impl IntoView {
+    page_title(move || {
+        let name = run.record.with(|record| record.as_ref().map(|record| record.name.clone()));
+        let rounds = run.read(|folded| folded.state.rounds().len());
+        format!("{}, round {rounds}", name.unwrap_or_default())
+    });
+    let overview = Overview::of(run);
+    let navigate = use_navigate();
+    let open = Callback::new(move |candidate: String| {
+        let address = format!("/run/{}/candidate/{candidate}", run.id());
+        navigate(&address, NavigateOptions::default());
+    });
+    view! {
+        <RunBar run/>
+        <RunNotices run/>
+        <div class="g g-run">
+            <div class="strips">
+                <ObjectiveFigure overview open/>
+                <StripFigures run overview open/>
+            </div>
+            <div class="stack">
+                <MapFigure overview open/>
+                <Steer run overview/>
+            </div>
+        </div>
+        <div class="g g-run">
+            <PoolPlate run overview/>
+            <Log run/>
+        </div>
+    }
+}

@@ -1,0 +1,53 @@
+//! What the plates of the live page share, computed once for each change.
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use crate::live::{Phase, Run};
+use crate::run::map::Map;
+use crate::run::pool::Pool;
+use crate::run::readings;
+use crate::run::sentence::Sentence;
+use crate::run::series::Series;
+
+/// A run as its charts and tables see it. Clones share it.
+#[derive(Clone, Copy)]
+pub(super) struct Overview(Memo<Option<Arc<Parts>>>);
+
+/// The parts of an [`Overview`].
+#[derive(PartialEq)]
+pub(super) struct Parts {
+    pub series: Series,
+    pub map: Map,
+    pub map_reading: Sentence,
+    pub pool: Pool,
+    pub whole_pool: Pool,
+    /// Whether more rounds are to come here.
+    pub goes_on: bool,
+}
+
+impl Overview {
+    pub(super) fn of(run: Run) -> Self {
+        Self(Memo::new(move |_| {
+            let goes_on = matches!(run.phase.get(), Phase::Running | Phase::Pausing | Phase::Paused(_));
+            run.read(|folded| {
+                let state = &folded.state;
+                let map = Map::new(state);
+                Some(Arc::new(Parts {
+                    series: Series::new(state)?,
+                    map_reading: readings::map(state, &map),
+                    map,
+                    pool: Pool::of_now(state),
+                    whole_pool: Pool::whole(state),
+                    goes_on: goes_on && state.finished().is_none(),
+                }))
+            })
+        }))
+    }
+
+    /// Reads something off the parts, once there is a study.
+    pub(super) fn read<T>(self, read: impl FnOnce(&Parts) -> T) -> Option<T> {
+        self.0.with(|parts| parts.as_deref().map(read))
+    }
+}

@@ -1,0 +1,254 @@
+//! Thresholds and multipliers, changed by hand while the run goes on.
+
+use capo_core::journal::SteerEvent;
+use indexmap::IndexMap;
+use leptos::prelude::*;
+
+use super::overview::{Overview, Parts};
+use crate::charts::unit::Unit;
+use crate::format;
+use crate::live::{Phase, Run};
+
+/// What one slider changes.
+#[derive(Debug, Clone, PartialEq)]
+struct Knob {
+    metric: String,
+    name: String,
+    unit: Unit,
+    /// The value in force.
+    now: f64,
+    /// Where the slider ends.
+    most: f64,
+    /// The lowest cost that the pool has reached.
+    lowest: Option<f64>,
+}
+
+/// Sliders for thresholds and multipliers, applied at the next round boundary.
+#[component]
+pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
+    let letter = overview
+        .read(|parts| char::from(b'C' + parts.series.constraints.len() as u8).to_string())
+        .unwrap_or_else(|| "G".into());
+    let thresholds = Memo::new(move |_| overview.read(thresholds).unwrap_or_default());
+    let multipliers = Memo::new(move |_| overview.read(multipliers).unwrap_or_default());
+    let can = Memo::new(move |_| {
+        matches!(run.phase.get(), Phase::Running) && overview.read(|parts| parts.goes_on).unwrap_or(false)
+    });
+    let applies = move || {
+        if !can.get() {
+            return "while the run goes on".to_owned();
+        }
+        let next = run.read(|folded| folded.state.rounds().len()) + 2;
+        format!("applies when round {next} starts")
+    };
+    view! {
+        <section class="plate" id=format!("plate-{letter}") tabindex="-1" aria-labelledby="steer-title">
+            <header>
+                <h2 class="pt" id="steer-title">
+                    <span class="letter" aria-hidden="true">{letter.clone()}</span>
+                    "Steer"
+                </h2>
+                <span class="now quiet">{applies}</span>
+            </header>
+            <fieldset class="steer" disabled=move || !can.get()>
+                <div class="head">"Thresholds"</div>
+                <For each=move || thresholds.get() key=|knob| knob.metric.clone() let(knob)>
+                    <Slider run kind=Kind::Threshold knobs=thresholds metric=knob.metric/>
+                </For>
+                <div class="head">"Multipliers"</div>
+                <For each=move || multipliers.get() key=|knob| knob.metric.clone() let(knob)>
+                    <Slider run kind=Kind::Multiplier knobs=multipliers metric=knob.metric/>
+                </For>
+            </fieldset>
+            <Pending run thresholds multipliers/>
+        </section>
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Threshold,
+    Multiplier,
+}
+
+impl Kind {
+    fn of(self, change: &SteerEvent) -> Option<&IndexMap<String, f64>> {
+        match self {
+            Self::Threshold => change.thresholds.as_ref(),
+            Self::Multiplier => change.multipliers.as_ref(),
+        }
+    }
+
+    fn change(self, metric: &str, value: f64) -> SteerEvent {
+        let one = Some(IndexMap::from([(metric.to_owned(), value)]));
+        match self {
+            Self::Threshold => SteerEvent {
+                thresholds: one,
+                ..SteerEvent::default()
+            },
+            Self::Multiplier => SteerEvent {
+                multipliers: one,
+                ..SteerEvent::default()
+            },
+        }
+    }
+
+    fn write(self, knob: &Knob, value: f64) -> String {
+        match self {
+            Self::Threshold => knob.unit.typed(value),
+            Self::Multiplier => format::multiplier(value),
+        }
+    }
+}
+
+fn thresholds(parts: &Parts) -> Vec<Knob> {
+    let knobs = parts.series.constraints.iter().filter_map(|of| {
+        let now = of.threshold()?;
+        let unit = Unit(of.metric.quantity);
+        let (_, bound) = unit.natural_bounds();
+        Some(Knob {
+            metric: of.metric.name().to_owned(),
+            name: of.metric.label(),
+            unit,
+            now,
+            most: bound.min(2.0 * now.max(of.lowest.unwrap_or(0.0)).max(0.05)),
+            lowest: of.lowest,
+        })
+    });
+    knobs.collect()
+}
+
+fn multipliers(parts: &Parts) -> Vec<Knob> {
+    let knobs = parts.series.constraints.iter().filter_map(|of| {
+        Some(Knob {
+            metric: of.metric.name().to_owned(),
+            name: of.metric.phrase(),
+            unit: Unit(of.metric.quantity),
+            now: of.next_multiplier?,
+            most: parts.series.cap.unwrap_or(10.0),
+            lowest: None,
+        })
+    });
+    knobs.collect()
+}
+
+#[component]
+fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl IntoView {
+    let metric = StoredValue::new(metric);
+    let knob = Memo::new(move |_| {
+        knobs.with(|knobs| knobs.iter().find(|knob| metric.with_value(|name| knob.metric == *name)).cloned())
+    });
+    let waits = Memo::new(move |_| {
+        run.pending.with(|pending| {
+            let change = kind.of(pending.as_ref()?)?;
+            metric.with_value(|name| change.get(name).copied())
+        })
+    });
+    // What the pointer holds right now, before it lets go.
+    let held = RwSignal::new(None::<f64>);
+    let value = move || held.get().or_else(|| waits.get()).or_else(|| knob.with(|knob| Some(knob.as_ref()?.now)));
+    let written = move || knob.with(|knob| knob.as_ref().zip(value()).map(|(knob, value)| kind.write(knob, value)));
+    let most = move || knob.with(|knob| knob.as_ref().map_or(1.0, |knob| knob.most));
+    let id = format!("steer-{}-{}", if kind == Kind::Threshold { "t" } else { "m" }, metric.get_value());
+    let input = move |event: web_sys::Event| held.set(event_target_value(&event).parse().ok());
+    let change = move |event: web_sys::Event| {
+        held.set(None);
+        if let Ok(value) = event_target_value(&event).parse::<f64>() {
+            run.steer(kind.change(&metric.get_value(), value));
+        }
+    };
+    let lowest = move || {
+        knob.with(|knob| {
+            let knob = knob.as_ref()?;
+            let lowest = knob.lowest?;
+            let place = format!("{:.2}%", 100.0 * (lowest / knob.most).clamp(0.0, 1.0));
+            Some(view! {
+                <svg>
+                    <svg x=place.clone() y="0" overflow="visible">
+                        <path d="M0 0L3 4L-3 4Z" fill="var(--ink-3)"/>
+                    </svg>
+                    <text class="c-tick" x=place y="0%" dy="14" text-anchor="middle">
+                        "lowest " {knob.unit.value(lowest)}
+                    </text>
+                </svg>
+            })
+        })
+    };
+    let name = move || knob.with(|knob| knob.as_ref().map(|knob| knob.name.clone()));
+    view! {
+        <label for=id.clone()>
+            {(kind == Kind::Multiplier).then(|| view! { <span class="math">"λ"</span> " " })} {name}
+        </label>
+        <input
+            id=id
+            type="range"
+            min="0"
+            max=most
+            step=move || most() / 200.0
+            prop:value=move || value().map(|value| value.to_string())
+            aria-valuetext=written
+            on:input=input
+            on:change=change
+        />
+        <output class="num" class:changed=move || waits.get().is_some()>{written}</output>
+        <div class="tick" aria-hidden="true">{lowest}</div>
+    }
+}
+
+/// What waits for the next round, and a way back.
+#[component]
+fn Pending(run: Run, thresholds: Memo<Vec<Knob>>, multipliers: Memo<Vec<Knob>>) -> impl IntoView {
+    let waiting = move |kind: Kind, knobs: Memo<Vec<Knob>>| {
+        knobs.with(|knobs| {
+            run.pending.with(|pending| {
+                let change = pending.as_ref().and_then(|pending| kind.of(pending));
+                let named = change.into_iter().flatten().filter_map(|(metric, value)| {
+                    let knob = knobs.iter().find(|knob| knob.metric == *metric)?;
+                    let name = if kind == Kind::Multiplier { format!("λ {}", knob.name) } else { knob.name.clone() };
+                    Some(format!("{name} {} → {}", kind.write(knob, knob.now), kind.write(knob, *value)))
+                });
+                named.collect::<Vec<_>>()
+            })
+        })
+    };
+    let all = move || {
+        let mut all = waiting(Kind::Threshold, thresholds);
+        all.extend(waiting(Kind::Multiplier, multipliers));
+        all
+    };
+    // Undone by asking for what is in force: the last of several changes counts.
+    let undo = move |_| {
+        let back = |kind: Kind, knobs: Memo<Vec<Knob>>| {
+            for knob in knobs.get_untracked() {
+                let waits = run.pending.with_untracked(|pending| {
+                    pending.as_ref().and_then(|pending| kind.of(pending)).is_some_and(|change| change.contains_key(&knob.metric))
+                });
+                if waits {
+                    run.steer(kind.change(&knob.metric, knob.now));
+                }
+            }
+        };
+        back(Kind::Threshold, thresholds);
+        back(Kind::Multiplier, multipliers);
+        run.pending.set(None);
+    };
+    view! {
+        <Show when=move || !all().is_empty()>
+            <div class="pending" role="status">
+                <div class="row spread">
+                    <span>
+                        <b>"Pending: "</b>
+                        {move || all().join(", ")}
+                    </span>
+                    <button type="button" class="link" on:click=undo>
+                        "Undo"
+                    </button>
+                </div>
+                <span class="note">
+                    "“Lowest” marks what the pool has reached; a threshold below it may drive its multiplier to \
+                     the cap."
+                </span>
+            </div>
+        </Show>
+    }
+}

@@ -1,0 +1,10 @@
+//! One file or folder for each page.
+
+pub mod candidate;
+pub mod dynamics;
+pub mod live;
+pub mod not_found;
+pub mod result;
+pub mod runs;
+pub mod study;
+pub mod welcome;

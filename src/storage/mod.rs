@@ -1,0 +1,126 @@
+//! What this browser keeps: runs with their journals, in IndexedDB.
+//!
+//! A journal lies in two stores side by side, `lines` whole and `slim` without traces: a run is
+//! opened from the slim lines, which are a tenth of its size, and a trace is read when somebody
+//! looks at it. Both hold chunks of lines, keyed by the run and the number of their first line.
+
+mod journal;
+mod records;
+mod slim;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use idb::{Database, DatabaseEvent, Factory, ObjectStore, Query, TransactionMode};
+use js_sys::{Array, JsString};
+use wasm_bindgen::{JsCast, JsValue};
+
+pub use journal::{Saved, StoredJournal};
+pub use records::{Progress, RunRecord, RunStatus};
+pub use slim::slim;
+
+/// Name of the database.
+const NAME: &str = "capo";
+/// Version of its layout.
+const VERSION: u32 = 1;
+
+/// Run id → [`RunRecord`].
+const RUNS: &str = "runs";
+/// (run id, first line) → whole lines.
+const LINES: &str = "lines";
+/// (run id, first line) → the same lines without traces.
+const SLIM: &str = "slim";
+/// (run id, path) → a data file the study names.
+const FILES: &str = "files";
+/// Name → what is kept encrypted.
+const VAULT: &str = "vault";
+
+/// Something this browser would not store or give back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StorageError(pub String);
+
+impl From<idb::Error> for StorageError {
+    fn from(error: idb::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<JsValue> for StorageError {
+    fn from(value: JsValue) -> Self {
+        let said = value.dyn_ref::<js_sys::Error>().map(js_sys::Error::message);
+        Self(said.map_or_else(|| format!("{value:?}"), String::from))
+    }
+}
+
+/// The database of this browser. Clones share one connection.
+#[derive(Clone)]
+pub struct Storage {
+    database: Rc<Database>,
+}
+
+impl Storage {
+    /// Opens the database, once for each page and worker.
+    ///
+    /// # Errors
+    /// When the browser refuses (private windows, storage switched off, a disk that is full).
+    pub async fn open() -> Result<Self, StorageError> {
+        thread_local! {
+            static OPEN: RefCell<Option<Storage>> = const { RefCell::new(None) };
+        }
+        if let Some(open) = OPEN.with_borrow(Clone::clone) {
+            return Ok(open);
+        }
+        let mut request = Factory::new()?.open(NAME, Some(VERSION))?;
+        request.on_upgrade_needed(|event| {
+            let Ok(database) = event.database() else { return };
+            for store in [RUNS, LINES, SLIM, FILES, VAULT] {
+                // A store that cannot be made is missed, and named, by whoever needs it.
+                let _ = database.create_object_store(store, idb::ObjectStoreParams::new());
+            }
+        });
+        let database = request.await?;
+        let storage = Self {
+            database: Rc::new(database),
+        };
+        OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
+        Ok(storage)
+    }
+
+    /// Writes in one transaction; nothing of it is kept when it fails.
+    async fn write(
+        &self,
+        stores: &[&str],
+        put: impl FnOnce(&dyn Fn(&str) -> Result<ObjectStore, StorageError>) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let transaction = self.database.transaction(stores, TransactionMode::ReadWrite)?;
+        put(&|store| Ok(transaction.object_store(store)?))?;
+        let result = transaction.await?;
+        if result.is_aborted() {
+            return Err(StorageError("the browser did not keep it; its storage may be full".into()));
+        }
+        Ok(())
+    }
+
+    fn store(&self, store: &str) -> Result<ObjectStore, StorageError> {
+        let transaction = self.database.transaction(&[store], TransactionMode::ReadOnly)?;
+        Ok(transaction.object_store(store)?)
+    }
+
+    async fn text(&self, store: &str, key: JsValue) -> Result<Option<String>, StorageError> {
+        let found = self.store(store)?.get(Query::Key(key))?.await?;
+        Ok(found.and_then(|value| value.as_string()))
+    }
+}
+
+/// The key of something numbered or named within a run.
+fn key(run: &str, within: impl Into<JsValue>) -> JsValue {
+    Array::of2(&JsString::from(run), &within.into()).into()
+}
+
+/// Everything of one run: arrays sort after numbers and strings.
+fn all_of(run: &str) -> Result<Query, StorageError> {
+    let upper = key(run, Array::new());
+    let range = idb::KeyRange::bound(&Array::of1(&JsString::from(run)), &upper, None, None)?;
+    Ok(Query::KeyRange(range))
+}

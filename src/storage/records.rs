@@ -1,0 +1,233 @@
+//! The list of runs, and the files and texts that belong to them.
+
+use std::collections::BTreeMap;
+
+use capo_core::journal::Status;
+use capo_core::run_state::RunState;
+use capo_core::score::Score;
+use idb::Query;
+use js_sys::{Array, JsString};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::JsValue;
+
+use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It goes on in a tab, or that tab was closed in the middle.
+    Running,
+    /// A person paused it.
+    Paused,
+    /// It ended so.
+    Ended(Status),
+}
+
+/// What the list of runs shows of one, so that no journal need be read for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Objective of the best prompt so far and whether it is feasible, by round as on screens (0 is
+    /// the seed).
+    pub by_round: Vec<(f64, bool)>,
+    /// Objective of the best prompt, in [0, 1].
+    pub best: Option<f64>,
+    /// Whether it satisfies all constraints.
+    pub feasible: bool,
+    /// Constraints whose multiplier is at its cap.
+    pub at_cap: Vec<String>,
+    /// Rollouts made.
+    pub rollouts: u64,
+    /// US dollars; `None` where a price is unknown.
+    pub usd: Option<f64>,
+}
+
+/// A run as the list of runs keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Names it in addresses.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Name of the method.
+    pub method: String,
+    /// One line about who answers and what is measured.
+    pub about: String,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// The study as it was started, as TOML; empty for a journal that came from elsewhere.
+    pub study: String,
+    /// Milliseconds since 1970 when it was made.
+    pub created: f64,
+    /// Milliseconds since 1970 when it was last worked on.
+    pub touched: f64,
+    /// Characters of its journal.
+    pub size: u64,
+    /// Its numbers.
+    pub progress: Progress,
+}
+
+impl Storage {
+    /// Keeps or replaces a run's record.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub async fn put_run(&self, run: &RunRecord) -> Result<(), StorageError> {
+        let text = serde_json::to_string(run).map_err(|error| StorageError(error.to_string()))?;
+        self.put_text(RUNS, &JsString::from(run.id.as_str()), &text).await
+    }
+
+    /// One run's record.
+    ///
+    /// # Errors
+    /// When the browser does not give it back.
+    pub async fn run(&self, id: &str) -> Result<Option<RunRecord>, StorageError> {
+        let text = self.text(RUNS, JsString::from(id).into()).await?;
+        text.map(|text| read(&text)).transpose()
+    }
+
+    /// All runs, the last touched first.
+    ///
+    /// # Errors
+    /// When the browser does not give them back.
+    pub async fn runs(&self) -> Result<Vec<RunRecord>, StorageError> {
+        let found = self.store(RUNS)?.get_all(None, None)?.await?;
+        let texts = found.iter().filter_map(JsValue::as_string);
+        let mut runs = texts.map(|text| read(&text)).collect::<Result<Vec<RunRecord>, _>>()?;
+        runs.sort_by(|a, b| b.touched.total_cmp(&a.touched));
+        Ok(runs)
+    }
+
+    /// Forgets a run with its journal and files.
+    ///
+    /// # Errors
+    /// When the browser refuses; everything is then kept.
+    pub async fn delete_run(&self, id: &str) -> Result<(), StorageError> {
+        self.write(&[RUNS, LINES, SLIM, FILES], |store| {
+            store(RUNS)?.delete(Query::Key(JsString::from(id).into()))?;
+            for name in [LINES, SLIM, FILES] {
+                store(name)?.delete(all_of(id)?)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Keeps a data file of a run's study.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub async fn put_file(&self, run: &str, path: &str, content: &str) -> Result<(), StorageError> {
+        self.put_text(FILES, &key(run, JsString::from(path)), content).await
+    }
+
+    /// The data files of a run's study by path.
+    ///
+    /// # Errors
+    /// When the browser does not give them back.
+    pub async fn files(&self, run: &str) -> Result<BTreeMap<String, String>, StorageError> {
+        let keys = self.store(FILES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
+        let contents = self.store(FILES)?.get_all(Some(all_of(run)?), None)?.await?;
+        let path = |key: JsValue| Array::from(&key).get(1).as_string();
+        let files = keys.into_iter().zip(contents);
+        Ok(files
+            .filter_map(|(key, content)| Some((path(key)?, content.as_string()?)))
+            .collect())
+    }
+
+    /// Keeps a text under a name, for what is encrypted already.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub async fn put_in_vault(&self, name: &str, text: &str) -> Result<(), StorageError> {
+        self.put_text(VAULT, &JsString::from(name), text).await
+    }
+
+    /// A text that was kept under a name.
+    ///
+    /// # Errors
+    /// When the browser does not give it back.
+    pub async fn in_vault(&self, name: &str) -> Result<Option<String>, StorageError> {
+        self.text(VAULT, JsString::from(name).into()).await
+    }
+
+    /// Forgets what was kept under a name.
+    ///
+    /// # Errors
+    /// When the browser refuses.
+    pub async fn forget_in_vault(&self, name: &str) -> Result<(), StorageError> {
+        self.write(&[VAULT], |store| {
+            store(VAULT)?.delete(Query::Key(JsString::from(name).into()))?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn put_text(&self, store: &str, at: &JsValue, text: &str) -> Result<(), StorageError> {
+        let value = JsString::from(text);
+        self.write(&[store], |open| {
+            open(store)?.put(&value, Some(at))?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn read(text: &str) -> Result<RunRecord, StorageError> {
+    serde_json::from_str(text)
+        .map_err(|error| StorageError(format!("a stored run was written by another version of Capo: {error}")))
+}
+
+impl Progress {
+    /// The numbers of a run so far.
+    pub fn of(state: &RunState) -> Self {
+        let rounds = state.rounds();
+        let seed = state.candidates().next().map(|(id, _)| *id);
+        let of_seed = seed.and_then(|seed| rounds.first()?.scores.get(&seed));
+        let leaders = rounds
+            .iter()
+            .filter_map(|round| round.scores.get(round.best.first()?));
+        let by_round: Vec<(f64, bool)> = of_seed
+            .into_iter()
+            .chain(leaders)
+            .map(|score| (score.objective, score.feasible))
+            .collect();
+        let best = match state.finished() {
+            Some(finished) => finished.best.and_then(|best| finished.final_scores.get(&best)),
+            None => best_so_far(state),
+        };
+        let spent = state.ledger().usage().total();
+        Self {
+            best: best.map(|score| score.objective),
+            feasible: best.is_some_and(|score| score.feasible),
+            at_cap: at_cap(state),
+            rollouts: state.ledger().rollouts(),
+            usd: spent.usd,
+            by_round,
+        }
+    }
+}
+
+/// The feasible score of the highest objective, else the leader of the last round.
+fn best_so_far(state: &RunState) -> Option<&Score> {
+    let scores = state.rounds().iter().flat_map(|round| round.scores.values());
+    let feasible = scores.filter(|score| score.feasible);
+    let last = state.rounds().last()?;
+    feasible
+        .max_by(|a, b| a.objective.total_cmp(&b.objective))
+        .or_else(|| last.scores.get(last.best.first()?))
+}
+
+/// Constraints whose multiplier ended the last round at λ_max.
+fn at_cap(state: &RunState) -> Vec<String> {
+    let cap = state
+        .study()
+        .and_then(|started| started.study.method.get("lambda_max"))
+        .and_then(serde_json::Value::as_f64);
+    let (Some(cap), Some(last)) = (cap, state.rounds().last()) else {
+        return Vec::new();
+    };
+    let capped = last.next_multipliers.iter().filter(|(_, multiplier)| **multiplier >= cap);
+    capped.map(|(metric, _)| metric.clone()).collect()
+}

@@ -1,0 +1,53 @@
+//! Journal lines without traces.
+
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+
+/// What stands in place of a trace.
+const NOTHING: &str = r#"{"messages":[]}"#;
+
+/// A line with an empty trace, if it has one: all that the fold over a journal needs. A line that
+/// is no JSON object stays as it is; whoever parses it says what is wrong.
+pub fn slim(line: &str) -> Cow<'_, str> {
+    if !line.contains(r#""trace""#) {
+        return Cow::Borrowed(line);
+    }
+    let Ok(mut fields) = serde_json::from_str::<IndexMap<Cow<'_, str>, &RawValue>>(line) else {
+        return Cow::Borrowed(line);
+    };
+    let Some(trace) = fields.get_mut("trace") else {
+        return Cow::Borrowed(line);
+    };
+    match serde_json::from_str(NOTHING) {
+        Ok(nothing) => *trace = nothing,
+        Err(_) => return Cow::Borrowed(line),
+    }
+    serde_json::to_string(&fields).map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_trace_goes() {
+        let line = r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[{"role":"user","content":"x"}]},"usage":{"agent":1e-3}}"#;
+        assert_eq!(
+            slim(line),
+            r#"{"event":"rollout","example":"a \"trace\"","trace":{"messages":[]},"usage":{"agent":1e-3}}"#
+        );
+    }
+
+    #[test]
+    fn other_lines_stay() {
+        for line in [
+            r#"{"event":"critique","feedback":"the \"trace\" says"}"#,
+            r#"{"event":"round","round":0}"#,
+            r#"{"event":"rollout","trace":{"#,
+        ] {
+            assert_eq!(slim(line), line);
+        }
+    }
+}

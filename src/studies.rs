@@ -1,0 +1,91 @@
+//! Studies as this page handles them: the built-in one, TOML in and out, links.
+
+use capo_core::study::{Format, Rounds, Study, StudyError};
+
+/// The built-in study, the same file the command line runs.
+const HELP_DESK: &str = include_str!("../studies/help-desk.toml");
+
+/// Part of a simulated model's own seconds that it takes here, so that a person can watch.
+const WATCHABLE: f64 = 0.03;
+
+/// The help-desk study on simulated models, at a pace that can be watched.
+///
+/// # Errors
+/// Never: a test reads it.
+pub fn help_desk() -> Result<Study, StudyError> {
+    let mut study = Study::parse(HELP_DESK, Format::Toml)?;
+    for model in study.models.values_mut().filter_map(serde_json::Value::as_object_mut) {
+        model.insert("latency".into(), WATCHABLE.into());
+    }
+    Ok(study)
+}
+
+/// A study as TOML, as the command line reads it.
+///
+/// # Errors
+/// When a setting has no TOML notation, in words.
+pub fn to_toml(study: &Study) -> Result<String, String> {
+    toml::to_string_pretty(study).map_err(|error| format!("This study cannot be written as TOML: {error}"))
+}
+
+/// One line about who answers, what is measured and the seed.
+pub fn about(study: &Study) -> String {
+    let text = |table: &serde_json::Map<String, serde_json::Value>, key: &str| {
+        table.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
+    };
+    let agent = study
+        .models
+        .get(&capo_core::llm::Role::Agent)
+        .and_then(serde_json::Value::as_object)
+        .and_then(|table| text(table, "model").or_else(|| text(table, "provider")));
+    let measured = match text(&study.workload, "kind").as_deref() {
+        Some("table") => Some("own table".to_owned()),
+        Some("external") => Some("external agent".to_owned()),
+        _ => None,
+    };
+    let seed = Some(format!("seed {}", study.study.seed));
+    let parts: Vec<String> = agent.into_iter().chain(measured).chain(seed).collect();
+    parts.join(", ")
+}
+
+/// Whether a study's models are all simulated.
+pub fn is_simulated(study: &Study) -> bool {
+    let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
+    !study.models.is_empty() && study.models.values().all(simulated)
+}
+
+/// A method's name as people write it.
+pub fn method_name(method: &str) -> String {
+    match method {
+        "capo" => "CAPO".into(),
+        "capo-ea" => "CAPO (EA)".into(),
+        other => other.to_owned(),
+    }
+}
+
+/// Rounds the search is to go through; `None` until the budget is spent.
+pub fn rounds(study: &Study) -> Option<u32> {
+    match study.study.rounds {
+        Rounds::Count(rounds) => Some(rounds),
+        Rounds::Open(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_study_is_one() {
+        let study = help_desk().unwrap();
+        assert!(is_simulated(&study));
+        assert_eq!(about(&study), "sim-medium, seed 0");
+    }
+
+    #[test]
+    fn a_study_written_here_reads_the_same() {
+        let study = help_desk().unwrap();
+        let again = Study::parse(&to_toml(&study).unwrap(), Format::Toml).unwrap();
+        assert_eq!(again, study);
+    }
+}

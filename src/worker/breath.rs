@@ -1,0 +1,67 @@
+//! Models that let the worker breathe.
+//!
+//! Simulated models answer at once. A search over them would never give the worker's event loop a
+//! turn: nothing would be stored, shown or steered before its end.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use capo_core::arena::Models;
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Role};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use web_time::Instant;
+
+/// How long a worker computes before it looks at its messages.
+const BREATH: Duration = Duration::from_millis(40);
+
+/// Models whose calls give the event loop a turn now and then.
+pub(super) struct Breathing<M> {
+    models: M,
+    last: Rc<Cell<Instant>>,
+}
+
+impl<M: Models> Breathing<M> {
+    pub(super) fn new(models: M) -> Self {
+        Self {
+            models,
+            last: Rc::new(Cell::new(Instant::now())),
+        }
+    }
+}
+
+impl<M: Models> Models for Breathing<M> {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        Rc::new(BreathingModel {
+            model: self.models.model(role),
+            last: Rc::clone(&self.last),
+        })
+    }
+}
+
+struct BreathingModel {
+    model: Rc<dyn Llm>,
+    last: Rc<Cell<Instant>>,
+}
+
+impl Llm for BreathingModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn is_priced(&self) -> bool {
+        self.model.is_priced()
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        async move {
+            if self.last.get().elapsed() >= BREATH {
+                gloo_timers::future::sleep(Duration::ZERO).await;
+                self.last.set(Instant::now());
+            }
+            self.model.chat(request).await
+        }
+        .boxed_local()
+    }
+}

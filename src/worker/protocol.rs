@@ -1,0 +1,139 @@
+//! What the page and its workers tell each other.
+
+use std::collections::BTreeMap;
+
+use capo_core::journal::SteerEvent;
+use serde::{Deserialize, Serialize};
+
+/// Keys by the name of their variable, such as `OPENAI_API_KEY`; in the memory of the tab only.
+pub type Keys = BTreeMap<String, String>;
+
+/// Data files of a study by path.
+pub type DataFiles = BTreeMap<String, String>;
+
+/// From the page to a worker.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// Run a study, or resume it where its journal ends.
+    Run {
+        /// Id of the run.
+        run: String,
+        /// The study as TOML.
+        study: String,
+        /// The data files it names.
+        files: DataFiles,
+        /// The keys it needs.
+        keys: Keys,
+        /// Whether its journal is kept in this browser; else it lives as long as the worker.
+        keep: bool,
+    },
+    /// Start nothing new, finish what is under way, end.
+    Interrupt,
+    /// Change something at the next round boundary.
+    Steer {
+        /// What.
+        change: SteerEvent,
+    },
+    /// Say what a study costs at most.
+    Forecast {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// The study as TOML.
+        study: String,
+        /// The data files it names.
+        files: DataFiles,
+    },
+    /// Keep a journal from a file, which comes beside the message.
+    Import {
+        /// Id of the run it becomes.
+        run: String,
+        /// Name of the file.
+        name: String,
+    },
+    /// Keep a new run that shares another one's beginning.
+    Branch {
+        /// Id of the other run.
+        from: String,
+        /// Id of the new one.
+        run: String,
+        /// The first round that is its own, as the journal numbers them.
+        round: u32,
+    },
+    /// Ask a model whether it answers.
+    Probe {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// Table of the model as in a study, as JSON.
+        table: serde_json::Value,
+        /// For whom.
+        role: capo_core::llm::Role,
+        /// The keys it needs.
+        keys: Keys,
+    },
+}
+
+/// From a worker to the page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    /// Lines of the journal, without traces.
+    Lines {
+        /// Number of the first, from 0.
+        first: u64,
+        /// In order.
+        lines: Vec<String>,
+    },
+    /// The first line was replaced by this one: thresholds are frozen.
+    Study {
+        /// The whole line.
+        line: String,
+    },
+    /// The run ended; its last line says how.
+    Ended,
+    /// The run cannot begin or go on.
+    Failed {
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// The browser keeps no more; the journal goes on in the worker's memory.
+    Refused {
+        /// What the browser says.
+        reason: String,
+    },
+    /// Answer to [`Order::Forecast`].
+    Forecast {
+        /// Of the question.
+        ticket: u64,
+        /// The bounds, or what is wrong with the study.
+        forecast: Result<Box<serde_json::Value>, String>,
+    },
+    /// How far an import is.
+    Importing {
+        /// Lines read.
+        read: u64,
+        /// Lines in all.
+        of: u64,
+    },
+    /// Answer to [`Order::Import`] and [`Order::Branch`].
+    Imported {
+        /// The run, or what is wrong with the file.
+        run: Result<String, String>,
+    },
+    /// Answer to [`Order::Probe`].
+    Probed {
+        /// Of the question.
+        ticket: u64,
+        /// Seconds until the answer, or what is wrong.
+        answer: Result<f64, ProbeFailure>,
+    },
+}
+
+/// Why a model does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeFailure {
+    /// What is wrong and what to do.
+    pub message: String,
+    /// The host was not reached at all, so that the page must find out why.
+    pub unreachable: bool,
+}

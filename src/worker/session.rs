@@ -1,0 +1,63 @@
+//! From a study to a run, as `server/src/session.rs` does natively.
+
+use std::rc::Rc;
+
+use capo_core::arena::{Clock, RunOptions};
+use capo_core::control::Control;
+use capo_core::problem::Problem;
+use capo_core::study::{Format, Study};
+use capo_models::{Builder, Models};
+use capo_workloads::files::MemoryFiles;
+use web_time::Instant;
+
+use super::protocol::{DataFiles, Keys};
+
+/// A study joined with its workloads.
+pub(super) struct Session {
+    pub(super) problem: Problem,
+}
+
+impl Session {
+    /// Reads a study and joins it with its workloads.
+    ///
+    /// # Errors
+    /// What is wrong with the study or its data, in words.
+    pub(super) fn new(study: &str, files: &DataFiles) -> Result<Self, String> {
+        let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
+        let files = files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
+            files.with(path.as_str(), text.as_bytes())
+        });
+        let workloads = capo_workloads::build(&study.workload, &files, study.study.seed)
+            .map_err(|error| error.to_string())?;
+        let problem = Problem::new(study, workloads).map_err(|error| error.to_string())?;
+        Ok(Self { problem })
+    }
+
+    /// Who answers.
+    ///
+    /// # Errors
+    /// Which table of the study is wrong, or which key is missing.
+    pub(super) fn models(&self, keys: &Keys) -> Result<Models, String> {
+        let study = self.problem.study();
+        let models = Builder::new(keys).seed(study.study.seed).build(&study.models);
+        models.map_err(|error| error.to_string())
+    }
+}
+
+/// How a run is carried out here.
+pub(super) fn options(control: Control) -> RunOptions {
+    RunOptions {
+        started_at: js_sys::Date::new_0().to_iso_string().into(),
+        clock: Rc::new(Elapsed(Instant::now())),
+        control,
+        ..RunOptions::default()
+    }
+}
+
+struct Elapsed(Instant);
+
+impl Clock for Elapsed {
+    fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
