@@ -1,0 +1,137 @@
+//! The plate around a chart: what it is, its reading of this moment, and the same data as a table.
+
+use leptos::{ev, html::Details, prelude::*};
+
+/// The data of a chart as a table. The first cell of a row names the row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableData {
+    /// The headers; the first stands over the names of the rows.
+    pub headers: Vec<String>,
+    /// The rows, each with as many cells as there are headers.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl TableData {
+    /// A table with these headers and no rows yet.
+    pub fn with_headers(headers: &[&str]) -> Self {
+        Self {
+            headers: headers.iter().map(ToString::to_string).collect(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// A plate with a chart. Its element has the id `plate-` and its letter, and can take the focus.
+#[component]
+pub fn Figure(
+    /// The plate's letter on its page.
+    #[prop(into)]
+    letter: String,
+    /// What the figure shows.
+    #[prop(into)]
+    name: Signal<String>,
+    /// The unit, or another note beside the name.
+    #[prop(into, optional)]
+    unit: Signal<String>,
+    /// The reading of this moment, at the right of the header.
+    #[prop(into, optional)]
+    now: ViewFn,
+    /// One sentence that reads the figure.
+    #[prop(into)]
+    reading: ViewFn,
+    /// The same data as a table.
+    #[prop(into)]
+    table: Signal<TableData>,
+    /// The charts.
+    children: Children,
+) -> impl IntoView {
+    let id = format!("plate-{letter}");
+    let title = format!("title-{letter}");
+    let titled_by = title.clone();
+    let beside = move || {
+        let unit = unit.get();
+        (!unit.is_empty()).then(|| view! { " " <span class="unit">{unit}</span> })
+    };
+    view! {
+        <figure
+            class="plate"
+            id=id
+            tabindex="-1"
+            aria-labelledby=titled_by
+        >
+            <header>
+                <h2 class="pt" id=title>
+                    <span class="letter" aria-hidden="true">
+                        {letter}
+                    </span>
+                    <span>{move || name.get()} {beside}</span>
+                </h2>
+                <span class="now">{move || now.run()}</span>
+            </header>
+            {children()}
+            <figcaption class="reading">{move || reading.run()}</figcaption>
+            <AsTable table=table name=name />
+        </figure>
+    }
+}
+
+/// The table that stands for a chart, drawn once it is opened.
+#[component]
+pub fn AsTable(
+    /// The data.
+    #[prop(into)]
+    table: Signal<TableData>,
+    /// What the table shows, for those who hear it.
+    #[prop(into)]
+    name: Signal<String>,
+) -> impl IntoView {
+    let details = NodeRef::<Details>::new();
+    let (is_open, set_open) = signal(false);
+    let toggled = move |_: ev::Event| set_open.set(details.get().is_some_and(|details| details.open()));
+    view! {
+        <details class="astable" node_ref=details on:toggle=toggled>
+            <summary>"View as table"</summary>
+            <Show when=move || is_open.get()>
+                <div
+                    class="scroll"
+                    tabindex="0"
+                    role="group"
+                    aria-label=move || format!("{} as table, scrolls sideways", name.get())
+                >
+                    <Table table=table />
+                </div>
+            </Show>
+        </details>
+    }
+}
+
+#[component]
+fn Table(table: Signal<TableData>) -> impl IntoView {
+    // All columns but the first hold numbers or verdicts and stand at the right.
+    let class = |column: usize| if column == 0 { "" } else { "num" };
+    let header = move |(column, header): (usize, String)| {
+        view! {
+            <th scope="col" class=class(column)>
+                {header}
+            </th>
+        }
+    };
+    let row = move |cells: Vec<String>| {
+        let mut cells = cells.into_iter();
+        let name = cells.next();
+        view! {
+            <tr>
+                <th scope="row">{name}</th>
+                {cells.map(|cell| view! { <td class="num">{cell}</td> }).collect_view()}
+            </tr>
+        }
+    };
+    view! {
+        <table>
+            <thead>
+                <tr>{move || table.get().headers.into_iter().enumerate().map(header).collect_view()}</tr>
+            </thead>
+            <tbody>{move || table.get().rows.into_iter().map(row).collect_view()}</tbody>
+        </table>
+    }
+}

@@ -1,0 +1,243 @@
+//! Marks: what was measured. Shape first, colour second: a disc is feasible, an open diamond is not.
+
+use std::collections::BTreeMap;
+
+use leptos::prelude::*;
+
+use super::{keyed::keyed, roving::Roving, scale::percent};
+
+/// How much a mark stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// What the line joins, or what the chart is about.
+    Strong,
+    /// One of the others.
+    Faint,
+}
+
+/// One candidate or one round in a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Tells the mark from all others of its chart.
+    pub key: String,
+    /// The id that opening the mark calls back with, if it stands for something that can be opened.
+    pub id: Option<String>,
+    /// The column it belongs to when arrow keys move.
+    pub column: u32,
+    /// From the left of the plot, 0 to 1.
+    pub x: f64,
+    /// From the top of the plot, 0 to 1.
+    pub y: f64,
+    /// Sideways shift in pixels, for marks of one round.
+    pub shift: f64,
+    /// Whether what it stands for keeps the thresholds.
+    pub feasible: bool,
+    /// How much it stands out.
+    pub weight: Weight,
+    /// The radius of a disc in pixels; a diamond reaches a little farther.
+    pub radius: f64,
+    /// Whether a ring singles it out.
+    pub ringed: bool,
+    /// What it says, in a full sentence.
+    pub sentence: String,
+}
+
+/// The radius of a strong mark in a plot with room, in pixels.
+pub const STRONG: f64 = 4.8;
+/// The radius of a faint mark in pixels.
+pub const FAINT: f64 = 3.0;
+/// The radius of a mark in columns too narrow for a strong one, in pixels.
+pub const NARROW: f64 = 2.8;
+
+/// The marks' keys in columns, each led by its strong marks; the order in which arrow keys move.
+pub fn columns(marks: &[Mark]) -> Vec<Vec<String>> {
+    let mut columns: BTreeMap<u32, (Vec<String>, Vec<String>)> = BTreeMap::new();
+    for mark in marks {
+        let (strong, faint) = columns.entry(mark.column).or_default();
+        if mark.weight == Weight::Strong {
+            strong
+        } else {
+            faint
+        }
+        .push(mark.key.clone());
+    }
+    columns
+        .into_values()
+        .map(|(strong, faint)| [strong, faint].concat())
+        .collect()
+}
+
+/// Marks that update in place, one of them a tab stop. The last ones lie on top.
+#[component]
+pub fn Marks(
+    /// The marks, faint ones first.
+    #[prop(into)]
+    marks: Signal<Vec<Mark>>,
+    /// The chart's tab stop.
+    roving: Roving,
+) -> impl IntoView {
+    keyed(
+        marks,
+        |mark| mark.key.clone(),
+        move |mark| {
+            let tab_index = move || mark.with(|mark| roving.tab_index(&mark.key));
+            let sentence = move || mark.with(|mark| mark.sentence.clone());
+            view! {
+                <svg
+                    x=move || percent(mark.with(|mark| mark.x))
+                    y=move || percent(mark.with(|mark| mark.y))
+                    overflow="visible"
+                >
+                    <g
+                        role="img"
+                        tabindex=tab_index
+                        aria-label=sentence
+                        data-point=move || mark.with(|mark| mark.key.clone())
+                        data-id=move || mark.with(|mark| mark.id.clone())
+                    >
+                        <title>{sentence}</title>
+                        <circle
+                            class="c-hit"
+                            fill="none"
+                            pointer-events="all"
+                            cx=move || mark.with(|mark| mark.shift)
+                            r=move || mark.with(reach)
+                        />
+                        <path
+                            class=move || mark.with(|mark| class(mark.feasible, mark.weight))
+                            d=move || mark.with(|mark| outline(mark.feasible, mark.radius, mark.shift))
+                        />
+                    </g>
+                    {move || mark.with(|mark| mark.ringed).then(ring)}
+                </svg>
+            }
+        },
+    )
+}
+
+/// Single marks that are part of a labelled picture and not points of their own.
+#[component]
+pub fn Picture(
+    /// From the left, 0 to 1.
+    #[prop(into)]
+    x: Signal<f64>,
+    /// From the top, 0 to 1.
+    #[prop(into)]
+    y: Signal<f64>,
+    /// Whether what it stands for keeps the thresholds.
+    #[prop(into)]
+    feasible: Signal<bool>,
+    /// The radius of a disc in pixels.
+    radius: f64,
+) -> impl IntoView {
+    view! {
+        <svg x=move || percent(x.get()) y=move || percent(y.get()) overflow="visible">
+            <path
+                class=move || class(feasible.get(), Weight::Strong)
+                d=move || outline(feasible.get(), radius, 0.0)
+            />
+        </svg>
+    }
+}
+
+/// The hatch that land is drawn with. One per page: every chart refers to it.
+#[component]
+pub fn Hatch() -> impl IntoView {
+    view! {
+        <svg class="c-defs" width="0" height="0" aria-hidden="true">
+            <defs>
+                <pattern
+                    id="hatch"
+                    width="7"
+                    height="7"
+                    patternUnits="userSpaceOnUse"
+                    patternTransform="rotate(45)"
+                >
+                    <line class="hatch-line" x1="0" y1="0" x2="0" y2="7" />
+                </pattern>
+            </defs>
+        </svg>
+    }
+}
+
+/// The class of a mark's shape.
+pub fn class(feasible: bool, weight: Weight) -> &'static str {
+    match (feasible, weight) {
+        (true, Weight::Strong) => "c-f",
+        (true, Weight::Faint) => "c-f dim",
+        (false, Weight::Strong) => "c-i",
+        (false, Weight::Faint) => "c-i dim",
+    }
+}
+
+/// A disc, or a diamond of about the same area, around the origin as a path.
+pub fn outline(feasible: bool, radius: f64, shift: f64) -> String {
+    if feasible {
+        let (left, width) = (shift - radius, radius * 2.0);
+        format!(
+            "M{left:.2} 0a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0a{radius:.2} {radius:.2} 0 1 0 -{width:.2} 0Z"
+        )
+    } else {
+        let half = radius * 1.125;
+        let (left, right) = (shift - half, shift + half);
+        format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z")
+    }
+}
+
+/// The word for a mark's shape.
+pub fn verdict(feasible: bool) -> &'static str {
+    if feasible { "feasible" } else { "not feasible" }
+}
+
+/// How far from its middle a mark answers to a pointer: strong ones offer the 24 pixels of a target,
+/// faint ones stand too close together for that.
+fn reach(mark: &Mark) -> f64 {
+    match mark.weight {
+        Weight::Strong if mark.radius >= STRONG => 12.0,
+        _ => mark.radius + 2.0,
+    }
+}
+
+fn ring() -> impl IntoView {
+    view! { <circle class="c-ring" r="9" /> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_led_by_their_strong_marks() {
+        let mark = |key: &str, column, weight| Mark {
+            key: key.to_owned(),
+            id: None,
+            column,
+            x: 0.0,
+            y: 0.0,
+            shift: 0.0,
+            feasible: true,
+            weight,
+            radius: STRONG,
+            ringed: false,
+            sentence: String::new(),
+        };
+        let marks = [
+            mark("b", 1, Weight::Faint),
+            mark("seed", 0, Weight::Strong),
+            mark("a", 1, Weight::Strong),
+        ];
+        assert_eq!(
+            columns(&marks),
+            [vec!["seed".to_owned()], vec!["a".to_owned(), "b".to_owned()]]
+        );
+    }
+
+    #[test]
+    fn shapes_are_paths_around_the_origin() {
+        assert_eq!(outline(false, 4.8, 0.0), "M0.00 -5.40L5.40 0L0.00 5.40L-5.40 0Z");
+        assert_eq!(
+            outline(true, 3.0, 1.5),
+            "M-1.50 0a3.00 3.00 0 1 0 6.00 0a3.00 3.00 0 1 0 -6.00 0Z"
+        );
+    }
+}
