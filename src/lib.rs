@@ -7,7 +7,9 @@
 
 pub mod charts;
 pub mod components;
+pub mod diff;
 pub mod format;
+pub mod run;
 
 /// Starts the page, or the worker when this module was loaded by one.
 pub fn start() {}
