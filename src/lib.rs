@@ -7,10 +7,12 @@
 
 pub mod charts;
 pub mod components;
+pub mod diff;
 pub mod format;
 pub mod frame;
 pub mod live;
 pub mod pages;
+pub mod run;
 pub mod storage;
 pub mod studies;
 pub mod worker;

@@ -1,0 +1,190 @@
+//! The activity log: what happened, in the order it happened.
+//!
+//! [`Activity::follow`] is fed every event after the fold has taken it in, while a run goes on and
+//! while a stored journal is read alike. Lines of a journal carry no time, so entries of a stored
+//! run have none.
+
+mod failures;
+mod wording;
+
+use std::collections::HashSet;
+
+use capo_core::ids::{CandidateId, Round};
+use capo_core::journal::{Event, RolloutEvent, RoundEvent};
+use capo_core::run_state::RunState;
+use capo_core::workload::Split;
+
+use super::in_force::Examples;
+use super::measured;
+use super::rounds::{on_screen, under_way, written_in};
+use super::sentence::Sentence;
+
+pub use failures::{Failure, FailureRow, rows as failure_rows};
+
+/// What an entry is about, for the filters above the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A round began or closed.
+    Round,
+    /// A child was measured.
+    Child,
+    /// An effect failed. Never an answer, so never a score.
+    Failure,
+    /// A person changed something.
+    Steering,
+    /// The run went on, or ended.
+    Run,
+}
+
+/// An entry of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Seconds since the run began; `None` when it was read from a stored journal.
+    pub at: Option<f64>,
+    /// What it is about.
+    pub kind: Kind,
+    /// What happened.
+    pub headline: Sentence,
+    /// What followed from it; empty when there is nothing to add.
+    pub detail: Sentence,
+    /// Whether to read it out when it arrives.
+    pub announce: bool,
+}
+
+/// The activity log of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    entries: Vec<Entry>,
+    failures: Vec<Failure>,
+    /// The entry that each failure is told in.
+    told_in: Vec<usize>,
+    opened: HashSet<Round>,
+    evaluated: HashSet<CandidateId>,
+    first_feasible: bool,
+    held_out: bool,
+    ended: bool,
+}
+
+impl Activity {
+    /// A log with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The entries, oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Every failure, oldest first.
+    pub fn failures(&self) -> &[Failure] {
+        &self.failures
+    }
+
+    /// How many entries are of a kind.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.entries.iter().filter(|entry| entry.kind == kind).count()
+    }
+
+    /// Takes an event in that `state` has taken in already. `at` is seconds since the run began.
+    pub fn follow(&mut self, event: &Event, state: &RunState, at: Option<f64>) {
+        if self.ended && !matches!(event, Event::Finished(_)) {
+            self.resumed(state, at);
+        }
+        match event {
+            Event::Study(_) | Event::Candidate(_) => {}
+            Event::Critique(critique) => {
+                let effect = failures::effect_of_critique(critique);
+                self.answered(&effect, "Asked again, then answered.");
+            }
+            Event::Rollout(rollout) => {
+                self.answered(
+                    &failures::effect_of_rollout(rollout),
+                    "Tried again, then answered.",
+                );
+                self.rollout(rollout, state, at);
+            }
+            Event::Rewrite(rewrite) => {
+                let effect = failures::effect_of_rewrite(rewrite);
+                let outcome = match rewrite.child {
+                    Some(_) => "Asked again, then accepted.",
+                    None => "Asked again in vain: the parent has a child less.",
+                };
+                self.answered(&effect, outcome);
+            }
+            Event::Failure(failure) => self.failure(failure, state, at),
+            Event::Round(round) => self.closed(round, state, at),
+            Event::Steer(steer) => {
+                for headline in wording::steer(steer, state) {
+                    let detail = Sentence::new("Written to the journal as a steer event.");
+                    self.say(at, Kind::Steering, headline, detail);
+                }
+            }
+            Event::Finished(finished) => {
+                self.ended = true;
+                let (headline, detail) = wording::finished(finished, state);
+                self.say(at, Kind::Run, headline, detail).announce = true;
+            }
+        }
+    }
+
+    /// Says that a stored run went on: what the journal held already is not paid again.
+    pub fn resumed(&mut self, state: &RunState, at: Option<f64>) {
+        self.ended = false;
+        self.held_out = false;
+        self.say(at, Kind::Run, wording::resumed(state), Sentence::default())
+            .announce = true;
+    }
+
+    fn say(&mut self, at: Option<f64>, kind: Kind, headline: Sentence, detail: Sentence) -> &mut Entry {
+        let place = self.entries.len();
+        self.entries.push(Entry {
+            at,
+            kind,
+            headline,
+            detail,
+            announce: false,
+        });
+        &mut self.entries[place]
+    }
+
+    fn rollout(&mut self, rollout: &RolloutEvent, state: &RunState, at: Option<f64>) {
+        if rollout.split == Split::Evaluate {
+            if !self.held_out {
+                self.held_out = true;
+                let examples = Examples::whole(state, Split::Evaluate).len();
+                self.say(at, Kind::Run, wording::evaluating(examples), Sentence::default());
+            }
+            return;
+        }
+        let Some(open) = under_way(state) else { return };
+        let is_child = state
+            .candidate(&rollout.candidate)
+            .is_some_and(|candidate| written_in(candidate) == on_screen(open));
+        if !is_child {
+            return;
+        }
+        if self.opened.insert(open) {
+            let (headline, detail) = wording::opened(open, state, &self.failures);
+            self.say(at, Kind::Round, headline, detail);
+        }
+        if self.evaluated.contains(&rollout.candidate) {
+            return;
+        }
+        let examples = Examples::of_round(state, open);
+        if measured::progress(state, &rollout.candidate, &examples).is_whole() {
+            self.evaluated.insert(rollout.candidate);
+            if let Some(headline) = wording::evaluated(rollout.candidate, open, &self.evaluated, state) {
+                self.say(at, Kind::Child, headline, Sentence::default());
+            }
+        }
+    }
+
+    fn closed(&mut self, round: &RoundEvent, state: &RunState, at: Option<f64>) {
+        let feasible = round.scores.values().any(|score| score.feasible);
+        let is_first = feasible && !self.first_feasible;
+        self.first_feasible |= feasible;
+        let (headline, detail) = wording::closed(round, is_first, state);
+        self.say(at, Kind::Round, headline, detail).announce = true;
+    }
+}

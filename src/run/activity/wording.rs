@@ -1,0 +1,328 @@
+//! The sentences of the log.
+
+use std::collections::HashSet;
+
+use capo_core::ids::{CandidateId, Round};
+use capo_core::journal::{EffectName, FailureEvent, FinishedEvent, RoundEvent, Status, SteerEvent};
+use capo_core::llm::{FailureKind, Role};
+use capo_core::run_state::{Candidate, RunState};
+
+use super::Failure;
+use crate::format::{self, count, counted, number_word};
+use crate::run::map::Map;
+use crate::run::rounds::{on_screen, written_in};
+use crate::run::sentence::Sentence;
+use crate::run::studied::{self, Studied};
+use crate::run::{in_force, readings, standing};
+
+/// "Round 5: four parents drawn, eight children written."
+pub(super) fn opened(round: Round, state: &RunState, failures: &[Failure]) -> (Sentence, Sentence) {
+    let children: Vec<&Candidate> = children(round, state).map(|(_, candidate)| candidate).collect();
+    let parents: HashSet<&CandidateId> = children.iter().flat_map(|child| &child.parents).collect();
+    let plural = if children.len() == 1 { "child" } else { "children" };
+    let headline = format!(
+        "Round {}: {} drawn, {} {plural} written.",
+        on_screen(round),
+        counted(parents.len(), "parent"),
+        number_word(children.len())
+    );
+    let of_round =
+        |failure: &&Failure| matches!(failure.of, EffectName::Rewrite { round: of, .. } if of == round);
+    let unusable = failures
+        .iter()
+        .filter(of_round)
+        .filter(|failure| failure.kind == FailureKind::Malformed);
+    let detail = match unusable.count() {
+        0 => Sentence::default(),
+        1 => Sentence::new("One answer of the rewriter could not be used and was asked for again."),
+        more => Sentence::new(format!(
+            "{} answers of the rewriter could not be used and were asked for again.",
+            format::label(&number_word(more))
+        )),
+    };
+    (Sentence::new(headline), detail)
+}
+
+fn children(round: Round, state: &RunState) -> impl Iterator<Item = (&CandidateId, &Candidate)> {
+    let candidates = state.candidates();
+    candidates.filter(move |(_, candidate)| written_in(candidate) == on_screen(round))
+}
+
+/// "Child 4 of 8 evaluated: 332034, success 56.8%, human requests 36.5% over 35%."
+pub(super) fn evaluated(
+    candidate: CandidateId,
+    round: Round,
+    evaluated: &HashSet<CandidateId>,
+    state: &RunState,
+) -> Option<Sentence> {
+    let standings = standing::standings(state);
+    let scored = standings.get(&candidate)?;
+    let objective = studied::objective(state)?;
+    let of = children(round, state).count();
+    let done = children(round, state)
+        .filter(|(id, _)| evaluated.contains(*id))
+        .count();
+    let limits = in_force::limits(state, Some(round));
+    let missed: Vec<String> = scored
+        .missed(&limits)
+        .filter_map(|name| {
+            let (metric, cost) = (studied::named(state, name)?, scored.costs.get(name)?);
+            Some(over(&metric, cost.mean, limits.get(name)?.threshold))
+        })
+        .collect();
+    let verdict = if missed.is_empty() {
+        "feasible".to_owned()
+    } else {
+        missed.join(", ")
+    };
+    let sentence = Sentence::new(format!("Child {done} of {of} evaluated: ")).prompt(candidate);
+    Some(sentence.text(format!(
+        ", {}, {verdict}.",
+        value(&objective, scored.objective.mean)
+    )))
+}
+
+fn over(metric: &Studied, cost: f64, threshold: f64) -> String {
+    let quantity = metric.quantity;
+    format!(
+        "{} {} over {}",
+        metric.phrase(),
+        quantity.against(cost, threshold),
+        quantity.threshold(threshold)
+    )
+}
+
+/// "success 73.0%"
+fn value(metric: &Studied, mean: f64) -> String {
+    format!("{} {}", metric.phrase(), metric.quantity.value(mean))
+}
+
+/// "Round 4 closed. First feasible prompt: c95e03, success 73.0%." and how the multipliers moved.
+pub(super) fn closed(round: &RoundEvent, first_feasible: bool, state: &RunState) -> (Sentence, Sentence) {
+    let mut headline = Sentence::new(format!("Round {} closed.", on_screen(round.round)));
+    let feasible = round.scores.iter().filter(|(_, score)| score.feasible);
+    let best_feasible = feasible.max_by(|(_, a), (_, b)| a.objective.total_cmp(&b.objective));
+    let objective = studied::objective(state);
+    if let (true, Some((id, score)), Some(objective)) = (first_feasible, best_feasible, &objective) {
+        let first = Sentence::new("First feasible prompt: ").prompt(*id);
+        headline = headline.then(first.text(format!(", {}.", value(objective, score.objective))));
+    } else if let Some((best, score)) = round
+        .best
+        .first()
+        .and_then(|id| Some((*id, round.scores.get(id)?)))
+    {
+        let best = Sentence::new("Best by ").symbol("J").text(" ").prompt(best);
+        let reached = objective.map_or_else(String::new, |objective| {
+            format!(", {}", value(&objective, score.objective))
+        });
+        let gate = if score.feasible {
+            "feasible"
+        } else {
+            "not feasible"
+        };
+        headline = headline.then(best.text(format!("{reached}, {gate}.")));
+    }
+    (headline, multipliers(round, state))
+}
+
+fn multipliers(round: &RoundEvent, state: &RunState) -> Sentence {
+    let cap = in_force::cap(state);
+    let moved: Vec<String> = round
+        .next_multipliers
+        .iter()
+        .map(|(metric, next)| {
+            let before = round.multipliers.get(metric).copied();
+            let (from, to) = (before.map(format::multiplier), format::multiplier(*next));
+            let at_cap = if cap.is_some_and(|cap| *next >= cap) {
+                ", at cap"
+            } else {
+                ""
+            };
+            match from.filter(|from| *from != to) {
+                Some(from) => format!("{} {from} → {to}{at_cap}", format::phrase(metric)),
+                None => format!("{} {to}{at_cap}", format::phrase(metric)),
+            }
+        })
+        .collect();
+    if moved.is_empty() {
+        Sentence::default()
+    } else {
+        Sentence::new(format!("Multipliers: {}.", moved.join(", ")))
+    }
+}
+
+/// What a person changed, a sentence each.
+pub(super) fn steer(event: &SteerEvent, state: &RunState) -> Vec<Sentence> {
+    let round = on_screen(event.round);
+    let mut said = Vec::new();
+    for (metric, threshold) in event.thresholds.iter().flatten() {
+        let Some(metric) = studied::named(state, metric) else {
+            continue;
+        };
+        said.push(Sentence::new(format!(
+            "You set the threshold of {} to {}, from round {round}.",
+            metric.phrase(),
+            metric.quantity.threshold(*threshold)
+        )));
+    }
+    for (metric, multiplier) in event.multipliers.iter().flatten() {
+        let (metric, multiplier) = (format::phrase(metric), format::multiplier(*multiplier));
+        let sentence = Sentence::new("You set ").symbol("λ");
+        said.push(sentence.text(format!(" {metric} to {multiplier}, from round {round}.")));
+    }
+    if let Some(budget) = &event.budget {
+        let bounds = [
+            budget.rollouts.map(|bound| format!("{} rollouts", count(bound))),
+            budget.calls.map(|bound| format!("{} calls", count(bound))),
+            budget
+                .tokens
+                .map(|bound| format!("{} tokens", format::tokens(bound))),
+            budget.usd.map(|bound| format::dollars(Some(bound))),
+            budget.seconds.map(format::span),
+        ];
+        let bounds: Vec<String> = bounds.into_iter().flatten().collect();
+        said.push(Sentence::new(if bounds.is_empty() {
+            "You lifted the budget.".to_owned()
+        } else {
+            format!("You set the budget to {}.", format::listed(&bounds))
+        }));
+    }
+    if event.pause {
+        said.push(Sentence::new(format!("Paused before round {round}.")));
+    }
+    if event.stop {
+        said.push(Sentence::new(format!(
+            "You ended the search before round {round}."
+        )));
+    }
+    if let Some(branch) = &event.branch {
+        let from: String = branch.from.chars().take(6).collect();
+        said.push(Sentence::new(format!(
+            "Branched from study {from}: everything before round {} comes from there and was paid there.",
+            on_screen(branch.round)
+        )));
+    }
+    said
+}
+
+/// "Went on from round 4; 2,146 rollouts taken from the journal, none repeated."
+pub(super) fn resumed(state: &RunState) -> Sentence {
+    Sentence::new(format!(
+        "Went on from round {}; {} rollouts taken from the journal, none repeated.",
+        state.rounds().len(),
+        count(state.rollouts().count())
+    ))
+}
+
+/// The held-out evaluation begins.
+pub(super) fn evaluating(examples: usize) -> Sentence {
+    let examples = counted(examples, "held-out example");
+    Sentence::new(format!(
+        "The search is over. Measuring the best prompt on {examples}."
+    ))
+}
+
+/// How the run ended, and what was kept.
+pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Sentence) {
+    let reason = event.reason.as_deref().unwrap_or_default();
+    let detail = if reason.is_empty() {
+        Sentence::default()
+    } else {
+        Sentence::new(format!("{}.", capitalised(reason.trim_end_matches('.'))))
+    };
+    match event.status {
+        Status::Feasible => (Sentence::new("Finished.").then(best(event, state)), detail),
+        Status::Infeasible => {
+            let closest = readings::closest(state, &Map::new(state));
+            (Sentence::new("Finished.").then(closest), detail)
+        }
+        Status::Budget => {
+            let spent = match state.budget().usd.filter(|_| reason.contains('$')) {
+                Some(usd) => format!("The budget of {} is spent.", format::dollars(Some(usd))),
+                None => "The budget is spent.".to_owned(),
+            };
+            let kept = format!("{spent} Best so far is kept. Raise it to go on.");
+            (Sentence::new(kept), detail)
+        }
+        Status::Stopped => (
+            Sentence::new("Stopped. Calls under way were finished and counted."),
+            Sentence::default(),
+        ),
+        Status::Failed => (
+            Sentence::new("Ended by a failure. Everything answered so far is kept; resume to try again."),
+            detail,
+        ),
+    }
+}
+
+fn best(event: &FinishedEvent, state: &RunState) -> Sentence {
+    let found = event.best.and_then(|best| {
+        let score = event.final_scores.get(&best)?;
+        let objective = studied::objective(state)?;
+        let sentence = Sentence::new("Best feasible prompt: ").prompt(best);
+        Some(sentence.text(format!(", {}.", value(&objective, score.objective))))
+    });
+    found.unwrap_or_default()
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next();
+    first.map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}
+
+/// A failure of an effect, told once however often it came in a row.
+pub(super) fn failure(event: &FailureEvent, times: usize, state: &RunState) -> Sentence {
+    let role = match event.of {
+        EffectName::Rollout { .. } => Role::Agent,
+        EffectName::Critique { .. } => Role::Critic,
+        EffectName::Rewrite { .. } => Role::Rewriter,
+    };
+    let who = provider(role, state);
+    let what = match event.kind {
+        FailureKind::RateLimit => format!("{who} asked to wait"),
+        FailureKind::Timeout => format!("{who} gave no answer in time"),
+        FailureKind::Provider => format!("{who} failed or refused"),
+        FailureKind::Authentication => format!("{who} refused the key"),
+        FailureKind::ContextLength => "A request did not fit the model’s context".to_owned(),
+        FailureKind::Malformed => match role {
+            Role::Rewriter => "An answer of the rewriter could not be used".to_owned(),
+            Role::Critic => "An answer of the critic could not be used".to_owned(),
+            _ => "An answer could not be used".to_owned(),
+        },
+        FailureKind::Tool => "A tool of the workload failed".to_owned(),
+        FailureKind::Stopped => "The run ended in the middle of a call".to_owned(),
+    };
+    let times = match times {
+        1 => String::new(),
+        2 => ", twice".to_owned(),
+        more => format!(", {} times", number_word(more)),
+    };
+    Sentence::new(format!("{what}{times}."))
+}
+
+/// Who serves a role, as people know them.
+fn provider(role: Role, state: &RunState) -> String {
+    let models = state.study().map(|event| &event.study.models);
+    let mut asked = Some(role);
+    while let Some(role) = asked {
+        if let Some(table) = models.and_then(|models| models.get(&role)) {
+            let name = table.get("provider").and_then(serde_json::Value::as_str);
+            return match name.unwrap_or_default() {
+                "openai" => "OpenAI",
+                "anthropic" => "Anthropic",
+                "gemini" => "Gemini",
+                "mistral" => "Mistral",
+                "openrouter" => "OpenRouter",
+                "ollama" => "Ollama",
+                "simulated" => "The simulated model",
+                _ => "The server",
+            }
+            .to_owned();
+        }
+        asked = role.fallback();
+    }
+    "The workload".to_owned()
+}

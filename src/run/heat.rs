@@ -1,0 +1,104 @@
+//! Prompts × examples: every single value behind the means.
+
+use capo_core::estimate::Estimate;
+use capo_core::ids::CandidateId;
+use capo_core::run_state::RunState;
+use capo_core::workload::Split;
+
+use super::in_force::Examples;
+use super::lineage;
+use super::measured;
+use super::studied::{self, Studied};
+
+/// The values of one metric of several prompts, example by example.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heat {
+    /// The columns: those that the most prompts solve first.
+    pub examples: Vec<Example>,
+    /// The rows, in the order asked for.
+    pub rows: Vec<Row>,
+}
+
+/// An example of the heat table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// Its workload.
+    pub workload: String,
+    /// Its id.
+    pub id: String,
+    /// Its position in the split, from 0.
+    pub position: usize,
+}
+
+/// A prompt of the heat table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// Its mean over the examples measured so far; `None` before the first.
+    pub estimate: Option<Estimate>,
+    /// Its value on each column's example, mean over repeats; `None` where it was not measured.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Heat {
+    /// The values of a metric on a split. The order of the columns is that of the objective when
+    /// the same workload measures it, so that it stays when another metric is looked at.
+    pub fn new(state: &RunState, candidates: &[CandidateId], metric: &Studied, split: Split) -> Self {
+        let whole = Examples::whole(state, split);
+        let sort_by = studied::objective(state)
+            .filter(|objective| objective.workload == metric.workload)
+            .unwrap_or_else(|| metric.clone());
+        let values = |metric: &Studied| -> Vec<Vec<Option<f64>>> {
+            let of = |candidate| measured::values(state, candidate, metric, &whole);
+            candidates.iter().map(of).collect()
+        };
+        let (sorting, shown) = (values(&sort_by), values(metric));
+        let solved =
+            |example: usize| -> f64 { sorting.iter().filter_map(|row| row.get(example).copied()?).sum() };
+        let sign = match sort_by.spec.direction {
+            capo_core::metric::Direction::Objective => -1.0,
+            capo_core::metric::Direction::Cost => 1.0,
+        };
+        let records = state.study().map(|event| &event.workloads);
+        let record = records.and_then(|records| records.get_index(usize::from(metric.workload)));
+        let mut examples: Vec<Example> = record
+            .into_iter()
+            .flat_map(|(workload, record)| {
+                let ids = record.split(split).iter().enumerate();
+                ids.map(|(position, id)| Example {
+                    workload: workload.clone(),
+                    id: id.clone(),
+                    position,
+                })
+            })
+            .collect();
+        // Stable: equals stay in the split's order.
+        examples.sort_by(|a, b| (sign * solved(a.position)).total_cmp(&(sign * solved(b.position))));
+        let row = |(candidate, values): (&CandidateId, Vec<Option<f64>>)| {
+            let known: Vec<f64> = values.iter().copied().flatten().collect();
+            Row {
+                candidate: *candidate,
+                estimate: Estimate::of(&known),
+                values: examples.iter().map(|example| values[example.position]).collect(),
+            }
+        };
+        let rows = candidates.iter().zip(shown).map(row).collect();
+        Self { examples, rows }
+    }
+}
+
+/// The prompts to show beside a selected one: it, the rest of the latest pool, its ancestors, the
+/// seed last.
+pub fn beside(state: &RunState, selected: CandidateId) -> Vec<CandidateId> {
+    let pool = state.rounds().last().map_or(&[][..], |round| &round.retained);
+    let mut shown = vec![selected];
+    let seed = lineage::seed(state);
+    let others = pool.iter().copied().chain(lineage::ancestors(state, selected));
+    for candidate in others.filter(|other| Some(*other) != seed).chain(seed) {
+        if !shown.contains(&candidate) {
+            shown.push(candidate);
+        }
+    }
+    shown
+}

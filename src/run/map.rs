@@ -1,0 +1,75 @@
+//! Objective against the worst residual: every prompt with a score, and the course to the best.
+
+use capo_core::ids::CandidateId;
+use capo_core::run_state::RunState;
+
+use super::in_force;
+use super::lineage;
+use super::rounds::{ScreenRound, written_in};
+use super::standing::{self, Scored};
+
+/// A prompt on the map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// Its score of now.
+    pub scored: Scored,
+    /// max over constraints of (cost − τ)/s; `None` without constraints.
+    pub worst_residual: Option<f64>,
+    /// The constraint it is worst at.
+    pub worst: Option<String>,
+    /// The round on screen in which it was written; 0 for the seed.
+    pub round: ScreenRound,
+    /// What it was made from.
+    pub parents: Vec<CandidateId>,
+}
+
+/// The map of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    /// Prompts in order of appearance.
+    pub places: Vec<Place>,
+    /// The prompt the search starts from.
+    pub seed: Option<CandidateId>,
+    /// The best feasible prompt so far.
+    pub best: Option<CandidateId>,
+    /// From the seed to the best, both included; empty while there is none.
+    pub course: Vec<CandidateId>,
+}
+
+impl Map {
+    /// The map of a run as it stands.
+    pub fn new(state: &RunState) -> Self {
+        let standings = standing::standings(state);
+        let best = standing::best_feasible(state, &standings);
+        let limits = in_force::limits_now(state);
+        let place = |(id, scored): (CandidateId, Scored)| {
+            let candidate = state.candidate(&id)?;
+            let worst = scored.worst_residual(&limits);
+            Some(Place {
+                worst_residual: worst.map(|(_, residual)| residual),
+                worst: worst.map(|(metric, _)| metric.to_owned()),
+                round: written_in(candidate),
+                parents: candidate.parents.clone(),
+                scored,
+            })
+        };
+        Self {
+            places: standings.into_iter().filter_map(place).collect(),
+            seed: lineage::seed(state),
+            best,
+            course: best.map_or_else(Vec::new, |best| lineage::course(state, best)),
+        }
+    }
+
+    /// Prompts that are feasible now.
+    pub fn feasible(&self) -> usize {
+        self.places.iter().filter(|place| place.scored.feasible).count()
+    }
+
+    /// Where a prompt stands.
+    pub fn place(&self, candidate: CandidateId) -> Option<&Place> {
+        self.places
+            .iter()
+            .find(|place| place.scored.candidate == candidate)
+    }
+}

@@ -1,0 +1,37 @@
+//! What screens say about a run, read off the fold over its journal.
+//!
+//! Rounds on screen: 0 is the seed prompt, written "seed"; round *r* is what the run knew after the
+//! journal's `round` number *r* − 1 ([`rounds`]). A multiplier drawn over round *r* is the one used
+//! in it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`studied`], [`in_force`] | the metrics of a study; thresholds, multipliers and examples of a round |
+//! | [`measured`], [`standing`], [`lineage`] | means with standard errors; every prompt's score of now; who comes from whom |
+//! | [`series`], [`map`], [`heat`], [`pool`] | what charts and tables draw |
+//! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
+//! | [`paired`], [`outcome`] | differences with intervals; verdict, held-out table and costs |
+//! | [`summary`], [`report`] | the result for taking away: JSON, text, Markdown |
+
+pub mod activity;
+pub mod heat;
+pub mod in_force;
+pub mod lineage;
+pub mod map;
+pub mod measured;
+pub mod outcome;
+pub mod paired;
+pub mod pool;
+pub mod readings;
+pub mod report;
+pub mod rounds;
+pub mod sentence;
+pub mod series;
+pub mod standing;
+pub mod studied;
+pub mod summary;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+use capo_core::journal::{EffectName, Event, FailureEvent, Status, SteerEvent};
+use capo_core::llm::FailureKind;
+use capo_core::run_state::RunState;
+use capo_core::usage::Usage;
+use indexmap::IndexMap;
+
+use crate::run::activity::{Activity, Kind, failure_rows};
+use crate::run::fixture::{events, finished, fold};
+use crate::run::map::Map;
+use crate::run::outcome::Outcome;
+use crate::run::readings;
+use crate::run::series::Series;
+
+fn log(events: &[Event]) -> Activity {
+    let mut state = RunState::default();
+    let mut activity = Activity::new();
+    for (line, event) in (0..).zip(events) {
+        state.apply(event, line).unwrap();
+        activity.follow(event, &state, Some(line as f64));
+    }
+    activity
+}
+
+fn headlines(activity: &Activity, kind: Kind) -> Vec<String> {
+    let entries = activity.entries().iter().filter(|entry| entry.kind == kind);
+    entries.map(|entry| entry.headline.to_string()).collect()
+}
+
+#[test]
+fn the_log_tells_rounds_children_and_the_end() {
+    let events = events(|_| {}, None);
+    let activity = log(&events);
+    let rounds = headlines(&activity, Kind::Round);
+    assert!(
+        rounds[0].starts_with("Round 1: one parent drawn, two children written."),
+        "{rounds:?}"
+    );
+    let closed: Vec<&String> = rounds.iter().filter(|line| line.contains("closed")).collect();
+    assert_eq!(closed.len(), 3);
+    let first: Vec<&&String> = closed
+        .iter()
+        .filter(|line| line.contains("First feasible prompt: "))
+        .collect();
+    assert_eq!(first.len(), 1, "{closed:?}");
+    let children = headlines(&activity, Kind::Child);
+    assert!(
+        children[0].starts_with("Child 1 of 2 evaluated: "),
+        "{children:?}"
+    );
+    assert_eq!(children.len(), fold(&events).candidates().len() - 1);
+    let run = headlines(&activity, Kind::Run);
+    assert!(run[0].contains("eight held-out examples"), "{run:?}");
+    assert!(
+        run.last()
+            .unwrap()
+            .starts_with("Finished. Best feasible prompt: "),
+        "{run:?}"
+    );
+    let multipliers = activity
+        .entries()
+        .iter()
+        .find(|entry| entry.headline.to_string().contains("closed"));
+    assert!(
+        multipliers
+            .unwrap()
+            .detail
+            .to_string()
+            .starts_with("Multipliers: human requests ")
+    );
+    for entry in activity.entries() {
+        println!("{} | {}", entry.headline, entry.detail);
+    }
+}
+
+#[test]
+fn failures_in_a_row_are_one_entry_that_says_what_became_of_them() {
+    let events = events(|_| {}, None);
+    let rollouts: Vec<usize> = (0..events.len())
+        .filter(|place| matches!(events[*place], Event::Rollout(_)))
+        .take(2)
+        .collect();
+    let failure = |place: usize| {
+        let Event::Rollout(rollout) = &events[place] else {
+            panic!("no rollout");
+        };
+        Event::Failure(FailureEvent {
+            of: EffectName::Rollout {
+                candidate: rollout.candidate,
+                split: rollout.split,
+                workload: rollout.workload.clone(),
+                example: rollout.example.clone(),
+                repeat: rollout.repeat,
+            },
+            kind: FailureKind::RateLimit,
+            message: "HTTP 429: slow down".into(),
+            attempt: 1,
+            usage: Usage::default(),
+            answer: None,
+        })
+    };
+    let mut with_failures = events[..rollouts[0]].to_vec();
+    with_failures.extend([failure(rollouts[0]), failure(rollouts[1])]);
+    let open = log(&with_failures);
+    assert_eq!(
+        headlines(&open, Kind::Failure),
+        ["The simulated model asked to wait, twice."]
+    );
+    assert_eq!(
+        open.entries()[0].detail.to_string(),
+        "HTTP 429: slow down. Nothing was counted as a score."
+    );
+    assert_eq!(failure_rows(open.failures(), None)[0].done, "Not answered yet.");
+    with_failures.extend(events[rollouts[0]..].iter().cloned());
+    let done = log(&with_failures);
+    assert_eq!(
+        done.entries()[0].detail.to_string(),
+        "HTTP 429: slow down. Tried again, then answered. Nothing was counted as a score."
+    );
+    let rows = failure_rows(done.failures(), None);
+    assert_eq!((rows[0].kind.as_str(), rows[0].times), ("Rate limit", 2));
+    assert_eq!(rows[0].done, "Tried again, then answered.");
+    let nobody = capo_core::ids::CandidateId::of("nobody");
+    assert!(failure_rows(done.failures(), Some(nobody)).is_empty());
+}
+
+#[test]
+fn steering_and_resuming_are_told() {
+    let steer = SteerEvent {
+        multipliers: Some(IndexMap::from([("prompt_length".to_owned(), 0.5)])),
+        thresholds: Some(IndexMap::from([("human_requests".to_owned(), 0.35)])),
+        ..SteerEvent::default()
+    };
+    let mut events = events(|_| {}, Some(steer));
+    assert_eq!(
+        headlines(&log(&events), Kind::Steering),
+        [
+            "You set the threshold of human requests to 35%, from round 2.",
+            "You set λ prompt length to 0.50, from round 2.",
+        ]
+    );
+    let Some(Event::Finished(finished)) = events.last().cloned() else {
+        panic!("the run ended");
+    };
+    events.push(Event::Steer(SteerEvent {
+        round: 3,
+        ..SteerEvent::default()
+    }));
+    events.push(Event::Finished(Box::new(capo_core::journal::FinishedEvent {
+        status: Status::Stopped,
+        ..*finished
+    })));
+    let run = headlines(&log(&events), Kind::Run);
+    let rollouts = fold(&events).rollouts().count();
+    assert_eq!(
+        run[run.len() - 2..],
+        [
+            format!("Went on from round 3; {rollouts} rollouts taken from the journal, none repeated."),
+            "Stopped. Calls under way were finished and counted.".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn every_plate_has_a_reading_at_every_moment() {
+    let events = events(|_| {}, None);
+    let mut state = RunState::default();
+    let mut last = Vec::new();
+    for (line, event) in (0..).zip(&events) {
+        state.apply(event, line).unwrap();
+        let significant = !matches!(event, Event::Rollout(_)) || line % 20 == 0;
+        if !significant {
+            continue;
+        }
+        let series = Series::new(&state).unwrap();
+        let mut said = vec![readings::objective(&series)];
+        said.extend(
+            series
+                .constraints
+                .iter()
+                .map(|of| readings::constraint(&series, of)),
+        );
+        said.push(readings::map(&state, &Map::new(&state)));
+        for sentence in &said {
+            let text = sentence.to_string();
+            assert!(text.ends_with('.') && !text.contains("NaN"), "{text:?}");
+        }
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        if said != last {
+            println!("{said:#?}");
+        }
+        last = said;
+    }
+    assert!(
+        last[4].contains("The heavy course is the lineage of the best feasible prompt"),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn an_unattainable_threshold_ends_at_the_cap() {
+    let state = fold(&events(
+        |study| {
+            study.constraints[1].threshold = Some(-0.9);
+            study.study.rounds = capo_core::study::Rounds::Count(5);
+        },
+        None,
+    ));
+    let series = Series::new(&state).unwrap();
+    let constraint = series.constraint("excess_tools").unwrap();
+    let since = constraint.at_cap_since().unwrap();
+    let reading = readings::constraint(&series, constraint).to_string();
+    let start = "Excess tools has been at its cap for ";
+    assert!(
+        reading.starts_with(start) && reading.contains(&format!("since round {since}.")),
+        "{reading}"
+    );
+    assert!(reading.contains("threshold −0.90."), "{reading}");
+    let outcome = Outcome::new(&state).unwrap();
+    let verdict = outcome.verdict.to_string();
+    assert!(
+        verdict.starts_with("No prompt keeps all thresholds. Closest: "),
+        "{verdict}"
+    );
+    assert!(verdict.contains(" on excess tools."), "{verdict}");
+    assert_eq!(outcome.all_sat, Some(false));
+}
+
+#[test]
+fn the_verdict_is_about_examples_never_seen() {
+    let outcome = Outcome::new(&finished()).unwrap();
+    let verdict = outcome.verdict.to_string();
+    println!("{verdict} {}", outcome.caution);
+    assert!(
+        verdict.starts_with("On examples it never saw, the best prompt keeps "),
+        "{verdict}"
+    );
+    assert!(verdict.contains("; the seed prompt solved "), "{verdict}");
+}
