@@ -1,5 +1,4 @@
 // Starts the page: loads the module, says so plainly when that cannot work, and keeps the shell for offline use.
-import start from "./capo-web.js?v=HASH";
 
 // Reads the browser's support off whether it asks for the worker's type. The address cannot be parsed, so no
 // worker is ever started or fetched.
@@ -32,6 +31,8 @@ async function startPage() {
     return false;
   }
   try {
+    // Not a static import: that would fail before anything could be said about it.
+    const { default: start } = await import("./capo-web.js?v=HASH");
     await start({ module_or_path: new URL("./capo-web_bg.wasm?v=HASH", import.meta.url) });
     document.getElementById("boot")?.remove();
     return true;
