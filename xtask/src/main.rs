@@ -8,6 +8,7 @@ mod build;
 mod command;
 mod docs;
 mod install;
+mod page;
 mod serve;
 mod test;
 mod workspace;
@@ -33,7 +34,7 @@ enum Task {
     Setup,
     /// Build the release `capo` binary
     Build,
-    /// Serve the simulated models over HTTP; further arguments go to `capo simulate`
+    /// Build the page and serve it on this machine
     Serve(serve::Arguments),
     /// Run the whole gate, or the steps named
     Test(test::Arguments),
@@ -41,6 +42,9 @@ enum Task {
     Bench(bench::Arguments),
     /// Write the documentation generated from the code
     Docs(docs::Arguments),
+    /// Stamp the page that Trunk has built; Trunk calls this
+    #[command(hide = true)]
+    Stamp,
 }
 
 fn main() -> ExitCode {
@@ -63,5 +67,6 @@ fn run(task: &Task) -> Result<()> {
         Task::Test(arguments) => test::run(&workspace, arguments),
         Task::Bench(arguments) => bench::run(&workspace, arguments),
         Task::Docs(arguments) => docs::run(&workspace, arguments),
+        Task::Stamp => page::stamp(),
     }
 }

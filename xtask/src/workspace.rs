@@ -13,7 +13,7 @@ pub(crate) const SERVER: &str = "capo-server";
 /// The package of the end-to-end tests.
 pub(crate) const END_TO_END: &str = "capo-tests";
 /// The packages that must also build for the browser.
-pub(crate) const BROWSER: [&str; 3] = ["capo-core", "capo-models", "capo-workloads"];
+pub(crate) const BROWSER: [&str; 4] = ["capo-core", "capo-models", "capo-workloads", "capo-web"];
 /// The browser's target.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
@@ -86,11 +86,6 @@ impl Workspace {
     /// The member of that name, if this checkout has it.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.iter().find(|package| package.name == name)
-    }
-
-    /// Whether there is a page to build.
-    pub(crate) fn has_page(&self) -> bool {
-        self.root.join("Trunk.toml").exists()
     }
 
     /// The version that `Cargo.lock` holds of a dependency, the highest when it

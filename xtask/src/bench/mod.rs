@@ -1,10 +1,12 @@
 //! `cargo xtask bench`: what the README and the documentation claim, measured.
 
+mod browser;
 mod desk;
 mod ladder;
 mod machine;
 mod measure;
 mod rollout;
+mod web;
 
 use std::path::PathBuf;
 
@@ -30,6 +32,8 @@ enum Benchmark {
     Desk,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
+    /// Size of the page's first load, and time until it can be used
+    Web,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
@@ -43,6 +47,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
+        Benchmark::Web => web::run(workspace),
     }
 }
 

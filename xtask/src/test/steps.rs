@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
 use crate::install::{Tool, Toolbox};
+use crate::page::{self, Build};
 use crate::workspace::{BROWSER, END_TO_END, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
@@ -48,7 +49,7 @@ impl Step {
             Self::Native => "unit and integration tests",
             Self::Doctests => "the examples in the documentation run",
             Self::Wasm => "tests compiled to WebAssembly, in node",
-            Self::EndToEnd => "the release binary, used as a person would",
+            Self::EndToEnd => "the release binary and the page, used as a person would",
             Self::Rustdoc => "the API documentation builds without a warning",
             Self::Docs => "the generated pages of docs/ are up to date",
         }
@@ -64,11 +65,8 @@ impl Step {
             Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
             Self::Wasm => wasm_tools(workspace)?,
             Self::EndToEnd => {
-                let mut tools = vec![Tool::Nextest];
-                if workspace.has_page() {
-                    tools.extend(wasm_tools(workspace)?);
-                    tools.extend([Tool::Trunk, Tool::Binaryen, Tool::Chromium]);
-                }
+                let mut tools = vec![Tool::Nextest, Tool::Chromium];
+                tools.extend(page::tools(workspace)?);
                 tools
             }
             Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
@@ -170,8 +168,9 @@ impl Gate<'_> {
             return Ok(Outcome::NothingToDo("this checkout has no package capo-tests"));
         }
         let binary = build::capo(self.workspace)?;
+        let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
         self.nextest("end-to-end", &["--package", END_TO_END], |cargo| {
-            cargo.env("CAPO_BIN", &binary);
+            cargo.env("CAPO_BIN", &binary).env("CAPO_PAGE", &page);
         })
     }
 }
@@ -244,6 +243,6 @@ mod tests {
     fn nothing_is_installed_for_steps_without_work() {
         let empty = workspace("[]");
         assert_eq!(Step::Wasm.tools(&empty).unwrap(), []);
-        assert_eq!(Step::EndToEnd.tools(&empty).unwrap(), [Tool::Nextest]);
+        assert_eq!(Step::Doctests.tools(&empty).unwrap(), []);
     }
 }

@@ -1,0 +1,56 @@
+// Keeps the shell, so that the page opens without a network. `cargo xtask stamp` writes the two constants.
+const VERSION = "SHELL_VERSION";
+// Path below the scope → SHA-256 of the content, in hexadecimal digits. The empty path is the page.
+const FILES = SHELL_FILES;
+
+// One host may hold the page below several paths; each has its own caches.
+const PREFIX = `capo-shell:${new URL(self.registration.scope).pathname}:`;
+const CACHE = PREFIX + VERSION;
+const address = (path) => new URL(path, self.registration.scope).href;
+const ADDRESSES = new Set(Object.keys(FILES).map(address));
+
+// While a host is being updated it may answer with files of two versions. Only what was built together is kept.
+async function fetchChecked(path, expected) {
+  const response = await fetch(address(path), { cache: "no-cache" });
+  if (!response.ok) throw new Error(`${path || "the page"}: status ${response.status}`);
+  const digest = await crypto.subtle.digest("SHA-256", await response.clone().arrayBuffer());
+  const found = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (found !== expected) throw new Error(`${path || "the page"}: not the content of this version`);
+  return response;
+}
+
+async function install() {
+  const responses = await Promise.all(
+    Object.entries(FILES).map(async ([path, hash]) => [path, await fetchChecked(path, hash)]),
+  );
+  const cache = await caches.open(CACHE);
+  await Promise.all(responses.map(([path, response]) => cache.put(address(path), response)));
+}
+
+async function activate() {
+  const names = await caches.keys();
+  const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
+  await Promise.all(old.map((name) => caches.delete(name)));
+  await self.clients.claim();
+}
+
+async function answer(request, key) {
+  const cache = await caches.open(CACHE);
+  return (await cache.match(key)) ?? fetch(request);
+}
+
+self.addEventListener("install", (event) => event.waitUntil(install()));
+self.addEventListener("activate", (event) => event.waitUntil(activate()));
+self.addEventListener("message", (event) => {
+  if (event.data?.type === "activate") self.skipWaiting();
+});
+self.addEventListener("fetch", (event) => {
+  const { request } = event;
+  const url = new URL(request.url);
+  if (request.method !== "GET" || url.origin !== self.location.origin) return;
+  if (ADDRESSES.has(url.href)) event.respondWith(answer(request, url.href));
+  // A route of the page: its last part is no file name.
+  else if (request.mode === "navigate" && !url.pathname.split("/").at(-1).includes(".")) {
+    event.respondWith(answer(request, address("")));
+  }
+});

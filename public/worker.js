@@ -1,0 +1,21 @@
+// A run's worker: the module that draws the page, started where there is no page.
+import start from "./capo-web.js?v=HASH";
+
+// The page posts the study at once. Until the module listens, messages wait here.
+const early = [];
+const keep = (event) => {
+  event.stopImmediatePropagation();
+  early.push(event);
+};
+self.addEventListener("message", keep);
+
+try {
+  await start({ module_or_path: new URL("./capo-web_bg.wasm?v=HASH", import.meta.url) });
+  self.removeEventListener("message", keep);
+  for (const { data, ports } of early) {
+    self.dispatchEvent(new MessageEvent("message", { data, ports: [...ports] }));
+  }
+} catch (error) {
+  // A rejected promise would stay in here; this reaches the page as the worker's `error` event.
+  self.reportError(error);
+}
