@@ -144,12 +144,13 @@ fn sentence(data: &BulletData) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     #[test]
     fn a_bullet_says_what_it_shows() {
         let data = BulletData {
             name: "Human requests".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             value: Some(0.3),
             error: Some(0.073),
             threshold: Some(0.35),

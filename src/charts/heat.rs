@@ -350,6 +350,7 @@ fn next((row, column): (usize, usize), key: &str, (rows, columns): (usize, usize
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     fn data(shading: Shading, value: Option<f64>) -> HeatData {
         let example = |name: &str, solved_by| HeatExample {
@@ -388,7 +389,7 @@ mod tests {
             Some("3c4434, example 45: no answer.")
         );
         let steps = Shading::Steps {
-            unit: Unit::Ratio,
+            unit: Unit(Quantity::Ratio),
             bounds: [0.5, 1.0, 1.5, 2.0],
         };
         let cell = describe(&data(steps, Some(1.0)), 0, 1).map(|cell| (cell.class, cell.sentence));

@@ -72,6 +72,7 @@ fn sentence(data: &IntervalData) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     #[test]
     fn zero_is_the_middle_and_the_ends_hold() {
@@ -84,7 +85,7 @@ mod tests {
     fn an_interval_says_what_it_shows() {
         let data = IntervalData {
             name: "Success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             difference: 0.25,
             low: 0.075,
             high: 0.425,

@@ -13,6 +13,7 @@ use super::{
     scale::{percent, round_name, round_title},
     unit::{Unit, fixed, short},
 };
+use crate::format::Quantity;
 
 /// The height of one row of marks in pixels, and the least height of the whole.
 const ROW: usize = 36;
@@ -298,7 +299,7 @@ fn numbers(data: &LineageData, places: &HashMap<String, (f64, f64)>) -> Vec<Labe
         let (x, y) = places.get(&node.id).copied()?;
         let objective = node.objective?;
         let number = match data.unit {
-            Unit::Rate => fixed(objective * 100.0, 1),
+            Unit(Quantity::Rate) => fixed(objective * 100.0, 1),
             unit => unit.value(objective),
         };
         let is_selected = data.selected.as_deref() == Some(&node.id);
@@ -340,7 +341,7 @@ mod tests {
     fn data() -> LineageData {
         LineageData {
             objective: "success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             last_round: 2,
             nodes: vec![
                 node("seed", None, 0, false),

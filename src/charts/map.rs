@@ -16,6 +16,7 @@ use super::{
     series::{Segment, Segments},
     unit::{Unit, short, signed},
 };
+use crate::format::Quantity;
 
 /// What the map shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -114,7 +115,7 @@ pub fn CandidateMap(
                         />
                         <WidthAxis
                             range=residual
-                            unit=Unit::Plain
+                            unit=Unit(Quantity::Ratio)
                             title=Signal::stored(
                                 "worst normalised residual, max over constraints".to_owned(),
                             )
@@ -353,7 +354,7 @@ mod tests {
     fn data() -> MapData {
         MapData {
             objective: "success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             points: vec![
                 point("f36b0b", None, 0, 0.446, 1.06),
                 point("432e82", Some("f36b0b"), 1, 0.554, 1.12),

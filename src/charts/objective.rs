@@ -329,11 +329,12 @@ fn pool_marks(pool: &[PoolColumn], rounds: Rounds) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     fn data() -> ObjectiveData {
         ObjectiveData {
             name: "success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             last_round: 6,
             leading: vec![Leading {
                 round: 4,

@@ -315,6 +315,7 @@ fn end_labels(runs: &[OverlayRun], scales: Scales, size: Size) -> Vec<Label> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     fn data() -> OverlayData {
         let run = |id: &str, values: [f64; 2]| OverlayRun {
@@ -331,7 +332,7 @@ mod tests {
         };
         OverlayData {
             metric: "success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             runs: vec![run("a", [0.4, 0.75]), run("b", [0.4, 0.752])],
             ..OverlayData::default()
         }

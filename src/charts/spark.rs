@@ -101,6 +101,7 @@ fn sentence(data: &SparkData) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     #[test]
     fn a_spark_line_fills_its_row() {
@@ -111,7 +112,7 @@ mod tests {
         };
         let data = SparkData {
             name: "success".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             points: vec![point(0, 0.446), point(4, 0.73), point(6, 0.757)],
             low: 0.35,
             high: 0.9,

@@ -356,11 +356,12 @@ fn words(data: &StripData, marks: &[Mark], scales: Scales, size: Size) -> Vec<La
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
 
     fn data() -> StripData {
         StripData {
             name: "human requests".to_owned(),
-            unit: Unit::Rate,
+            unit: Unit(Quantity::Rate),
             last_round: 6,
             threshold: vec![RoundValue {
                 round: 0,

@@ -178,6 +178,7 @@ fn waiting(pending: RoundValue, from: f64, scales: Scales, unit: Unit) -> impl I
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Quantity;
     use crate::charts::scale::{Range, Rounds};
 
     fn scales() -> Scales {
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!((spans[0].left, spans[0].right), (0.0, spans[1].left));
         assert_eq!(spans[1].right, 1.0);
         assert_eq!(lines(&spans).len(), 3);
-        let labels = labels(&steps, scales(), Unit::Rate);
+        let labels = labels(&steps, scales(), Unit(Quantity::Rate));
         let texts: Vec<_> = labels.iter().map(|label| label.text.as_str()).collect();
         assert_eq!(texts, ["threshold", "≤ 40%", "round 6"]);
     }

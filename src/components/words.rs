@@ -15,19 +15,19 @@ pub fn Words(
 ) -> impl IntoView {
     let params = use_params_map();
     let run = params.with_untracked(|params| params.get("run").unwrap_or_default());
-    let piece = move |piece: &Piece| match piece {
-        Piece::Text(text) => text.clone().into_any(),
-        Piece::Symbol(symbol) => view! { <span class="math">{*symbol}</span> }.into_any(),
+    let piece = move |piece: Piece| match piece {
+        Piece::Text(text) => text.into_any(),
+        Piece::Symbol(symbol) => view! { <span class="math">{symbol}</span> }.into_any(),
         Piece::Prompt(candidate) => {
             let address = format!("/run/{run}/candidate/{candidate}");
             let whole = candidate.to_string();
             view! {
                 <A href=address attr:class="id" attr:title=whole>
-                    {format::id(candidate)}
+                    {format::id(&candidate)}
                 </A>
             }
             .into_any()
         }
     };
-    sentence.pieces().iter().map(piece).collect_view()
+    sentence.pieces().to_vec().into_iter().map(piece).collect_view()
 }

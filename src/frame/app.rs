@@ -7,7 +7,7 @@ use leptos_router::path;
 use super::keys::TabKeys;
 use super::theme::Theme;
 use super::top::Top;
-use crate::charts::HatchPattern;
+use crate::charts::marks::Hatch;
 use crate::live::{Runs, document_meta};
 use crate::pages::candidate::CandidatePage;
 use crate::pages::dynamics::DynamicsPage;
@@ -39,7 +39,7 @@ pub fn App() -> impl IntoView {
     let base = base.trim_end_matches('/').to_owned();
     view! {
         <a class="skip" href="#main">"Skip to content"</a>
-        <HatchPattern/>
+        <Hatch/>
         <Router base>
             <Top/>
             <main id="main" tabindex="-1">

@@ -30,7 +30,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
             })
         })
     });
-    let rounds = move || run.read(|folded| folded.state.rounds().len());
+    let rounds = move || run.read(|folded| folded.state.rounds().len() as i64);
     view! {
         <div class="row actions">
             <Show when=move || running.get()>
@@ -55,7 +55,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     "Resume"
                 </button>
             </Show>
-            <Show when=move || (rounds() > 0)>
+            <Show when=move || rounds().is_positive()>
                 <button type="button" on:click=move |_| open(branch)>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path

@@ -5,11 +5,11 @@ use capo_core::run_state::RunState;
 use leptos::prelude::*;
 
 use super::actions::Actions;
-use crate::charts::ruler::{Ruler, RulerData};
+use crate::charts::ruler::{RoundRuler, RulerData};
 use crate::components::RunNav;
 use crate::format;
 use crate::live::{Pause, Phase, Run};
-use crate::run::pool::Pool;
+use crate::run::pool::{Gate, Place, Pool};
 use crate::run::rounds;
 use crate::studies;
 
@@ -54,7 +54,7 @@ fn State(run: Run) -> impl IntoView {
         Phase::Resting => {
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
             let (class, words) = match ended {
-                Some(status) => ("tag plain", crate::run::outcome::state(status)),
+                Some(status) => ("tag plain", crate::run::outcome::ended(status)),
                 None => ("tag alert", "interrupted"),
             };
             view! { <span class=class>{words}</span> }.into_any()
@@ -66,10 +66,10 @@ fn State(run: Run) -> impl IntoView {
 #[component]
 fn Course(run: Run) -> impl IntoView {
     let data = Memo::new(move |_| run.read(|folded| ruler(&folded.state)));
-    let sentence = move || run.read(|folded| moment(&folded.state, run));
+    let sentence = Memo::new(move |_| run.read(|folded| moment(&folded.state, run)));
     view! {
         <div>
-            <Ruler data=data/>
+            <RoundRuler data=data label=sentence/>
             <p class="note">{sentence}</p>
         </div>
     }
@@ -81,12 +81,9 @@ fn ruler(state: &RunState) -> RulerData {
     let share = if pool.children == 0 { 0.0 } else { pool.measured as f64 / pool.children as f64 };
     let finished = state.finished().is_some();
     RulerData {
-        rounds: rounds::planned(state).unwrap_or(done + 1).max(done),
-        now: if finished { f64::from(done) } else { f64::from(done) + share },
-        label: match rounds::planned(state) {
-            Some(planned) => format!("Round {done} of {planned} closed"),
-            None => format!("Round {done} closed"),
-        },
+        last_round: rounds::planned(state).unwrap_or(done + 1).max(done),
+        children: pool.children as u32,
+        done: if finished { f64::from(done) } else { f64::from(done) + share },
     }
 }
 
@@ -124,7 +121,10 @@ fn moment(state: &RunState, run: Run) -> String {
 /// "evaluating child 5 of 8, example 31 of 74".
 fn evaluating(state: &RunState) -> Option<String> {
     let pool = Pool::of_now(state);
-    let (done, of) = pool.rows.iter().find_map(|row| row.place.evaluating())?;
+    let (done, of) = pool.rows.iter().find_map(|row| match (row.place, row.gate) {
+        (Place::Evaluating(progress), _) | (_, Gate::Undecided(progress)) => Some((progress.done, progress.of)),
+        _ => None,
+    })?;
     Some(if pool.children == 0 {
         format!("evaluating the seed prompt, example {done} of {of}")
     } else {
@@ -175,7 +175,7 @@ fn meters(state: &RunState) -> [Meter; 4] {
     [
         Meter::new("Rollouts", state.ledger().rollouts() as f64, limit(rollouts), counted),
         Meter::new("Model calls", total.calls as f64, limit(calls), counted),
-        Meter::new("Tokens", total.tokens() as f64, limit(tokens), |tokens| {
+        Meter::new("Tokens", (total.input_tokens + total.output_tokens) as f64, limit(tokens), |tokens| {
             format::tokens(tokens as u64)
         }),
         dollars,
@@ -188,14 +188,15 @@ fn Meters(run: Run) -> impl IntoView {
     let meters = move || {
         let meters = run.read(|folded| meters(&folded.state));
         meters.map(|meter| {
-            let share = meter.share.map(|share| format!("{:.1}%", 100.0 * share));
+            let unlimited = meter.share.is_none();
+            let share = format!("{:.1}%", 100.0 * meter.share.unwrap_or_default());
             let of = meter.of.map(|of| view! { <small>" / " {of}</small> });
             view! {
-                <div class="meter">
+                <div class="meter" class:unlimited=unlimited>
                     <dt>{meter.name}</dt>
                     <dd class="v">{meter.spent} {of}</dd>
-                    <dd class="bar" class:none=share.is_none() aria-hidden="true">
-                        <i style:--share=share.unwrap_or_default()></i>
+                    <dd class="bar" aria-hidden="true">
+                        <i style:--share=share></i>
                     </dd>
                     <dd class="s">{meter.left}</dd>
                 </div>

@@ -6,10 +6,10 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::figure::Figure;
-use crate::charts::map::{CandidateMap, MapData, MapPoint, table as map_table};
-use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, table as objective_table};
+use crate::charts::map::{CandidateMap, MapData, MapPoint, map_table};
+use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, objective_table};
 use crate::charts::series::{Candidate, Leading, RoundValue};
-use crate::charts::strip::{ConstraintStrip, StripData, table as strip_table};
+use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
 use crate::components::{Gate, Words};
 use crate::format;
@@ -17,11 +17,11 @@ use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
 use crate::run::standing::Scored;
-use crate::run::studied::Studied;
+use crate::run::studied::{Part, Studied};
 
 /// The objective by round.
 #[component]
-pub(super) fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
     let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
     let reading = Memo::new(move |_| overview.read(|parts| readings::objective(&parts.series)).unwrap_or_default());
     let name = Signal::derive(move || overview.read(|parts| parts.series.objective.label()).unwrap_or_default());
@@ -52,10 +52,10 @@ pub(super) fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> imp
     }
 }
 
-/// A strip for each constraint, the most violated first; the order stays while a pointer or the
-/// focus is inside.
+/// The objective, and a strip for each constraint, the most violated first; the order stays while a
+/// pointer or the focus is inside.
 #[component]
-pub(super) fn StripFigures(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
+pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
     let held = RwSignal::new(false);
     let order = Memo::new(move |last: Option<&Vec<String>>| {
         let wanted = overview.read(|parts| by_violation(&parts.series)).unwrap_or_default();
@@ -70,13 +70,15 @@ pub(super) fn StripFigures(run: Run, overview: Overview, open: Callback<String>)
     };
     view! {
         <div
-            class="strips-order"
+            class="strips"
+            class:many=move || order.with(|order| order.len() >= 5)
             on:pointerenter=move |_| held.set(true)
             on:pointerleave=move |_| held.set(false)
             on:focusin=move |_| held.set(true)
             on:focusout=move |_| held.set(false)
         >
-            <For each=move || order.get() key=|metric| metric.clone() let(metric)>
+            <ObjectiveFigure overview open/>
+            <For each=move || order.get() key=Clone::clone let(metric)>
                 <StripFigure run overview open letter=letter(&metric) metric=metric/>
             </For>
         </div>
@@ -170,7 +172,7 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
 fn by_violation(series: &Series) -> Vec<String> {
     let over = |of: &ConstraintSeries| {
         let value = series.latest()?.leading.as_ref()?.estimate(&of.metric)?.mean;
-        Some((value - of.threshold()?) / of.metric.scale())
+        Some((value - of.threshold()?) / scale(&of.metric))
     };
     let mut constraints: Vec<(f64, String)> = series
         .constraints
@@ -179,6 +181,14 @@ fn by_violation(series: &Series) -> Vec<String> {
         .collect();
     constraints.sort_by(|a, b| b.0.total_cmp(&a.0));
     constraints.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What a residual is divided by.
+fn scale(metric: &Studied) -> f64 {
+    match metric.part {
+        Part::Constraint { scale, .. } => scale,
+        Part::Objective | Part::Measured => 1.0,
+    }
 }
 
 fn last_round(series: &Series) -> u32 {

@@ -70,7 +70,7 @@ pub(super) fn Log(run: Run) -> impl IntoView {
                 }
             >
                 <ol class="log" reversed tabindex="0" aria-label="Activity, the latest first">
-                    <For each=latest_first key=Clone::clone let((_, entry))>
+                    <For each=latest_first key=|(place, entry)| (*place, entry.detail.to_string()) let((_, entry))>
                         <li>
                             <time>{entry.at.map(format::clock)}</time>
                             <span>

@@ -13,7 +13,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
 use self::bar::RunBar;
-use self::figures::{MapFigure, ObjectiveFigure, StripFigures};
+use self::figures::{MapFigure, Strips};
 use self::log::Log;
 use self::overview::Overview;
 use self::pool::PoolPlate;
@@ -44,10 +44,7 @@ fn Live(run: Run) -> impl IntoView {
         <RunBar run/>
         <RunNotices run/>
         <div class="g g-run">
-            <div class="strips">
-                <ObjectiveFigure overview open/>
-                <StripFigures run overview open/>
-            </div>
+            <Strips run overview open/>
             <div class="stack">
                 <MapFigure overview open/>
                 <Steer run overview/>

@@ -229,7 +229,6 @@ fn Sorted(by: RwSignal<By>, this: By, children: Children) -> impl IntoView {
         <th scope="col" class="num" aria-sort=direction>
             <button type="button" class="sort" on:click=move |_| by.set(this.clone())>
                 {children()}
-                {move || sorted.get().then_some(if ascending { " ↑" } else { " ↓" })}
             </button>
         </th>
     }
