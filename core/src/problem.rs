@@ -12,6 +12,9 @@ use crate::score::{Limit, Limits};
 use crate::study::{Study, StudyError, nearest};
 use crate::workload::{Split, Workload};
 
+/// What stands beside the metrics of a prompt in results, which are objects with a key a metric.
+const RESERVED: [&str; 2] = ["all_sat", "seed"];
+
 /// A metric of a study and where it is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricSource {
@@ -53,8 +56,9 @@ impl Problem {
     /// residuals out.
     ///
     /// # Errors
-    /// Unknown metrics (with the nearest known one), metrics of the wrong direction, thresholds
-    /// that no value can meet, empty splits, a batch larger than a split.
+    /// Unknown metrics (with the nearest known one), metrics of the wrong direction or with a name
+    /// that means something else in results, thresholds that no value can meet, empty splits, a
+    /// batch larger than a split.
     pub fn new(mut study: Study, workloads: Vec<Rc<dyn Workload>>) -> Result<Self, StudyError> {
         let seed_prompt = study.seed_prompt()?.into();
         for workload in &workloads {
@@ -87,6 +91,7 @@ impl Problem {
                 ));
             }
         }
+        check_names(&workloads)?;
         let objective = find(&workloads, &study.objective.metric, "objective.metric")?;
         if objective.spec.direction != Direction::Objective {
             return Err(StudyError::invalid(
@@ -232,6 +237,20 @@ impl Problem {
             .collect();
         self.study.id(&fingerprints)
     }
+}
+
+/// Refuses metrics that a result would confuse with what stands beside them in it.
+fn check_names(workloads: &[Rc<dyn Workload>]) -> Result<(), StudyError> {
+    for metric in workloads.iter().flat_map(|workload| workload.metrics()) {
+        if RESERVED.contains(&metric.name.as_str()) || metric.name.ends_with(".standard_error") {
+            let problem = format!(
+                "a metric cannot be called `{}`, which means something else in results; give it another name",
+                metric.name
+            );
+            return Err(StudyError::invalid("workload.metric", problem));
+        }
+    }
+    Ok(())
 }
 
 fn find(workloads: &[Rc<dyn Workload>], metric: &str, key: &str) -> Result<MetricSource, StudyError> {

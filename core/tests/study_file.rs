@@ -301,3 +301,17 @@ fn a_held_out_example_that_the_search_would_see_is_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn a_metric_that_results_would_confuse_with_what_stands_beside_it_is_refused() {
+    for name in ["all_sat", "seed", "effort.standard_error"] {
+        let mut world = World::new(&Rc::new(Probe::default()));
+        world.metrics[1].name = name.into();
+        let error = Problem::new(study(1, "capo", EFFORT, ""), vec![Rc::new(world)]);
+        let error = error.err().expect("a refusal").to_string();
+        assert!(
+            error.contains(name) && error.contains("give it another name"),
+            "{error}"
+        );
+    }
+}

@@ -17,7 +17,7 @@ use crate::client::{Asking, Client, Endpoint};
 use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
 use crate::prices::PriceTable;
-use crate::providers::{Access, Account, Connect, Key, Plan, Provider};
+use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
 use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::{HeaderText, ModelSpec};
@@ -88,12 +88,20 @@ impl<'a> Builder<'a> {
             let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
-                None => self.model(role, &spec, &http, &mut endpoints)?,
+                None => match self.model(role, &spec, &http, &mut endpoints)? {
+                    Built::InProcess(model) => model,
+                    Built::Http(client, _) => Rc::new(*client),
+                },
             };
             result.set(role, Rc::clone(&model));
             built.push((spec, model));
         }
         Ok(result)
+    }
+
+    /// One model, which shares nothing with others.
+    pub(crate) fn single(&self, role: Role, spec: &ModelSpec) -> Result<Built, BuildError> {
+        self.model(role, spec, &http_client()?, &mut Endpoints::default())
     }
 
     fn model(
@@ -102,7 +110,7 @@ impl<'a> Builder<'a> {
         spec: &ModelSpec,
         http: &DynHttpClient,
         endpoints: &mut Endpoints,
-    ) -> Result<Rc<dyn Llm>, BuildError> {
+    ) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
         let provider = spec.provider.get();
         let model = spec
@@ -110,7 +118,7 @@ impl<'a> Builder<'a> {
             .as_deref()
             .or(provider.model)
             .ok_or_else(|| wrong(format!("provider `{}` needs a `model`", provider.name)))?;
-        let most = spec.concurrency.map_or(16, usize::from);
+        let most = spec.most_calls();
         match provider.access {
             Access::InProcess(start) => {
                 let plan = Plan {
@@ -121,10 +129,11 @@ impl<'a> Builder<'a> {
                     limiter: endpoints.get(provider.name, "", model, "", most).limiter.clone(),
                     price: spec.price,
                 };
-                start(plan).map_err(wrong)
+                start(plan).map(Built::InProcess).map_err(wrong)
             }
             Access::Http {
                 connect,
+                list,
                 browser_headers,
             } => {
                 let account = self.account(role, spec, provider)?;
@@ -138,11 +147,12 @@ impl<'a> Builder<'a> {
                 let variable = account.variable.as_deref().unwrap_or_default();
                 let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
                 let client = self.client(spec, model, connect, account, endpoint, http.clone());
-                Ok(Rc::new(Client {
+                let client = Client {
                     headers,
                     redactor: Redactor::new(&secrets),
                     ..client
-                }))
+                };
+                Ok(Built::Http(Box::new(client), list))
             }
         }
     }
@@ -276,6 +286,12 @@ impl<'a> Builder<'a> {
         }
         Ok(headers)
     }
+}
+
+/// A model, and what else its provider can be asked.
+pub(crate) enum Built {
+    InProcess(Rc<dyn Llm>),
+    Http(Box<Client>, List),
 }
 
 /// What is shared by provider, base URL, model and the variable of the key: limits and refusals are

@@ -13,7 +13,7 @@ use rig_core::http_client::DynHttpClient;
 use crate::conversation::{self, Turns};
 use crate::failure::Failure;
 use crate::limiter::Limiter;
-use crate::providers::{Account, Connect};
+use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
 use crate::retry::{Backoff, Breaker, LONGEST_ASKED};
 use crate::secret::Redactor;
@@ -53,6 +53,13 @@ pub(crate) struct Client {
     pub(crate) tariff: Tariff,
     pub(crate) redactor: Redactor,
     pub(crate) turns: RefCell<Turns>,
+}
+
+/// One request and what became of it.
+pub(crate) struct Try {
+    pub(crate) outcome: Result<CompletionResponse, Failure>,
+    pub(crate) reply: Reply,
+    pub(crate) seconds: f64,
 }
 
 impl Llm for Client {
@@ -128,7 +135,7 @@ impl Client {
         }
     }
 
-    fn request(&self, chat: &ChatRequest) -> Result<CompletionRequest, String> {
+    pub(crate) fn request(&self, chat: &ChatRequest) -> Result<CompletionRequest, String> {
         let mut options = GenerationOptions::new();
         options.reasoning = self.asking.reasoning;
         options.seed = chat
@@ -149,37 +156,65 @@ impl Client {
         request: CompletionRequest,
         asked_characters: usize,
     ) -> Result<(ChatResponse, Option<Duration>), (Failure, CallUsage)> {
-        let recorder = Recorder::new(self.http.clone(), self.headers.clone());
+        let Try {
+            outcome,
+            reply,
+            seconds,
+        } = self.send(request).await;
+        let failure = match outcome {
+            Ok(response) => return self.judge(&response, &reply, seconds),
+            Err(failure) => failure,
+        };
+        let usage = match failure.kind {
+            FailureKind::Malformed => self.tariff.unreadable(asked_characters, &reply.body, seconds),
+            // The provider's own says that nothing was generated.
+            FailureKind::Timeout if failure.status.is_none() => {
+                self.tariff.unanswered(asked_characters, seconds)
+            }
+            _ => CallUsage {
+                seconds,
+                ..tariff::NOTHING
+            },
+        };
+        Err((failure, usage))
+    }
+
+    /// Sends one request and reads what comes back.
+    pub(crate) async fn send(&self, request: CompletionRequest) -> Try {
+        let recorder = self.recorder();
         let model = (self.connect)(&self.account, &self.model, recorder.clone());
         let started = Instant::now();
         let outcome = time::timeout(self.timeout, model.call(request)).await;
         let seconds = started.elapsed().as_secs_f64();
         let reply = recorder.reply();
-        let nothing = CallUsage {
-            seconds,
-            ..tariff::NOTHING
-        };
-        match outcome {
-            Err(_) => Err((
-                Failure::timeout(self.timeout.as_secs_f64()),
-                self.tariff.unanswered(asked_characters, seconds),
-            )),
-            Ok(Ok(response)) => self.judge(&response, &reply, seconds),
-            Ok(Err(error)) => {
-                let failure = Failure::read(
+        let outcome = match outcome {
+            Err(_) => Err(Failure::timeout(self.timeout.as_secs_f64())),
+            Ok(answer) => answer.map_err(|error| {
+                Failure::read(
                     &error,
                     &reply,
                     &self.account.base_url,
                     self.account.variable.as_deref(),
                     time::since_epoch(),
-                );
-                let usage = match failure.kind {
-                    FailureKind::Malformed => self.tariff.unreadable(asked_characters, &reply.body, seconds),
-                    _ => nothing,
-                };
-                Err((failure, usage))
-            }
+                )
+            }),
+        };
+        Try {
+            outcome,
+            reply,
+            seconds,
         }
+    }
+
+    /// The models there are for this account, by name, if the provider says so within `patience`.
+    pub(crate) async fn models(&self, list: List, patience: Duration) -> Option<Vec<String>> {
+        let listing = list(&self.account, self.recorder());
+        let models = time::timeout(patience, listing).await.ok()?.ok()?;
+        Some(models.data.into_iter().map(|model| model.id).collect())
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder::new(self.http.clone(), self.headers.clone())
     }
 
     fn judge(

@@ -27,12 +27,18 @@ mod builder;
 mod client;
 mod conversation;
 mod failure;
+#[cfg(test)]
+mod fixture;
+pub mod forecast;
 mod limiter;
 mod models;
+mod pace;
 pub mod prices;
+pub mod probe;
 pub mod providers;
 mod rate_limit;
 mod retry;
+mod roles;
 mod secret;
 pub mod simulated;
 mod spec;
@@ -42,6 +48,8 @@ mod transport;
 
 pub use builder::{Builder, build};
 pub use models::{BuildError, Models};
+pub use pace::{Pace, pace};
+pub use roles::{check_roles, roles, serving};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Environment;
 pub use secret::{Keys, Redactor, Secret};

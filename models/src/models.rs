@@ -7,6 +7,8 @@ use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
 
+use crate::roles::serving;
+
 /// Why the models of a study cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
@@ -59,14 +61,10 @@ impl Models {
     ///
     /// [`BuildError::NoModel`] when there is none.
     pub fn get(&self, role: Role) -> Result<Rc<dyn Llm>, BuildError> {
-        let mut asked = Some(role);
-        while let Some(candidate) = asked {
-            if let Some(model) = self.by_role.get(&candidate) {
-                return Ok(Rc::clone(model));
-            }
-            asked = candidate.fallback();
+        match serving(role, &self.by_role) {
+            Some((_, model)) => Ok(Rc::clone(model)),
+            None => Err(BuildError::NoModel { role }),
         }
-        Err(BuildError::NoModel { role })
     }
 
     /// The roles with a model of their own.

@@ -12,6 +12,9 @@ use serde_json::Value;
 use crate::prices::Price;
 use crate::providers::{PROVIDERS, Provider};
 
+/// The most calls under way at once where a table does not say.
+pub(crate) const CONCURRENCY: usize = 16;
+
 /// Who answers a role, and how it is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +90,11 @@ impl ModelSpec {
         let spec: Self = serde_json::from_value(table.clone()).map_err(|error| error.to_string())?;
         spec.check()?;
         Ok(spec)
+    }
+
+    /// The most calls under way at once.
+    pub(crate) fn most_calls(&self) -> usize {
+        self.concurrency.map_or(CONCURRENCY, usize::from)
     }
 
     fn check(&self) -> Result<(), String> {

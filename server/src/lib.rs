@@ -3,7 +3,6 @@
 pub mod cli;
 pub mod experiment;
 pub mod files;
-pub mod forecast;
 pub mod interrupt;
 pub mod progress;
 pub mod recorded;

@@ -8,29 +8,20 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use capo_core::arena::{self, Clock, RunOptions};
+use capo_core::arena::{Clock, RunOptions};
 use capo_core::control::Control;
 use capo_core::evaluate::Evaluation;
 use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
-use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
-use capo_core::methods;
+use capo_core::llm::Role;
 use capo_core::problem::Problem;
-use capo_core::study::{Format, Rounds, Study, StudyError};
+use capo_core::study::{Format, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Keys, ModelSpec};
-use futures::FutureExt;
-use futures::future::LocalBoxFuture;
+use capo_models::{Builder, Keys, ModelSpec, Models, Pace, check_roles, pace, roles};
 use indexmap::IndexMap;
 
 use crate::files::{StudyFolder, TextError, read_prompt, read_text};
-
-/// Effects under way at once where the agent's model says nothing.
-const CONCURRENCY: usize = 16;
-
-/// What stands beside the metrics of a prompt in results, see [`crate::summary::HeldOut`].
-const RESERVED: [&str; 2] = ["all_sat", "seed"];
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -169,8 +160,8 @@ impl StudyFile {
             }
         })?;
         let problem = Problem::new(self.study.clone(), workloads).map_err(|error| self.wrong(error))?;
-        check_names(&problem).map_err(|error| self.wrong(error))?;
-        self.check_roles(&problem)?;
+        let asked = roles(&problem).map_err(|error| self.wrong(error))?;
+        check_roles(&asked, &self.study.models).map_err(|error| self.bad_models(error))?;
         Ok(problem)
     }
 
@@ -184,20 +175,6 @@ impl StudyFile {
             Err(message) => Err(self.bad_models(capo_models::BuildError::Spec { role, message })),
         };
         self.study.models.iter().map(read).collect()
-    }
-
-    /// Refuses a study in which somebody who will be asked has no model.
-    fn check_roles(&self, problem: &Problem) -> Result<(), SessionError> {
-        for role in roles(problem).map_err(|error| self.wrong(error))? {
-            let mut asked = Some(role);
-            while asked.is_some_and(|role| !self.study.models.contains_key(&role)) {
-                asked = asked.and_then(Role::fallback);
-            }
-            if asked.is_none() {
-                return Err(self.bad_models(capo_models::BuildError::NoModel { role }));
-            }
-        }
-        Ok(())
     }
 
     fn wrong(&self, error: StudyError) -> SessionError {
@@ -215,48 +192,11 @@ impl StudyFile {
     }
 }
 
-/// Refuses metrics that a result would confuse with what stands beside them in it.
-fn check_names(problem: &Problem) -> Result<(), StudyError> {
-    let metrics = problem.workloads().iter().flat_map(|workload| workload.metrics());
-    for metric in metrics {
-        if RESERVED.contains(&metric.name.as_str()) || metric.name.ends_with(".standard_error") {
-            let problem = format!(
-                "a metric cannot be called `{}`, which means something else in results; give it another name",
-                metric.name
-            );
-            return Err(StudyError::invalid("workload.metric", problem));
-        }
-    }
-    Ok(())
-}
-
-/// Everybody a run of the problem may ask.
-fn roles(problem: &Problem) -> Result<Vec<Role>, StudyError> {
-    let study = problem.study();
-    let rounds = match study.study.rounds {
-        Rounds::Count(rounds) => rounds,
-        Rounds::Open(_) => 1,
-    };
-    let effort = methods::build(&study.study.method, &study.method)?.at_most(rounds);
-    let workloads = problem
-        .workloads()
-        .iter()
-        .flat_map(|workload| workload.max_calls());
-    let mut roles: Vec<Role> = workloads
-        .filter(|(_, calls)| *calls > 0)
-        .map(|(role, _)| role)
-        .collect();
-    roles.extend((effort.critiques > 0).then_some(Role::Critic));
-    roles.extend((effort.rewrites > 0).then_some(Role::Rewriter));
-    Ok(roles)
-}
-
 /// A study joined with its workloads and models.
 pub struct Session {
     problem: Problem,
-    models: Rc<dyn arena::Models>,
-    concurrency: usize,
-    attempts: u32,
+    models: Rc<Models>,
+    pace: Pace,
 }
 
 impl Session {
@@ -273,17 +213,10 @@ impl Session {
             .prices(prices)
             .build(&file.study.models)
             .map_err(|error| file.bad_models(error))?;
-        let agent = specs.get(&Role::Agent);
         Ok(Self {
             problem,
-            models: Rc::new(Seats::new(&models)),
-            concurrency: agent
-                .and_then(|spec| spec.concurrency)
-                .map_or(CONCURRENCY, usize::from),
-            attempts: match agent.and_then(|spec| spec.retries) {
-                Some(0) => 1,
-                _ => RunOptions::default().attempts,
-            },
+            models: Rc::new(models),
+            pace: pace(&specs),
         })
     }
 
@@ -318,8 +251,8 @@ impl Session {
 
     fn options(&self, control: Control) -> RunOptions {
         RunOptions {
-            concurrency: self.concurrency,
-            attempts: self.attempts,
+            concurrency: self.pace.concurrency,
+            attempts: self.pace.attempts,
             started_at: now(),
             clock: Rc::new(Elapsed(Instant::now())),
             control,
@@ -362,41 +295,5 @@ struct Elapsed(Instant);
 impl Clock for Elapsed {
     fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
-    }
-}
-
-/// Who answers for each role.
-struct Seats([Rc<dyn Llm>; 5]);
-
-impl Seats {
-    fn new(models: &capo_models::Models) -> Self {
-        Self(Role::ALL.map(|role| models.get(role).unwrap_or_else(|_| Rc::new(Vacant(role)))))
-    }
-}
-
-impl arena::Models for Seats {
-    fn model(&self, role: Role) -> Rc<dyn Llm> {
-        let seat = Role::ALL.iter().position(|other| *other == role);
-        // Every role is in `Role::ALL`.
-        seat.map_or_else(
-            || Rc::new(Vacant(role)) as Rc<dyn Llm>,
-            |seat| Rc::clone(&self.0[seat]),
-        )
-    }
-}
-
-/// The seat of a role the study gives no model, for studies in which nobody asks it. Those that do
-/// are refused before they start; should a workload ask all the same, this says what to add.
-struct Vacant(Role);
-
-impl Llm for Vacant {
-    fn name(&self) -> &'static str {
-        "no model"
-    }
-
-    fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        let missing = capo_models::BuildError::NoModel { role: self.0 };
-        let error = LlmError::failed(FailureKind::Provider, false, missing.to_string());
-        async move { Err(error) }.boxed_local()
     }
 }

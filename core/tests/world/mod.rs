@@ -59,7 +59,7 @@ impl Probe {
 
 pub struct World {
     probe: Rc<Probe>,
-    metrics: [MetricSpec; 3],
+    pub metrics: [MetricSpec; 3],
     optimize: Vec<String>,
     pub evaluate: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use rig_core::providers::anthropic::wire::AnthropicConfig;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 /// The API wants an upper bound on the answer. This one serves models the library does not know,
 /// when the study states none.
@@ -10,6 +10,7 @@ const MAX_TOKENS: u64 = 8192;
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "anthropic",
+    title: "Anthropic",
     key: Key::Required("ANTHROPIC_API_KEY"),
     base_url: Some("https://api.anthropic.com"),
     model: None,
@@ -18,11 +19,18 @@ pub(super) const PROVIDER: Provider = Provider {
     reports_cost: false,
     access: Access::Http {
         connect: |account, model, http| {
-            let config = AnthropicConfig::new(account.key()).with_base_url(&account.base_url);
-            let mut model = config.connect(http).completion(model);
+            let mut model = config(account).connect(http).completion(model);
             model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
             model.erase()
+        },
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[("anthropic-dangerous-direct-browser-access", "true")],
     },
 };
+
+fn config(account: &Account) -> AnthropicConfig {
+    AnthropicConfig::new(account.key()).with_base_url(&account.base_url)
+}

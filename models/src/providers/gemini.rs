@@ -2,10 +2,11 @@
 
 use rig_core::providers::gemini::GeminiConfig;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "gemini",
+    title: "Gemini",
     key: Key::Required("GEMINI_API_KEY"),
     base_url: Some("https://generativelanguage.googleapis.com"),
     model: None,
@@ -13,10 +14,15 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config = GeminiConfig::new(account.key()).with_base_url(account.root_without("/v1beta"));
-            config.connect(http).completion(model).erase()
+        connect: |account, model, http| config(account).connect(http).completion(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> GeminiConfig {
+    GeminiConfig::new(account.key()).with_base_url(account.root_without("/v1beta"))
+}

@@ -3,10 +3,11 @@
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::providers::openai::wire::MISTRAL;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "mistral",
+    title: "Mistral",
     key: Key::Required("MISTRAL_API_KEY"),
     base_url: Some("https://api.mistral.ai"),
     model: None,
@@ -14,11 +15,15 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config =
-                OpenAIConfig::with_key(&MISTRAL, account.key()).with_base_url(account.root_without("/v1"));
-            config.connect(http).chat(model).erase()
+        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> OpenAIConfig {
+    OpenAIConfig::with_key(&MISTRAL, account.key()).with_base_url(account.root_without("/v1"))
+}

@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use capo_core::llm::Llm;
-use rig_core::DynModel;
+use futures::future::LocalBoxFuture;
 use rig_core::catalog::Catalog;
+use rig_core::model::ModelList;
 use rig_core::operation::Completion;
 use rig_core::providers::registry::ProviderId;
+use rig_core::{DynModel, ProviderError};
 
 use crate::limiter::Limiter;
 use crate::prices::Price;
@@ -38,6 +40,8 @@ pub static PROVIDERS: &[Provider] = &[
 pub struct Provider {
     /// The name in studies.
     pub name: &'static str,
+    /// The name on screens and in sentences.
+    pub title: &'static str,
     /// Which key it takes.
     pub key: Key,
     /// Where its API is, unless a study says otherwise. `None` where only the study can know, and
@@ -71,6 +75,7 @@ pub(crate) enum Access {
     /// Over HTTP.
     Http {
         connect: Connect,
+        list: List,
         /// Headers it wants from a page in a browser.
         browser_headers: &'static [(&'static str, &'static str)],
     },
@@ -80,6 +85,9 @@ pub(crate) enum Access {
 
 /// Puts a model on a recording HTTP client.
 pub(crate) type Connect = fn(&Account, &str, Recorder) -> DynModel<Completion>;
+
+/// Asks through a recording HTTP client which models there are for this account.
+pub(crate) type List = fn(&Account, Recorder) -> LocalBoxFuture<'static, Result<ModelList, ProviderError>>;
 
 /// Where and as whom a provider is asked.
 #[derive(Debug, Clone)]
@@ -151,7 +159,11 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: std::collections::HashSet<_> = PROVIDERS.iter().map(|provider| provider.name).collect();
-        assert_eq!(names.len(), PROVIDERS.len());
+        let of = |name: fn(&Provider) -> &'static str| {
+            let names: std::collections::HashSet<_> = PROVIDERS.iter().map(name).collect();
+            names.len()
+        };
+        assert_eq!(of(|provider| provider.name), PROVIDERS.len());
+        assert_eq!(of(|provider| provider.title), PROVIDERS.len());
     }
 }

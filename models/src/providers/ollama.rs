@@ -2,10 +2,11 @@
 
 use rig_core::providers::ollama::OllamaConfig;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "ollama",
+    title: "Ollama",
     key: Key::Optional("OLLAMA_API_KEY"),
     base_url: Some("http://localhost:11434"),
     model: None,
@@ -13,12 +14,17 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config = OllamaConfig::new()
-                .with_base_url(account.root_without("/v1"))
-                .with_api_key(account.key());
-            config.connect(http).completion(model).erase()
+        connect: |account, model, http| config(account).connect(http).completion(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> OllamaConfig {
+    OllamaConfig::new()
+        .with_base_url(account.root_without("/v1"))
+        .with_api_key(account.key())
+}

@@ -2,10 +2,11 @@
 
 use rig_core::providers::openai::OpenAIConfig;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "openai",
+    title: "OpenAI",
     key: Key::Required("OPENAI_API_KEY"),
     base_url: Some("https://api.openai.com/v1"),
     model: None,
@@ -13,10 +14,15 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config = OpenAIConfig::new(account.key()).with_base_url(&account.base_url);
-            config.connect(http).chat(model).erase()
+        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> OpenAIConfig {
+    OpenAIConfig::new(account.key()).with_base_url(&account.base_url)
+}

@@ -4,7 +4,7 @@
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::providers::openai::wire::{BodyRewrite, Dialect, LLAMACPP};
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 /// llama.cpp's dialect is the plainest: a key only if there is one, a seed, a reasoning effort.
 /// The rewrite sends a system prompt as one string, not as a list of parts, which is what the
@@ -17,6 +17,7 @@ const PLAIN: Dialect = {
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "openai-compatible",
+    title: "OpenAI-compatible server",
     key: Key::None,
     base_url: None,
     model: None,
@@ -24,10 +25,15 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: false,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config = OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url);
-            config.connect(http).chat(model).erase()
+        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> OpenAIConfig {
+    OpenAIConfig::with_key(&PLAIN, account.key()).with_base_url(&account.base_url)
+}

@@ -3,10 +3,11 @@
 use rig_core::providers::openai::OpenAIConfig;
 use rig_core::providers::openai::wire::OPENROUTER;
 
-use super::{Access, Key, Provider};
+use super::{Access, Account, Key, Provider};
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "openrouter",
+    title: "OpenRouter",
     key: Key::Required("OPENROUTER_API_KEY"),
     base_url: Some("https://openrouter.ai/api/v1"),
     model: None,
@@ -14,10 +15,15 @@ pub(super) const PROVIDER: Provider = Provider {
     seeds: true,
     reports_cost: true,
     access: Access::Http {
-        connect: |account, model, http| {
-            let config = OpenAIConfig::with_key(&OPENROUTER, account.key()).with_base_url(&account.base_url);
-            config.connect(http).chat(model).erase()
+        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+        list: |account, http| {
+            let client = config(account).connect(http);
+            Box::pin(async move { client.list_models().await })
         },
         browser_headers: &[],
     },
 };
+
+fn config(account: &Account) -> OpenAIConfig {
+    OpenAIConfig::with_key(&OPENROUTER, account.key()).with_base_url(&account.base_url)
+}

@@ -15,6 +15,7 @@ use crate::time;
 
 pub(super) const PROVIDER: Provider = Provider {
     name: "simulated",
+    title: "Simulated",
     key: Key::None,
     base_url: None,
     model: Some("sim-medium"),

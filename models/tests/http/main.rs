@@ -5,5 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod failures;
+mod probe;
 mod server;
 mod wires;

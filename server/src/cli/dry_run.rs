@@ -5,12 +5,12 @@ use std::path::Path;
 use capo_core::budget::Budget;
 use capo_core::journal::JournalError;
 use capo_core::study::differences;
+use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{Grid, count, counted, dollars};
-use crate::forecast::Forecast;
 use crate::recorded::RecordedRun;
 use crate::session::{SessionError, StudyFile};
 

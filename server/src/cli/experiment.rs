@@ -8,6 +8,7 @@ use capo_core::journal::Fsync;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Study;
 use capo_models::Environment;
+use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
 use super::Prices;
@@ -17,7 +18,6 @@ use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
     Trial, Variant, drive, find, trials, write,
 };
-use crate::forecast::Forecast;
 use crate::interrupt::Interrupts;
 use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
 

@@ -7,10 +7,21 @@ use capo_core::llm::FailureKind;
 use http::StatusCode;
 use rig_core::ProviderError;
 use rig_core::http_client;
-use serde_json::Value;
 
+use self::body::Body;
 use crate::rate_limit;
 use crate::transport::Reply;
+
+mod body;
+
+/// What a refusal is about, where a test of the model must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// There is no such model.
+    Model,
+    /// The answer did not end within the tokens it was allowed.
+    AnswerLength,
+}
 
 /// A failed try, not yet redacted.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +34,12 @@ pub(crate) struct Failure {
     pub(crate) key_refused: bool,
     /// How long the provider asked to wait.
     pub(crate) wait: Option<Duration>,
+    /// The status that came back; none without a reply.
+    pub(crate) status: Option<StatusCode>,
+    /// What the refusal is about, if that is known and one of these.
+    pub(crate) about: Option<About>,
+    /// The words of the provider, or of the system when there was no reply.
+    pub(crate) said: Option<String>,
     /// What happened, to follow the model's name: `HTTP 500: …`.
     pub(crate) message: String,
 }
@@ -35,6 +52,9 @@ impl Failure {
             slow_down: false,
             key_refused: false,
             wait: None,
+            status: None,
+            about: None,
+            said: None,
             message: message.into(),
         }
     }
@@ -73,6 +93,9 @@ impl Failure {
         };
         let mut failure = Self::by_status(status, &body, error, variable);
         failure.wait = rate_limit::wait(&reply.headers, now).or(body.wait);
+        failure.status = Some(status);
+        failure.about = body.about(status);
+        failure.said = body.message;
         failure
     }
 
@@ -96,6 +119,7 @@ impl Failure {
                 let message = format!("cannot reach {base_url}{hint}: {cause}");
                 Self {
                     slow_down: true,
+                    said: Some(cause),
                     ..Self::new(FailureKind::Provider, true, message)
                 }
             }
@@ -151,118 +175,6 @@ impl Failure {
             409 | 425 | 500..=599 => Self::new(FailureKind::Provider, true, plain),
             _ => Self::new(FailureKind::Provider, false, plain),
         }
-    }
-}
-
-/// What the body of a reply says about a failure, in any of the providers' spellings.
-#[derive(Debug, Default, PartialEq)]
-struct Body {
-    message: Option<String>,
-    /// Codes and reasons, as far as they are words.
-    code: String,
-    status: Option<StatusCode>,
-    /// How long it asks to wait: Gemini says it here, not in a header.
-    wait: Option<Duration>,
-}
-
-impl Body {
-    fn read(bytes: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
-            let text = String::from_utf8_lossy(bytes);
-            let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-            return Self {
-                message: line.map(str::to_owned),
-                ..Self::default()
-            };
-        };
-        // Gemini wraps the object in an array on some routes.
-        let value = value.get(0).unwrap_or(&value);
-        let error = value
-            .get("error")
-            .or_else(|| value.pointer("/choices/0/error"))
-            .filter(|error| !error.is_null());
-        let source = error.unwrap_or(value);
-        let message = source
-            .as_str()
-            .or_else(|| {
-                ["message", "detail", "error_description"]
-                    .iter()
-                    .find_map(|key| source.get(*key).and_then(Value::as_str))
-            })
-            .map(str::to_owned)
-            .or_else(|| {
-                source
-                    .get("detail")
-                    .or_else(|| source.get("message"))
-                    .map(Value::to_string)
-            });
-        let details = || {
-            source
-                .get("details")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-        };
-        let code = ["code", "type", "status"]
-            .iter()
-            .filter_map(|key| source.get(*key))
-            .chain(details().filter_map(|detail| detail.get("reason")))
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join(" ");
-        let wait = details()
-            .filter_map(|detail| detail.get("retryDelay").and_then(Value::as_str))
-            .find_map(|delay| humantime::parse_duration(delay).ok());
-        let status = error
-            .and_then(|error| error.get("code"))
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok())
-            .and_then(|code| StatusCode::from_u16(code).ok())
-            .filter(|status| status.is_client_error() || status.is_server_error());
-        Self {
-            message,
-            code,
-            status,
-            wait,
-        }
-    }
-
-    fn mentions(&self, words: &[&str]) -> bool {
-        let said = self.message.as_deref().unwrap_or_default().to_lowercase();
-        words.iter().any(|word| said.contains(word))
-    }
-
-    fn is_about_context(&self) -> bool {
-        self.code.contains("context_length")
-            || self.code.contains("exceed_context_size")
-            || self.mentions(&[
-                "context length",
-                "context window",
-                "context size",
-                "maximum context",
-                "prompt is too long",
-                "input is too long",
-                "input token count",
-                "too many tokens",
-            ])
-    }
-
-    /// Whether the account is spent. Gemini names billing for its limits by the minute, too.
-    fn is_about_money(&self) -> bool {
-        self.code.contains("insufficient_quota")
-            || self.code.contains("billing")
-            || (!self.code.contains("RESOURCE_EXHAUSTED")
-                && self.mentions(&["billing", "credit balance", "insufficient credits"]))
-    }
-
-    /// Whether the key is refused under another status than 401, as Gemini does.
-    fn refuses_key(&self) -> bool {
-        self.code.contains("API_KEY_INVALID")
-    }
-
-    /// Whether the request's content is refused, as `OpenRouter` does for models it moderates.
-    fn is_about_content(&self) -> bool {
-        self.mentions(&["flagged", "moderation"])
     }
 }
 
@@ -389,6 +301,52 @@ mod tests {
         assert_eq!(read(500, "").message, "HTTP 500: no message");
         let detail = r#"{"detail":[{"msg":"field required"}]}"#;
         assert!(read(422, detail).message.contains("field required"));
+    }
+
+    #[test]
+    fn a_model_that_is_not_there_as_each_provider_says_it() {
+        for (status, body) in [
+            (
+                404,
+                r#"{"error":{"message":"The model `m` does not exist or you do not have access to it.","type":"invalid_request_error","code":"model_not_found"}}"#,
+            ),
+            (
+                403,
+                r#"{"error":{"message":"Project `p` does not have access to model `m`","code":"model_not_found"}}"#,
+            ),
+            (
+                404,
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"code":404,"message":"models/m is not found for API version v1beta","status":"NOT_FOUND"}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"Invalid model: m","type":"invalid_model","code":"1500"}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"m is not a valid model ID","code":400}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"model \"m\" not found, try pulling it first","type":"api_error"}}"#,
+            ),
+        ] {
+            assert_eq!(read(status, body).about, Some(About::Model), "{body}");
+        }
+        for (status, body) in [
+            (404, "404 page not found"),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens."}}"#,
+            ),
+            (500, r#"{"error":{"message":"model not found"}}"#),
+        ] {
+            assert_eq!(read(status, body).about, None, "{body}");
+        }
     }
 
     #[test]

@@ -6,12 +6,14 @@ use capo_core::methods;
 use capo_core::problem::Problem;
 use capo_core::study::{FeedbackForm, Rounds, StudyError};
 use capo_core::workload::{Split, Workload};
-use capo_models::ModelSpec;
-use capo_models::prices::{Price, PriceTable};
-use capo_models::providers::Provider;
-use capo_models::simulated::parameters::MODELS;
 use indexmap::IndexMap;
 use serde::Serialize;
+
+use crate::prices::{Price, PriceTable};
+use crate::providers::Provider;
+use crate::roles::serving;
+use crate::simulated::parameters::MODELS;
+use crate::spec::ModelSpec;
 
 /// A rewriter whose answer cannot be used is asked once more.
 const ANSWERS_PER_REWRITE: u64 = 2;
@@ -19,10 +21,17 @@ const ANSWERS_PER_REWRITE: u64 = 2;
 /// Upper bounds on a run. Tries that fail come on top: how many there will be nobody knows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Forecast {
+    /// Candidates at most, the seed included; none for a search until the budget is spent.
+    #[serde(skip)]
+    pub candidates: Option<u64>,
     /// Rollouts at most, held-out ones included; null without any bound.
     pub rollouts: Option<u64>,
     /// Model calls at most; null without any bound.
     pub calls: Option<u64>,
+    /// Tokens read and written at most; none without a budget of them, since nobody knows
+    /// beforehand how many a call takes.
+    #[serde(skip)]
+    pub tokens: Option<u64>,
     /// US dollars at most; null when no bound is known.
     pub usd: Option<f64>,
     /// Whether `calls` holds those of the agent: not of one outside this program, which are counted
@@ -125,6 +134,8 @@ impl Forecast {
                 .values()
                 .all(|role| role.price.is_some_and(|price| price.is_free()));
         Ok(Self {
+            candidates: effort.map(|effort| effort.candidates),
+            tokens: budget.tokens,
             rollouts: least(rollouts, budget.rollouts),
             calls: least(total, budget.calls),
             usd: if free { Some(0.0) } else { budget.usd },
@@ -148,13 +159,7 @@ impl RoleForecast {
         models: &IndexMap<Role, ModelSpec>,
         prices: &PriceTable,
     ) -> Option<Self> {
-        let mut asked = role;
-        let spec = loop {
-            match models.get(&asked) {
-                Some(spec) => break spec,
-                None => asked = asked.fallback()?,
-            }
-        };
+        let (_, spec) = serving(role, models)?;
         let provider = spec.provider.get();
         let model = spec.model.as_deref().or(provider.model).unwrap_or_default();
         Some(Self {
@@ -207,36 +212,13 @@ fn cut_by(budget: &Budget, rollouts: Option<u64>, calls: Option<u64>, free: bool
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::session::StudyFile;
-
-    /// Two rounds of one parent with one child on three examples, two held out, at most ten answers
-    /// in a dialogue.
-    const STUDY: &str = r#"
-        [study]
-        name = "small"
-        rounds = 2
-        [workload]
-        kind = "desk"
-        optimize = 3
-        evaluate = 2
-        max_steps = 10
-        [prompt]
-        text = "Help."
-        [objective]
-        metric = "success"
-        [models.agent]
-        provider = "simulated"
-        [method]
-        parents = 1
-        children = 1
-    "#;
+    use crate::fixture::{STUDY, problem};
 
     fn forecast(study: &str) -> Forecast {
-        let file = StudyFile::parse(study, Path::new("study.toml")).unwrap();
-        let (problem, models) = (file.problem().unwrap(), file.models().unwrap());
+        let problem = problem(study);
+        let read = |(&role, table)| (role, ModelSpec::parse(table).unwrap());
+        let models = problem.study().models.iter().map(read).collect();
         Forecast::new(&problem, &models, &PriceTable::shipped()).unwrap()
     }
 
@@ -244,7 +226,7 @@ mod tests {
     fn bounds_follow_from_the_study() {
         let forecast = forecast(STUDY);
         // The seed and two children on three examples; the seed and the best on two held out.
-        assert_eq!(forecast.rollouts, Some(9 + 4));
+        assert_eq!((forecast.candidates, forecast.rollouts), (Some(3), Some(9 + 4)));
         assert_eq!(forecast.by_role[&Role::Agent].calls, Some(130));
         assert_eq!(forecast.by_role[&Role::Critic].calls, Some(2));
         assert_eq!(forecast.by_role[&Role::Rewriter].calls, Some(4));
@@ -258,8 +240,19 @@ mod tests {
         let forecast = forecast(&format!("{STUDY}[budget]\nrollouts = 5\ncalls = 1000\nusd = 2.0"));
         assert_eq!((forecast.rollouts, forecast.calls), (Some(5), Some(56)));
         assert_eq!(forecast.without_budget.search_rollouts, Some(9));
-        assert_eq!(forecast.usd, Some(2.0));
+        assert_eq!((forecast.usd, forecast.tokens), (Some(2.0), None));
         assert_eq!(forecast.cut_by, ["rollouts", "usd"]);
+    }
+
+    #[test]
+    fn tokens_are_bounded_by_a_budget_of_them_alone() {
+        let forecast = forecast(&format!("{STUDY}[budget]\ntokens = 9000"));
+        assert_eq!(
+            (forecast.tokens, forecast.cut_by.as_slice()),
+            (Some(9000), ["tokens"].as_slice())
+        );
+        let json = serde_json::to_value(&forecast).unwrap();
+        assert!(json.get("tokens").is_none() && json.get("candidates").is_none());
     }
 
     #[test]
@@ -273,7 +266,7 @@ mod tests {
     fn a_search_until_the_budget_is_spent_is_bounded_by_it_alone() {
         let open = STUDY.replace("rounds = 2", "rounds = \"until-budget\"");
         let forecast = forecast(&format!("{open}[budget]\nrollouts = 50"));
-        assert_eq!(forecast.rollouts, Some(50));
+        assert_eq!((forecast.candidates, forecast.rollouts), (None, Some(50)));
         assert_eq!(forecast.by_role[&Role::Agent].calls, Some(500));
         assert_eq!(forecast.calls, None);
         assert_eq!(forecast.cut_by, ["rollouts"]);
