@@ -14,7 +14,11 @@ const WATCHABLE: f64 = 0.03;
 /// Never: a test reads it.
 pub fn help_desk() -> Result<Study, StudyError> {
     let mut study = Study::parse(HELP_DESK, Format::Toml)?;
-    for model in study.models.values_mut().filter_map(serde_json::Value::as_object_mut) {
+    for model in study
+        .models
+        .values_mut()
+        .filter_map(serde_json::Value::as_object_mut)
+    {
         model.insert("latency".into(), WATCHABLE.into());
     }
     Ok(study)
@@ -31,7 +35,10 @@ pub fn to_toml(study: &Study) -> Result<String, String> {
 /// One line about who answers, what is measured and the seed.
 pub fn about(study: &Study) -> String {
     let text = |table: &serde_json::Map<String, serde_json::Value>, key: &str| {
-        table.get(key).and_then(serde_json::Value::as_str).map(str::to_owned)
+        table
+            .get(key)
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned)
     };
     let agent = study
         .models

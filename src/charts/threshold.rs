@@ -178,8 +178,8 @@ fn waiting(pending: RoundValue, from: f64, scales: Scales, unit: Unit) -> impl I
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Quantity;
     use crate::charts::scale::{Range, Rounds};
+    use crate::format::Quantity;
 
     fn scales() -> Scales {
         Scales {

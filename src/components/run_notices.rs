@@ -12,7 +12,12 @@ pub fn RunNotices(
     run: Run,
 ) -> impl IntoView {
     let simulated = Memo::new(move |_| {
-        run.read(|folded| folded.state.study().is_some_and(|started| studies::is_simulated(&started.study)))
+        run.read(|folded| {
+            folded
+                .state
+                .study()
+                .is_some_and(|started| studies::is_simulated(&started.study))
+        })
     });
     let failed = move || match run.phase.get() {
         Phase::Failed(message) => Some(message),
@@ -21,7 +26,9 @@ pub fn RunNotices(
     let paused = move || match run.phase.get() {
         Phase::Paused(Pause::Asked) => Some("Paused. Calls under way were finished and counted."),
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
-        Phase::Paused(Pause::Stopped) => Some("Stopped. The best prompt so far is kept; the run can be resumed."),
+        Phase::Paused(Pause::Stopped) => {
+            Some("Stopped. The best prompt so far is kept; the run can be resumed.")
+        }
         Phase::Pausing => Some("Pausing: calls under way are being finished."),
         _ => None,
     };

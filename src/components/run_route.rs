@@ -20,11 +20,14 @@ pub fn with_run<V: IntoView + 'static>(show: impl Fn(Run) -> V + Copy + Send + '
     // Only whether it is readable decides here, not what it does next.
     let state = Memo::new(move |_| {
         let run = run.get()?;
-        Some((run, match run.phase.get() {
-            Phase::Opening(read, of) => Shown::Opening(read, of),
-            Phase::Failed(message) if run.read(|folded| folded.lines() == 0) => Shown::Failed(message),
-            _ => Shown::Open,
-        }))
+        Some((
+            run,
+            match run.phase.get() {
+                Phase::Opening(read, of) => Shown::Opening(read, of),
+                Phase::Failed(message) if run.read(|folded| folded.lines() == 0) => Shown::Failed(message),
+                _ => Shown::Open,
+            },
+        ))
     });
     move || match state.get() {
         Some((run, Shown::Open)) => show(run).into_any(),

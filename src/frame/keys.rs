@@ -43,7 +43,8 @@ impl TabKeys {
 
     /// Whose keys these are, such as "OpenAI", never their values.
     pub fn names(self) -> Vec<String> {
-        self.0.with(|keys| keys.keys().map(|variable| owner(variable)).collect())
+        self.0
+            .with(|keys| keys.keys().map(|variable| owner(variable)).collect())
     }
 }
 

@@ -42,7 +42,12 @@ pub fn Top() -> impl IntoView {
 #[component]
 fn PageLink(href: &'static str, under: &'static str, name: &'static str) -> impl IntoView {
     let location = use_location();
-    let current = move || location.pathname.with(|path| path.contains(under)).then_some("page");
+    let current = move || {
+        location
+            .pathname
+            .with(|path| path.contains(under))
+            .then_some("page")
+    };
     view! {
         <li>
             <A href=href attr:aria-current=current>

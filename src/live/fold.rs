@@ -30,10 +30,7 @@ impl Folded {
         let number = self.lines as usize + 1;
         let event = parse_line(line, number)?;
         let fits = self.state.apply(&event, self.lines);
-        fits.map_err(|reason| JournalError::Line {
-            line: number,
-            reason,
-        })?;
+        fits.map_err(|reason| JournalError::Line { line: number, reason })?;
         self.activity.follow(&event, &self.state, at);
         self.lines += 1;
         Ok(())

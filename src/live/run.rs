@@ -138,9 +138,8 @@ impl Run {
 
     /// Milliseconds it has run in this tab.
     pub fn elapsed(&self) -> f64 {
-        self.inner.with_value(|inner| {
-            inner.elapsed + inner.began.map_or(0.0, |began| js_sys::Date::now() - began)
-        })
+        self.inner
+            .with_value(|inner| inner.elapsed + inner.began.map_or(0.0, |began| js_sys::Date::now() - began))
     }
 
     /// Reads its journal from this browser, in slices that leave the page responsive.
@@ -152,7 +151,8 @@ impl Run {
         let failed = |error: StorageError| error.to_string();
         let storage = Storage::open().await.map_err(failed)?;
         let record = storage.run(&id).await.map_err(failed)?;
-        let record = record.ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
+        let record = record
+            .ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
         let files = storage.files(&id).await.map_err(failed)?;
         self.inner.update_value(|inner| {
             inner.study.clone_from(&record.study);
@@ -163,7 +163,10 @@ impl Run {
     }
 
     async fn reread(self, storage: &Storage) -> Result<(), String> {
-        let chunks = storage.slim_chunks(&self.id()).await.map_err(|error| error.to_string())?;
+        let chunks = storage
+            .slim_chunks(&self.id())
+            .await
+            .map_err(|error| error.to_string())?;
         self.inner.update_value(|inner| inner.folded = Folded::default());
         let mut since = 0;
         for (index, chunk) in chunks.iter().enumerate() {
@@ -281,7 +284,11 @@ impl Run {
             Report::Ended => {
                 let why = self.rest();
                 let pausing = self.phase.get_untracked() == Phase::Pausing;
-                self.phase.set(if pausing { Phase::Paused(why) } else { Phase::Resting });
+                self.phase.set(if pausing {
+                    Phase::Paused(why)
+                } else {
+                    Phase::Resting
+                });
                 self.show();
             }
             Report::Failed { message } => {

@@ -103,7 +103,9 @@ impl Runs {
             run: id,
             round,
         };
-        import(&order, &JsValue::UNDEFINED, |_, _| {}).await.map(|id| self.get(&id))
+        import(&order, &JsValue::UNDEFINED, |_, _| {})
+            .await
+            .map(|id| self.get(&id))
     }
 
     /// Keeps the journal in a file as a run; `progress` is told lines read and lines in all.
@@ -139,7 +141,9 @@ impl Runs {
 
     /// Runs going on in this tab.
     pub fn running(self) -> Vec<Run> {
-        let opened = self.opened.with_value(|opened| opened.values().copied().collect::<Vec<_>>());
+        let opened = self
+            .opened
+            .with_value(|opened| opened.values().copied().collect::<Vec<_>>());
         opened
             .into_iter()
             .filter(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing))

@@ -23,16 +23,21 @@ impl WorkerHandle {
     pub fn new(hear: impl Fn(Report) + 'static) -> Result<Rc<Self>, String> {
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
-        let worker = Worker::new_with_options(&address(), &options)
-            .map_err(|_| "This browser starts no worker for this page. Any from 2023 on will do.".to_owned())?;
+        let worker = Worker::new_with_options(&address(), &options).map_err(|_| {
+            "This browser starts no worker for this page. Any from 2023 on will do.".to_owned()
+        })?;
         let hear = Rc::new(hear);
         let heard = {
             let hear = Rc::clone(&hear);
             Closure::<dyn Fn(MessageEvent)>::new(move |message: MessageEvent| {
                 let text = message.data().as_string().unwrap_or_default();
-                hear(serde_json::from_str(&text).unwrap_or_else(|error| Report::Failed {
-                    message: format!("The page and its worker do not understand each other ({error}). Reload the page."),
-                }));
+                hear(
+                    serde_json::from_str(&text).unwrap_or_else(|error| Report::Failed {
+                        message: format!(
+                            "The page and its worker do not understand each other ({error}). Reload the page."
+                        ),
+                    }),
+                );
             })
         };
         let failed = Closure::<dyn Fn(ErrorEvent)>::new(move |event: ErrorEvent| {
@@ -81,6 +86,8 @@ fn address() -> String {
 /// The content of a `<meta>` element of the page.
 pub fn document_meta(name: &str) -> Option<String> {
     let document = web_sys::window()?.document()?;
-    let meta = document.query_selector(&format!("meta[name=\"{name}\"]")).ok()??;
+    let meta = document
+        .query_selector(&format!("meta[name=\"{name}\"]"))
+        .ok()??;
     meta.get_attribute("content")
 }

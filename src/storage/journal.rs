@@ -93,7 +93,10 @@ impl StoredJournal {
     /// The lines that only memory holds, whole, with the number of each chunk's first.
     pub fn unsaved(&self) -> Vec<(u64, Vec<String>)> {
         let unsaved = self.inner.unsaved.borrow();
-        unsaved.iter().map(|(first, chunk)| (*first, chunk.whole.clone())).collect()
+        unsaved
+            .iter()
+            .map(|(first, chunk)| (*first, chunk.whole.clone()))
+            .collect()
     }
 
     fn hand_over(&self) {
@@ -119,7 +122,10 @@ impl StoredJournal {
         let journal = self.clone();
         spawn_local(async move {
             let inner = &journal.inner;
-            match storage.put_lines(&journal.run, first, &chunk.whole, &chunk.slim).await {
+            match storage
+                .put_lines(&journal.run, first, &chunk.whole, &chunk.slim)
+                .await
+            {
                 Ok(()) => {
                     inner.unsaved.borrow_mut().remove(&first);
                 }
@@ -269,7 +275,12 @@ impl Storage {
 
     async fn chunk(&self, run: &str, first: u64) -> Result<(Vec<String>, Vec<String>), StorageError> {
         let at = || key(run, first as f64);
-        let lines = |text: Option<String>| text.iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+        let lines = |text: Option<String>| {
+            text.iter()
+                .flat_map(|text| text.lines())
+                .map(str::to_owned)
+                .collect()
+        };
         Ok((
             lines(self.text(LINES, at()).await?),
             lines(self.text(SLIM, at()).await?),
@@ -288,7 +299,10 @@ impl Storage {
             .open_cursor(Some(Query::KeyRange(range)), Some(CursorDirection::Prev))?
             .await?;
         let Some(cursor) = cursor else { return Ok(None) };
-        let first = js_sys::Array::from(&cursor.key()?).get(1).as_f64().unwrap_or_default() as u64;
+        let first = js_sys::Array::from(&cursor.key()?)
+            .get(1)
+            .as_f64()
+            .unwrap_or_default() as u64;
         let text = cursor.value()?.as_string().unwrap_or_default();
         Ok(text.lines().nth((line - first) as usize).map(str::to_owned))
     }

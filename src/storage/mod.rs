@@ -97,7 +97,9 @@ impl Storage {
         put(&|store| Ok(transaction.object_store(store)?))?;
         let result = transaction.await?;
         if result.is_aborted() {
-            return Err(StorageError("the browser did not keep it; its storage may be full".into()));
+            return Err(StorageError(
+                "the browser did not keep it; its storage may be full".into(),
+            ));
         }
         Ok(())
     }

@@ -94,7 +94,9 @@ impl Storage {
     pub async fn runs(&self) -> Result<Vec<RunRecord>, StorageError> {
         let found = self.store(RUNS)?.get_all(None, None)?.await?;
         let texts = found.iter().filter_map(JsValue::as_string);
-        let mut runs = texts.map(|text| read(&text)).collect::<Result<Vec<RunRecord>, _>>()?;
+        let mut runs = texts
+            .map(|text| read(&text))
+            .collect::<Result<Vec<RunRecord>, _>>()?;
         runs.sort_by(|a, b| b.touched.total_cmp(&a.touched));
         Ok(runs)
     }
@@ -119,7 +121,8 @@ impl Storage {
     /// # Errors
     /// When the browser refuses.
     pub async fn put_file(&self, run: &str, path: &str, content: &str) -> Result<(), StorageError> {
-        self.put_text(FILES, &key(run, JsString::from(path)), content).await
+        self.put_text(FILES, &key(run, JsString::from(path)), content)
+            .await
     }
 
     /// The data files of a run's study by path.
@@ -175,8 +178,11 @@ impl Storage {
 }
 
 fn read(text: &str) -> Result<RunRecord, StorageError> {
-    serde_json::from_str(text)
-        .map_err(|error| StorageError(format!("a stored run was written by another version of Capo: {error}")))
+    serde_json::from_str(text).map_err(|error| {
+        StorageError(format!(
+            "a stored run was written by another version of Capo: {error}"
+        ))
+    })
 }
 
 impl Progress {
@@ -228,6 +234,9 @@ fn at_cap(state: &RunState) -> Vec<String> {
     let (Some(cap), Some(last)) = (cap, state.rounds().last()) else {
         return Vec::new();
     };
-    let capped = last.next_multipliers.iter().filter(|(_, multiplier)| **multiplier >= cap);
+    let capped = last
+        .next_multipliers
+        .iter()
+        .filter(|(_, multiplier)| **multiplier >= cap);
     capped.map(|(metric, _)| metric.clone()).collect()
 }

@@ -127,4 +127,3 @@ fn record(run: &str, state: &RunState, about: String, size: u64) -> Option<RunRe
         progress: Progress::of(state),
     })
 }
-

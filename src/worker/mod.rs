@@ -10,14 +10,18 @@ use std::rc::Rc;
 
 use capo_core::control::Control;
 use capo_core::journal::{Event, Journal};
+use capo_core::llm::Role;
 use capo_core::run_state::RunState;
+use capo_models::forecast::Forecast;
+use capo_models::prices::PriceTable;
+use capo_models::probe::ProbeError;
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
 use self::breath::Breathing;
-use self::protocol::{DataFiles, Keys, Order, Report};
+use self::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
 use self::session::Session;
 use crate::storage::{Progress, RunStatus, Saved, Storage, StoredJournal};
 
@@ -40,7 +44,9 @@ pub fn start(scope: &DedicatedWorkerGlobalScope) {
         match serde_json::from_str(&order) {
             Ok(order) => take(order, attached),
             Err(error) => report(&Report::Failed {
-                message: format!("the page and its worker do not understand each other ({error}); reload the page"),
+                message: format!(
+                    "the page and its worker do not understand each other ({error}); reload the page"
+                ),
             }),
         }
     });
@@ -84,6 +90,17 @@ fn take(order: Order, attached: JsValue) {
             ticket,
             forecast: forecast(&study, &files),
         }),
+        Order::Probe {
+            ticket,
+            table,
+            role,
+            keys,
+        } => spawn_local(async move {
+            report(&Report::Probed {
+                ticket,
+                answer: probe(role, &table, &keys).await,
+            });
+        }),
         Order::Branch { from, run, round } => spawn_local(async move {
             let branched = import::branch(&from, &run, round).await;
             report(&Report::Imported {
@@ -106,13 +123,7 @@ fn with_control(tell: impl FnOnce(&Control)) {
 }
 
 /// Runs or resumes a study.
-async fn carry_out(
-    run: &str,
-    study: &str,
-    files: &DataFiles,
-    keys: &Keys,
-    keep: bool,
-) -> Result<(), String> {
+async fn carry_out(run: &str, study: &str, files: &DataFiles, keys: &Keys, keep: bool) -> Result<(), String> {
     let control = Control::new();
     CONTROL.set(Some(control.clone()));
     let session = Session::new(study, files)?;
@@ -123,7 +134,7 @@ async fn carry_out(
         let run = run.to_owned();
         journal.observe(Box::new(move |event, state| note(&storage, &run, event, state)));
     }
-    let options = session::options(control);
+    let options = session.options(control);
     let outcome = capo_core::optimize(session.problem, journal, models, options).await;
     let mut journal = outcome.map_err(|error| error.to_string())?.journal;
     journal.sync().await.map_err(|error| error.to_string())?;
@@ -151,7 +162,10 @@ async fn open(run: &str, storage: Option<Storage>) -> Result<Journal, String> {
     let known = JOURNAL.with_borrow(Clone::clone).filter(|(id, _)| id == run);
     let mut lines: Vec<String> = Vec::new();
     if let Some(storage) = &storage {
-        let chunks = storage.slim_chunks(run).await.map_err(|error| error.to_string())?;
+        let chunks = storage
+            .slim_chunks(run)
+            .await
+            .map_err(|error| error.to_string())?;
         lines.extend(chunks.iter().flat_map(|chunk| chunk.lines()).map(str::to_owned));
     }
     let store = if let Some((_, store)) = known {
@@ -210,11 +224,20 @@ async fn keep_record(storage: &Storage, run: &str, state: &RunState) {
 
 fn forecast(study: &str, files: &DataFiles) -> Result<Box<serde_json::Value>, String> {
     let session = Session::new(study, files)?;
-    let specs = capo_models::specs(&session.problem.study().models).map_err(|error| error.to_string())?;
-    let prices = capo_models::prices::PriceTable::shipped();
-    let forecast = capo_models::forecast::Forecast::new(&session.problem, &specs, &prices);
+    let forecast = Forecast::new(&session.problem, &session.specs, &PriceTable::shipped());
     let forecast = forecast.map_err(|error| error.to_string())?;
     serde_json::to_value(forecast)
         .map(Box::new)
         .map_err(|error| error.to_string())
+}
+
+/// Asks a model whether it answers.
+async fn probe(role: Role, table: &serde_json::Value, keys: &Keys) -> Result<f64, ProbeFailure> {
+    match capo_models::probe::probe(role, table, keys).await {
+        Ok(answered) => Ok(answered.seconds),
+        Err(error) => Err(ProbeFailure {
+            message: error.to_string(),
+            unreachable: matches!(error, ProbeError::Unreachable { .. }),
+        }),
+    }
 }

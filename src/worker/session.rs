@@ -4,10 +4,12 @@ use std::rc::Rc;
 
 use capo_core::arena::{Clock, RunOptions};
 use capo_core::control::Control;
+use capo_core::llm::Role;
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
-use capo_models::{Builder, Models};
+use capo_models::{BuildError, Builder, ModelSpec, Models};
 use capo_workloads::files::MemoryFiles;
+use indexmap::IndexMap;
 use web_time::Instant;
 
 use super::protocol::{DataFiles, Keys};
@@ -15,6 +17,7 @@ use super::protocol::{DataFiles, Keys};
 /// A study joined with its workloads.
 pub(super) struct Session {
     pub(super) problem: Problem,
+    pub(super) specs: IndexMap<Role, ModelSpec>,
 }
 
 impl Session {
@@ -30,7 +33,19 @@ impl Session {
         let workloads = capo_workloads::build(&study.workload, &files, study.study.seed)
             .map_err(|error| error.to_string())?;
         let problem = Problem::new(study, workloads).map_err(|error| error.to_string())?;
-        Ok(Self { problem })
+        let read = |(&role, table): (&Role, &serde_json::Value)| match ModelSpec::parse(table) {
+            Ok(spec) => Ok((role, spec)),
+            Err(message) => Err(BuildError::Spec { role, message }.to_string()),
+        };
+        let specs: IndexMap<Role, ModelSpec> = problem
+            .study()
+            .models
+            .iter()
+            .map(read)
+            .collect::<Result<_, _>>()?;
+        let roles = capo_models::roles(&problem).map_err(|error| error.to_string())?;
+        capo_models::check_roles(&roles, &specs).map_err(|error| error.to_string())?;
+        Ok(Self { problem, specs })
     }
 
     /// Who answers.
@@ -42,15 +57,17 @@ impl Session {
         let models = Builder::new(keys).seed(study.study.seed).build(&study.models);
         models.map_err(|error| error.to_string())
     }
-}
 
-/// How a run is carried out here.
-pub(super) fn options(control: Control) -> RunOptions {
-    RunOptions {
-        started_at: js_sys::Date::new_0().to_iso_string().into(),
-        clock: Rc::new(Elapsed(Instant::now())),
-        control,
-        ..RunOptions::default()
+    /// How a run is carried out here.
+    pub(super) fn options(&self, control: Control) -> RunOptions {
+        let pace = capo_models::pace(&self.specs);
+        RunOptions {
+            concurrency: pace.concurrency,
+            attempts: pace.attempts,
+            started_at: js_sys::Date::new_0().to_iso_string().into(),
+            clock: Rc::new(Elapsed(Instant::now())),
+            control,
+        }
     }
 }
 

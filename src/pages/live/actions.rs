@@ -25,9 +25,10 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     let over = Memo::new(move |_| {
         use capo_core::journal::Status;
         run.read(|folded| {
-            folded.state.finished().is_some_and(|finished| {
-                matches!(finished.status, Status::Feasible | Status::Infeasible)
-            })
+            folded
+                .state
+                .finished()
+                .is_some_and(|finished| matches!(finished.status, Status::Feasible | Status::Infeasible))
         })
     });
     let rounds = move || run.read(|folded| folded.state.rounds().len() as i64);

@@ -16,11 +16,18 @@ use crate::studies;
 /// Name and state, the ruler of rounds, meters of what was spent, and the actions.
 #[component]
 pub fn RunBar(run: Run) -> impl IntoView {
-    let name = move || run.record.with(|record| record.as_ref().map(|record| record.name.clone()));
+    let name = move || {
+        run.record
+            .with(|record| record.as_ref().map(|record| record.name.clone()))
+    };
     let about = move || {
         run.record.with(|record| {
             let record = record.as_ref()?;
-            Some(format!("{} · {}", studies::method_name(&record.method), record.about))
+            Some(format!(
+                "{} · {}",
+                studies::method_name(&record.method),
+                record.about
+            ))
         })
     };
     view! {
@@ -46,7 +53,9 @@ fn State(run: Run) -> impl IntoView {
     move || match run.phase.get() {
         Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
         Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),
-        Phase::Paused(Pause::NoNetwork) => view! { <span class="tag alert">"no network, paused"</span> }.into_any(),
+        Phase::Paused(Pause::NoNetwork) => {
+            view! { <span class="tag alert">"no network, paused"</span> }.into_any()
+        }
         Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
         Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
         Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),
@@ -78,12 +87,20 @@ fn Course(run: Run) -> impl IntoView {
 fn ruler(state: &RunState) -> RulerData {
     let pool = Pool::of_now(state);
     let done = state.rounds().len() as u32;
-    let share = if pool.children == 0 { 0.0 } else { pool.measured as f64 / pool.children as f64 };
+    let share = if pool.children == 0 {
+        0.0
+    } else {
+        pool.measured as f64 / pool.children as f64
+    };
     let finished = state.finished().is_some();
     RulerData {
         last_round: rounds::planned(state).unwrap_or(done + 1).max(done),
         children: pool.children as u32,
-        done: if finished { f64::from(done) } else { f64::from(done) + share },
+        done: if finished {
+            f64::from(done)
+        } else {
+            f64::from(done) + share
+        },
     }
 }
 
@@ -92,7 +109,9 @@ fn moment(state: &RunState, run: Run) -> String {
     let mut parts = Vec::new();
     let planned = rounds::planned(state);
     let running = matches!(run.phase.get(), Phase::Running | Phase::Pausing);
-    let at = rounds::under_way(state).filter(|_| running).map(|round| round + 1);
+    let at = rounds::under_way(state)
+        .filter(|_| running)
+        .map(|round| round + 1);
     let done = state.rounds().len() as u32;
     parts.push(match (at, planned) {
         (Some(at), Some(planned)) if at <= planned => format!("Round {at} of {planned}"),
@@ -122,14 +141,19 @@ fn moment(state: &RunState, run: Run) -> String {
 fn evaluating(state: &RunState) -> Option<String> {
     let pool = Pool::of_now(state);
     let (done, of) = pool.rows.iter().find_map(|row| match (row.place, row.gate) {
-        (Place::Evaluating(progress), _) | (_, Gate::Undecided(progress)) => Some((progress.done, progress.of)),
+        (Place::Evaluating(progress), _) | (_, Gate::Undecided(progress)) => {
+            Some((progress.done, progress.of))
+        }
         _ => None,
     })?;
     Some(if pool.children == 0 {
         format!("evaluating the seed prompt, example {done} of {of}")
     } else {
         let child = (pool.measured + 1).min(pool.children);
-        format!("evaluating child {child} of {}, example {done} of {of}", pool.children)
+        format!(
+            "evaluating child {child} of {}, example {done} of {of}",
+            pool.children
+        )
     })
 }
 
@@ -168,16 +192,26 @@ fn meters(state: &RunState) -> [Meter; 4] {
     let total = state.ledger().usage().total();
     let counted = |value: f64| format::count(value as u64);
     let limit = |limit: Option<u64>| limit.map(|limit| limit as f64);
-    let mut dollars = Meter::new("Dollars", total.usd.unwrap_or_default(), usd, |usd| format::dollars(Some(usd)));
+    let mut dollars = Meter::new("Dollars", total.usd.unwrap_or_default(), usd, |usd| {
+        format::dollars(Some(usd))
+    });
     if total.usd.is_none() {
         dollars.spent = format::dollars(None);
     }
     [
-        Meter::new("Rollouts", state.ledger().rollouts() as f64, limit(rollouts), counted),
+        Meter::new(
+            "Rollouts",
+            state.ledger().rollouts() as f64,
+            limit(rollouts),
+            counted,
+        ),
         Meter::new("Model calls", total.calls as f64, limit(calls), counted),
-        Meter::new("Tokens", (total.input_tokens + total.output_tokens) as f64, limit(tokens), |tokens| {
-            format::tokens(tokens as u64)
-        }),
+        Meter::new(
+            "Tokens",
+            (total.input_tokens + total.output_tokens) as f64,
+            limit(tokens),
+            |tokens| format::tokens(tokens as u64),
+        ),
         dollars,
     ]
 }
@@ -205,4 +239,3 @@ fn Meters(run: Run) -> impl IntoView {
     };
     view! { <dl class="meters" aria-label="Spend against budget">{meters}</dl> }
 }
-

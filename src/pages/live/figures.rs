@@ -23,8 +23,16 @@ use crate::run::studied::{Part, Studied};
 #[component]
 fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
     let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
-    let reading = Memo::new(move |_| overview.read(|parts| readings::objective(&parts.series)).unwrap_or_default());
-    let name = Signal::derive(move || overview.read(|parts| parts.series.objective.label()).unwrap_or_default());
+    let reading = Memo::new(move |_| {
+        overview
+            .read(|parts| readings::objective(&parts.series))
+            .unwrap_or_default()
+    });
+    let name = Signal::derive(move || {
+        overview
+            .read(|parts| parts.series.objective.label())
+            .unwrap_or_default()
+    });
     let now = move || {
         overview.read(|parts| {
             let latest = parts.series.latest()?.leading.as_ref()?;
@@ -58,14 +66,18 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
 pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> impl IntoView {
     let held = RwSignal::new(false);
     let order = Memo::new(move |last: Option<&Vec<String>>| {
-        let wanted = overview.read(|parts| by_violation(&parts.series)).unwrap_or_default();
+        let wanted = overview
+            .read(|parts| by_violation(&parts.series))
+            .unwrap_or_default();
         match last {
             Some(last) if held.get() && last.len() == wanted.len() => last.clone(),
             _ => wanted,
         }
     });
     let letter = move |metric: &String| {
-        let place = order.with(|order| order.iter().position(|other| other == metric)).unwrap_or(0);
+        let place = order
+            .with(|order| order.iter().position(|other| other == metric))
+            .unwrap_or(0);
         char::from(b'B' + place as u8).to_string()
     };
     view! {
@@ -108,14 +120,25 @@ fn StripFigure(
     });
     let of_metric = move |read: &dyn Fn(&Studied) -> String| {
         overview
-            .read(|parts| parts.series.constraint(&metric.get_value()).map(|of| read(&of.metric)))
+            .read(|parts| {
+                parts
+                    .series
+                    .constraint(&metric.get_value())
+                    .map(|of| read(&of.metric))
+            })
             .flatten()
             .unwrap_or_default()
     };
     let now = move || {
         overview.read(|parts| {
             let of = parts.series.constraint(&metric.get_value())?;
-            let value = parts.series.latest()?.leading.as_ref()?.estimate(&of.metric)?.mean;
+            let value = parts
+                .series
+                .latest()?
+                .leading
+                .as_ref()?
+                .estimate(&of.metric)?
+                .mean;
             let threshold = of.threshold()?;
             let quantity = of.metric.quantity;
             let distance = quantity.distance(threshold - value);
@@ -145,7 +168,11 @@ fn StripFigure(
 #[component]
 pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
     let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
-    let reading = Memo::new(move |_| overview.read(|parts| parts.map_reading.clone()).unwrap_or_default());
+    let reading = Memo::new(move |_| {
+        overview
+            .read(|parts| parts.map_reading.clone())
+            .unwrap_or_default()
+    });
     let letter = overview
         .read(|parts| char::from(b'B' + parts.series.constraints.len() as u8).to_string())
         .unwrap_or_else(|| "E".into());
@@ -197,7 +224,12 @@ fn last_round(series: &Series) -> u32 {
 }
 
 fn now(parts: &Parts) -> Option<u32> {
-    parts.series.rounds.last().map(|point| point.round).filter(|_| parts.goes_on)
+    parts
+        .series
+        .rounds
+        .last()
+        .map(|point| point.round)
+        .filter(|_| parts.goes_on)
 }
 
 fn leading(point: &RoundPoint, value: &Estimate) -> Option<Leading> {
@@ -306,7 +338,12 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
     }
     let mut multiplier: Vec<RoundValue> = (0_u32..)
         .zip(&of.multipliers)
-        .filter_map(|(round, value)| Some(RoundValue { round, value: (*value)? }))
+        .filter_map(|(round, value)| {
+            Some(RoundValue {
+                round,
+                value: (*value)?,
+            })
+        })
         .collect();
     if let (Some(value), true) = (of.next_multiplier, parts.goes_on)
         && multiplier.last().is_none_or(|last| last.round <= closed)
@@ -356,7 +393,11 @@ fn map(parts: &Parts) -> MapData {
         axis: format!("{}, {}", metric.phrase(), metric.quantity.unit(&metric.spec)),
         points: places.collect(),
         course: parts.map.course.iter().map(ToString::to_string).collect(),
-        best_name: if parts.goes_on { "best so far" } else { "best prompt" }.into(),
+        best_name: if parts.goes_on {
+            "best so far"
+        } else {
+            "best prompt"
+        }
+        .into(),
     }
 }
-

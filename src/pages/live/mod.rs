@@ -30,7 +30,9 @@ pub fn LivePage() -> impl IntoView {
 #[component]
 fn Live(run: Run) -> impl IntoView {
     page_title(move || {
-        let name = run.record.with(|record| record.as_ref().map(|record| record.name.clone()));
+        let name = run
+            .record
+            .with(|record| record.as_ref().map(|record| record.name.clone()));
         let rounds = run.read(|folded| folded.state.rounds().len());
         format!("{}, round {rounds}", name.unwrap_or_default())
     });

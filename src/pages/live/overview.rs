@@ -30,7 +30,10 @@ pub(super) struct Parts {
 impl Overview {
     pub(super) fn of(run: Run) -> Self {
         Self(Memo::new(move |_| {
-            let goes_on = matches!(run.phase.get(), Phase::Running | Phase::Pausing | Phase::Paused(_));
+            let goes_on = matches!(
+                run.phase.get(),
+                Phase::Running | Phase::Pausing | Phase::Paused(_)
+            );
             run.read(|folded| {
                 let state = &folded.state;
                 let map = Map::new(state);

@@ -31,8 +31,16 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
         .unwrap_or_else(|| "F".into());
     let about = move || overview.read(|parts| about(parts));
     let metrics = Memo::new(move |_| overview.read(metrics).unwrap_or_default());
-    let rows = Memo::new(move |_| overview.read(|parts| rows(parts, all.get(), &by.get())).unwrap_or_default());
-    let waiting = move || overview.read(|parts| parts.pool.waiting).filter(|waiting| *waiting > 0 && !all.get());
+    let rows = Memo::new(move |_| {
+        overview
+            .read(|parts| rows(parts, all.get(), &by.get()))
+            .unwrap_or_default()
+    });
+    let waiting = move || {
+        overview
+            .read(|parts| parts.pool.waiting)
+            .filter(|waiting| *waiting > 0 && !all.get())
+    };
     let everything = move || overview.read(|parts| parts.whole_pool.rows.len());
     view! {
         <section class="plate" id=format!("plate-{letter}") tabindex="-1" aria-labelledby="pool-title">
@@ -139,7 +147,9 @@ fn metrics(parts: &Parts) -> Vec<Column> {
         .constraints
         .iter()
         .map(|of| column(&of.metric, of.threshold()));
-    std::iter::once(column(&series.objective, None)).chain(constraints).collect()
+    std::iter::once(column(&series.objective, None))
+        .chain(constraints)
+        .collect()
 }
 
 /// A row as it is shown.
@@ -192,7 +202,10 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
         let error = (estimate.standard_error > 0.0).then(|| quantity.error(estimate.standard_error));
         Some((value, error.unwrap_or_default(), over))
     };
-    let constraints = series.constraints.iter().map(|of| value(&of.metric, of.threshold()));
+    let constraints = series
+        .constraints
+        .iter()
+        .map(|of| value(&of.metric, of.threshold()));
     let (feasible, progress) = match row.gate {
         Gate::Feasible => (Some(true), None),
         Gate::NotFeasible => (Some(false), None),
@@ -203,8 +216,12 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
         leading: best == Some(row.candidate),
         feasible,
         progress,
-        lagrangian: row.lagrangian.map_or_else(|| NOTHING.to_owned(), format::lagrangian),
-        values: std::iter::once(value(&series.objective, None)).chain(constraints).collect(),
+        lagrangian: row
+            .lagrangian
+            .map_or_else(|| NOTHING.to_owned(), format::lagrangian),
+        values: std::iter::once(value(&series.objective, None))
+            .chain(constraints)
+            .collect(),
         round: crate::run::rounds::name(row.round),
         parent: row.parents.first().copied(),
         state: match row.place {
@@ -223,7 +240,9 @@ fn Sorted(by: RwSignal<By>, this: By, children: Children) -> impl IntoView {
     let mine = this.clone();
     let sorted = Memo::new(move |_| by.with(|by| *by == mine));
     let direction = move || {
-        sorted.get().then_some(if ascending { "ascending" } else { "descending" })
+        sorted
+            .get()
+            .then_some(if ascending { "ascending" } else { "descending" })
     };
     view! {
         <th scope="col" class="num" aria-sort=direction>

@@ -136,7 +136,12 @@ fn multipliers(parts: &Parts) -> Vec<Knob> {
 fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl IntoView {
     let metric = StoredValue::new(metric);
     let knob = Memo::new(move |_| {
-        knobs.with(|knobs| knobs.iter().find(|knob| metric.with_value(|name| knob.metric == *name)).cloned())
+        knobs.with(|knobs| {
+            knobs
+                .iter()
+                .find(|knob| metric.with_value(|name| knob.metric == *name))
+                .cloned()
+        })
     });
     let waits = Memo::new(move |_| {
         run.pending.with(|pending| {
@@ -146,10 +151,24 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
     });
     // What the pointer holds right now, before it lets go.
     let held = RwSignal::new(None::<f64>);
-    let value = move || held.get().or_else(|| waits.get()).or_else(|| knob.with(|knob| Some(knob.as_ref()?.now)));
-    let written = move || knob.with(|knob| knob.as_ref().zip(value()).map(|(knob, value)| kind.write(knob, value)));
+    let value = move || {
+        held.get()
+            .or_else(|| waits.get())
+            .or_else(|| knob.with(|knob| Some(knob.as_ref()?.now)))
+    };
+    let written = move || {
+        knob.with(|knob| {
+            knob.as_ref()
+                .zip(value())
+                .map(|(knob, value)| kind.write(knob, value))
+        })
+    };
     let most = move || knob.with(|knob| knob.as_ref().map_or(1.0, |knob| knob.most));
-    let id = format!("steer-{}-{}", if kind == Kind::Threshold { "t" } else { "m" }, metric.get_value());
+    let id = format!(
+        "steer-{}-{}",
+        if kind == Kind::Threshold { "t" } else { "m" },
+        metric.get_value()
+    );
     let input = move |event: web_sys::Event| held.set(event_target_value(&event).parse().ok());
     let change = move |event: web_sys::Event| {
         held.set(None);
@@ -204,8 +223,16 @@ fn Pending(run: Run, thresholds: Memo<Vec<Knob>>, multipliers: Memo<Vec<Knob>>) 
                 let change = pending.as_ref().and_then(|pending| kind.of(pending));
                 let named = change.into_iter().flatten().filter_map(|(metric, value)| {
                     let knob = knobs.iter().find(|knob| knob.metric == *metric)?;
-                    let name = if kind == Kind::Multiplier { format!("λ {}", knob.name) } else { knob.name.clone() };
-                    Some(format!("{name} {} → {}", kind.write(knob, knob.now), kind.write(knob, *value)))
+                    let name = if kind == Kind::Multiplier {
+                        format!("λ {}", knob.name)
+                    } else {
+                        knob.name.clone()
+                    };
+                    Some(format!(
+                        "{name} {} → {}",
+                        kind.write(knob, knob.now),
+                        kind.write(knob, *value)
+                    ))
                 });
                 named.collect::<Vec<_>>()
             })
@@ -221,7 +248,10 @@ fn Pending(run: Run, thresholds: Memo<Vec<Knob>>, multipliers: Memo<Vec<Knob>>) 
         let back = |kind: Kind, knobs: Memo<Vec<Knob>>| {
             for knob in knobs.get_untracked() {
                 let waits = run.pending.with_untracked(|pending| {
-                    pending.as_ref().and_then(|pending| kind.of(pending)).is_some_and(|change| change.contains_key(&knob.metric))
+                    pending
+                        .as_ref()
+                        .and_then(|pending| kind.of(pending))
+                        .is_some_and(|change| change.contains_key(&knob.metric))
                 });
                 if waits {
                     run.steer(kind.change(&knob.metric, knob.now));
