@@ -5,6 +5,11 @@
 //! runs: a study becomes a search over a journal that lies in IndexedDB, and each line of it goes
 //! to the page.
 
+#![expect(
+    unreachable_pub,
+    reason = "`#[component]` makes what it generates as public as the component"
+)]
+
 pub mod charts;
 pub mod components;
 pub mod diff;
