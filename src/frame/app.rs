@@ -4,7 +4,10 @@ use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
+use super::foot::Foot;
 use super::keys::TabKeys;
+use super::shortcuts::{ShortcutKeys, Shortcuts};
+use super::surroundings::Surroundings;
 use super::theme::Theme;
 use super::top::Top;
 use crate::charts::marks::Hatch;
@@ -35,6 +38,7 @@ pub fn App() -> impl IntoView {
     provide_context(Runs::default());
     provide_context(TabKeys::default());
     provide_context(Theme::default());
+    provide_context(Shortcuts::default());
     let base = document_meta("capo-base").unwrap_or_default();
     let base = base.trim_end_matches('/').to_owned();
     view! {
@@ -42,6 +46,7 @@ pub fn App() -> impl IntoView {
         <Hatch/>
         <Router base>
             <Top/>
+            <Surroundings/>
             <main id="main" tabindex="-1">
                 <Routes fallback=NotFound>
                     <Route path=path!("/") view=WelcomePage/>
@@ -54,6 +59,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/dynamics") view=DynamicsPage/>
                 </Routes>
             </main>
+            <Foot/>
+            <ShortcutKeys/>
         </Router>
     }
 }

@@ -1,7 +1,10 @@
 //! The frame around all pages.
 
 mod app;
+mod foot;
 pub mod keys;
+pub mod shortcuts;
+mod surroundings;
 pub mod theme;
 mod top;
 

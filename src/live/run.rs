@@ -342,15 +342,12 @@ impl Run {
 
     /// Shows what is new, now or a little later.
     fn refresh(self, now: f64) {
-        let wait = self.inner.try_update_value(|inner| {
-            if inner.refresh.is_some() {
-                return None;
+        self.inner.update_value(|inner| {
+            if inner.refresh.is_none() {
+                let wait = (inner.shown + REFRESH - now).max(0.0);
+                inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
             }
-            let wait = (inner.shown + REFRESH - now).max(0.0);
-            inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
-            Some(wait)
         });
-        drop(wait);
     }
 
     fn show(self) {

@@ -139,15 +139,17 @@ impl Runs {
         });
     }
 
+    /// Every run this tab has opened.
+    pub fn opened(self) -> Vec<Run> {
+        self.opened
+            .with_value(|opened| opened.values().copied().collect())
+    }
+
     /// Runs going on in this tab.
     pub fn running(self) -> Vec<Run> {
-        let opened = self
-            .opened
-            .with_value(|opened| opened.values().copied().collect::<Vec<_>>());
-        opened
-            .into_iter()
-            .filter(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing))
-            .collect()
+        let mut runs = self.opened();
+        runs.retain(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing));
+        runs
     }
 }
 

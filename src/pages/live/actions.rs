@@ -6,6 +6,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
+use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Pause, Phase, Run, Runs};
 
 /// The buttons of a run's header.
@@ -31,6 +32,14 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 .is_some_and(|finished| matches!(finished.status, Status::Feasible | Status::Infeasible))
         })
     });
+    use_shortcut("p", "pause or resume the run", move || {
+        match run.phase.get_untracked() {
+            Phase::Running => run.pause(Pause::Asked),
+            Phase::Paused(_) | Phase::Resting if !over.get_untracked() => run.resume(),
+            _ => {}
+        }
+    });
+    use_shortcut("b", "branch from a round", move || open(branch));
     let rounds = move || run.read(|folded| folded.state.rounds().len() as i64);
     view! {
         <div class="row actions">

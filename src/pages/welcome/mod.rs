@@ -1,11 +1,17 @@
 //! The first page: one button that runs the help-desk study.
 
+mod finished;
+
+use capo_core::study::{Constraint, Study};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::use_navigate;
 
+use self::finished::FinishedRun;
+use crate::charts::map::CandidateMap;
 use crate::components::page_title;
+use crate::format::{self, Quantity};
 use crate::live::{NewRun, Runs};
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
@@ -38,9 +44,92 @@ pub fn WelcomePage() -> impl IntoView {
                     <A href="/dynamics">"See how multipliers behave"</A>
                 </p>
             </section>
+            <FinishedMap/>
         </div>
+        <StudyFacts/>
         <YourRuns/>
     }
+}
+
+/// The map of a finished run.
+#[component]
+fn FinishedMap() -> impl IntoView {
+    let map = FinishedRun::shipped().map(|run| run.map()).unwrap_or_default();
+    let label = "Each mark is one prompt: success against worst residual; the course leads from the seed on \
+                 the infeasible side to the best prompt on the feasible side";
+    view! {
+        <figure>
+            <CandidateMap data=Signal::stored(map) label=Signal::stored(label.to_owned()) height="400px"/>
+            <figcaption class="note">
+                "A finished run of this study on simulated models. Every mark is one prompt; left of the line, \
+                 all thresholds hold. The course is the lineage of the best prompt."
+            </figcaption>
+        </figure>
+    }
+}
+
+/// What the built-in study asks for.
+#[component]
+fn StudyFacts() -> impl IntoView {
+    let facts = studies::help_desk()
+        .map(|study| facts(&study))
+        .unwrap_or_default();
+    let facts = facts.into_iter().map(|(term, fact)| {
+        view! {
+            <div>
+                <dt>{term}</dt>
+                <dd>{fact}</dd>
+            </div>
+        }
+    });
+    view! {
+        <dl class="spec" aria-label="The help-desk study">
+            {facts.collect_view()}
+        </dl>
+    }
+}
+
+fn facts(study: &Study) -> Vec<(&'static str, String)> {
+    let number = |key: &str| {
+        study
+            .workload
+            .get(key)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_default()
+    };
+    let constraint = |constraint: &Constraint| {
+        let threshold = constraint.threshold.unwrap_or_default();
+        let limit = match constraint.metric.as_str() {
+            "human_requests" => format!("{} of dialogues", Quantity::Rate.threshold(threshold)),
+            "prompt_length" => format!("{} characters", Quantity::Thousands.threshold(threshold)),
+            _ => format!(
+                "{} extra per reference call",
+                Quantity::Ratio.threshold(threshold)
+            ),
+        };
+        (
+            "Constraint",
+            format!("{} {limit}", format::label(&constraint.metric)),
+        )
+    };
+    let workload = format!(
+        "Help desk: {} dialogues to search on, {} held out",
+        number("optimize"),
+        number("evaluate")
+    );
+    let rounds = studies::rounds(study).map(|rounds| format!(", {rounds} rounds"));
+    let method = format!(
+        "{}{}",
+        studies::method_name(&study.study.method),
+        rounds.unwrap_or_default()
+    );
+    let mut facts = vec![
+        ("Workload", workload),
+        ("Objective", "Success, as high as possible".to_owned()),
+    ];
+    facts.extend(study.constraints.iter().map(constraint));
+    facts.push(("Method", method));
+    facts
 }
 
 /// Starts the built-in study and goes to where it can be watched.
