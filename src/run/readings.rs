@@ -146,15 +146,18 @@ impl<'a> Course<'a> {
         let rounds = counted((last + 1 - since) as usize, "round");
         let quantity = self.of.metric.quantity;
         let label = self.of.metric.label();
-        let mut text = format!("{label} has been at its cap for {rounds}, since round {since}.");
-        if let (Some(lowest), Some(threshold)) = (self.of.lowest, self.of.threshold()) {
-            text += &format!(
-                " Lowest seen {}, threshold {}.",
-                quantity.against(lowest, threshold),
+        let bounds = self.of.lowest.zip(self.of.threshold());
+        let bounds = bounds.map(|(lowest, threshold)| {
+            let lowest = quantity.against(lowest, threshold);
+            format!(
+                "Lowest seen {lowest}, threshold {}.",
                 quantity.threshold(threshold)
-            );
-        }
-        Sentence::new(text)
+            )
+        });
+        Sentence::new(format!(
+            "{label} has been at its cap for {rounds}, since round {since}."
+        ))
+        .then(bounds.map_or_else(Sentence::default, Sentence::new))
     }
 
     fn was_over(&self, over: &TimeOver) -> Sentence {
