@@ -9,6 +9,7 @@
 //! | [`studied`], [`in_force`] | the metrics of a study; thresholds, multipliers and examples of a round |
 //! | [`measured`], [`standing`], [`lineage`] | means with standard errors; every prompt's score of now; who comes from whom |
 //! | [`series`], [`map`], [`heat`], [`pool`] | what charts and tables draw |
+//! | [`now`] | what the run is doing at this moment |
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals; verdict, held-out table and costs |
 //! | [`summary`], [`report`] | the result for taking away: JSON, text, Markdown |
@@ -19,6 +20,7 @@ pub mod in_force;
 pub mod lineage;
 pub mod map;
 pub mod measured;
+pub mod now;
 pub mod outcome;
 pub mod paired;
 pub mod pool;

@@ -152,7 +152,8 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         let mut seed = Vec::new();
         seed.extend(reached(objective.and_then(|row| row.seed.as_ref()), "solved"));
         seed.extend(kept_short(thresholds, &finished.seed_evaluation));
-        text += &format!("; the seed prompt {}", listed(&seed).replacen("has ", "had ", 1));
+        let seed = listed(&seed).replacen("has ", "had ", 1);
+        text = format!("{text}; the seed prompt {seed}");
     }
     found.then(Sentence::new(text + "."))
 }

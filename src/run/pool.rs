@@ -155,12 +155,12 @@ impl<'a> Builder<'a> {
     }
 
     fn estimates(&self, id: CandidateId, scored: Option<&Scored>) -> IndexMap<String, Estimate> {
-        let of = |metric: &studied::Studied| match scored {
-            Some(scored) => scored.estimate(metric).copied(),
-            None => {
-                let values = measured::values(self.state, &id, metric, &self.examples);
-                Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
-            }
+        let so_far = |metric: &studied::Studied| {
+            let values = measured::values(self.state, &id, metric, &self.examples);
+            Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
+        };
+        let of = |metric: &studied::Studied| {
+            scored.map_or_else(|| so_far(metric), |scored| scored.estimate(metric).copied())
         };
         studied::metrics(self.state)
             .iter()

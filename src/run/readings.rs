@@ -146,19 +146,28 @@ impl<'a> Course<'a> {
         let rounds = counted((last + 1 - since) as usize, "round");
         let quantity = self.of.metric.quantity;
         let label = self.of.metric.label();
-        let mut text = format!("{label} has been at its cap for {rounds}, since round {since}.");
-        if let (Some(lowest), Some(threshold)) = (self.of.lowest, self.of.threshold()) {
-            text += &format!(
-                " Lowest seen {}, threshold {}.",
-                quantity.against(lowest, threshold),
+        let bounds = self.of.lowest.zip(self.of.threshold());
+        let bounds = bounds.map(|(lowest, threshold)| {
+            let lowest = quantity.against(lowest, threshold);
+            format!(
+                "Lowest seen {lowest}, threshold {}.",
                 quantity.threshold(threshold)
-            );
-        }
-        Sentence::new(text)
+            )
+        });
+        Sentence::new(format!(
+            "{label} has been at its cap for {rounds}, since round {since}."
+        ))
+        .then(bounds.map_or_else(Sentence::default, Sentence::new))
     }
 
     fn was_over(&self, over: &TimeOver) -> Sentence {
-        let rounds = counted((over.to + 1 - over.from) as usize, "round");
+        let counting = || self.points.iter().filter(|point| point.round > 0);
+        let rounds_over = counting().filter(|point| point.over).count();
+        let in_a_row = (over.to + 1 - over.from) as usize;
+        if rounds_over > in_a_row {
+            return self.was_over_repeatedly(rounds_over, counting().count(), over);
+        }
+        let rounds = counted(in_a_row, "round");
         let is_over = self.points.last().is_some_and(|point| point.over);
         let before = self.of.multipliers.get(over.from as usize).copied().flatten();
         let after = self.of.multiplier_after(over.to);
@@ -170,16 +179,44 @@ impl<'a> Course<'a> {
                 _ => format!("; its multiplier fell from {from} to {to}"),
             }
         });
-        let hardest = if self.is_hardest() {
-            "The hardest threshold: over it"
-        } else {
-            "Over its threshold"
-        };
+        let hardest = self.over_it();
         if is_over {
             return Sentence::new(format!("{hardest} for {rounds}{multiplier}."));
         }
         let story = Sentence::new(format!("{hardest} for {rounds}{multiplier}."));
         story.then(self.came_inside(over.to + 1))
+    }
+
+    fn over_it(&self) -> &'static str {
+        if self.is_hardest() {
+            "The hardest threshold: over it"
+        } else {
+            "Over its threshold"
+        }
+    }
+
+    fn was_over_repeatedly(&self, rounds_over: usize, rounds: usize, last: &TimeOver) -> Sentence {
+        let times = format!(
+            "{} in {} of {}",
+            self.over_it(),
+            number_word(rounds_over),
+            counted(rounds, "round")
+        );
+        let end = self.points.last().map_or(0, |point| point.round);
+        let since = match last.to == end {
+            true if last.from == end => "again in the last".to_owned(),
+            true => format!("again since round {}", last.from),
+            false => format!("inside since round {}", last.to + 1),
+        };
+        let now = self.of.multiplier_after(end).map_or_else(String::new, |now| {
+            let (peak, now) = (format::multiplier(peak(self.of)), format::multiplier(now));
+            if peak == now {
+                format!(" Its multiplier is at its highest, {now}.")
+            } else {
+                format!(" Its multiplier was {peak} at most and is {now} now.")
+            }
+        });
+        Sentence::new(format!("{times}, {since}.{now}"))
     }
 
     fn came_inside(&self, round: ScreenRound) -> Sentence {
@@ -244,10 +281,6 @@ impl<'a> Course<'a> {
 
     /// Whether no other constraint's multiplier is as high as this one's.
     fn is_hardest(&self) -> bool {
-        let peak = |of: &ConstraintSeries| {
-            let used = of.multipliers.iter().copied().flatten().chain(of.next_multiplier);
-            used.fold(f64::NEG_INFINITY, f64::max)
-        };
         let others = self.series.constraints.iter();
         let mut others = others.filter(|other| other.metric.name() != self.of.metric.name());
         self.series.constraints.len() > 1 && others.all(|other| peak(other) < peak(self.of))
@@ -267,6 +300,12 @@ impl<'a> Course<'a> {
             rounds::name(step.round)
         ))
     }
+}
+
+/// The highest multiplier a constraint has had.
+fn peak(of: &ConstraintSeries) -> f64 {
+    let used = of.multipliers.iter().copied().flatten().chain(of.next_multiplier);
+    used.fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// The reading of the map.

@@ -1,5 +1,10 @@
 //! The result of a run as text and as a Markdown report, for taking away.
 
+#![expect(
+    clippy::format_push_string,
+    reason = "a report, written once when somebody asks for it"
+)]
+
 use capo_core::journal::StudyEvent;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;

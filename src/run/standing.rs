@@ -103,6 +103,11 @@ pub fn standings(state: &RunState) -> IndexMap<CandidateId, Scored> {
         .collect()
 }
 
+/// One prompt's score of now, as in [`standings`].
+pub fn standing(state: &RunState, candidate: CandidateId) -> Option<Scored> {
+    Now::of(state).scored(state, candidate)
+}
+
 /// The prompt to show as the best: the returned one of a run that has ended, else the feasible one
 /// of the highest objective, the higher J deciding between equals.
 pub fn best_feasible(state: &RunState, standings: &IndexMap<CandidateId, Scored>) -> Option<CandidateId> {

@@ -122,12 +122,10 @@ impl Activity {
         let Some(last) = told.last() else { return };
         let open = told.iter().any(|failure| failure.outcome.is_none());
         let outcome = if open { None } else { last.outcome };
-        let mut text = last.message.trim_end_matches('.').to_owned();
-        text += ".";
-        if let Some(outcome) = outcome {
-            text += &format!(" {outcome}");
-        }
-        self.entries[entry].detail = Sentence::new(text + " Nothing was counted as a score.");
+        let message = Sentence::new(format!("{}.", last.message.trim_end_matches('.')));
+        self.entries[entry].detail = message
+            .then(outcome.map_or_else(Sentence::default, Sentence::new))
+            .then(Sentence::new("Nothing was counted as a score."));
     }
 }
 

@@ -55,8 +55,7 @@ pub(super) fn evaluated(
     evaluated: &HashSet<CandidateId>,
     state: &RunState,
 ) -> Option<Sentence> {
-    let standings = standing::standings(state);
-    let scored = standings.get(&candidate)?;
+    let scored = standing::standing(state, candidate)?;
     let objective = studied::objective(state)?;
     let of = children(round, state).count();
     let done = children(round, state)

@@ -165,7 +165,6 @@ fn the_report_holds_everything_and_survives_fences() {
         assert!(markdown.contains(part), "no {part:?} in {markdown}");
         assert!(text.contains(part), "no {part:?} in {text}");
     }
-    println!("{markdown}\n----\n{text}");
     let fenced = fold(&events(
         |study| study.prompt.text = Some("Answer.\n```\ncode\n```\nHelp.".into()),
         None,

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use crate::run::activity::{Activity, Kind, failure_rows};
 use crate::run::fixture::{events, finished, fold};
 use crate::run::map::Map;
+use crate::run::now::{Now, Phase};
 use crate::run::outcome::Outcome;
 use crate::run::readings;
 use crate::run::series::Series;
@@ -67,9 +68,6 @@ fn the_log_tells_rounds_children_and_the_end() {
             .to_string()
             .starts_with("Multipliers: human requests ")
     );
-    for entry in activity.entries() {
-        println!("{} | {}", entry.headline, entry.detail);
-    }
 }
 
 #[test]
@@ -185,9 +183,6 @@ fn every_plate_has_a_reading_at_every_moment() {
             assert!(text.ends_with('.') && !text.contains("NaN"), "{text:?}");
         }
         let said: Vec<String> = said.iter().map(ToString::to_string).collect();
-        if said != last {
-            println!("{said:#?}");
-        }
         last = said;
     }
     assert!(
@@ -229,10 +224,48 @@ fn an_unattainable_threshold_ends_at_the_cap() {
 fn the_verdict_is_about_examples_never_seen() {
     let outcome = Outcome::new(&finished()).unwrap();
     let verdict = outcome.verdict.to_string();
-    println!("{verdict} {}", outcome.caution);
     assert!(
         verdict.starts_with("On examples it never saw, the best prompt keeps "),
         "{verdict}"
     );
     assert!(verdict.contains("; the seed prompt solved "), "{verdict}");
+}
+
+#[test]
+fn the_head_says_what_the_run_is_doing() {
+    let events = events(|_| {}, None);
+    let at = |end: usize| Now::new(&fold(&events[..end])).phase_words();
+    let place = |wanted: fn(&Event) -> bool| events.iter().position(wanted).unwrap();
+    assert_eq!(at(1), "not begun");
+    assert_eq!(at(2), "evaluating the seed prompt, example 1 of 12");
+    let critique = place(|event| matches!(event, Event::Critique(_)));
+    assert_eq!(at(critique), "writing children");
+    let closed = place(|event| matches!(event, Event::Round(_)));
+    assert_eq!(at(closed - 3), "evaluating child 2 of 2, example 10 of 12");
+    assert_eq!(at(closed), "evaluating child 2 of 2, example 12 of 12");
+    let begun = Now::new(&fold(&events[..=closed]));
+    assert_eq!(
+        (begun.round_words().as_str(), begun.phase_words().as_str()),
+        ("Round 2 of 3", "writing children")
+    );
+    assert_eq!(
+        at(events.len() - 1),
+        "measuring the best prompt on held-out examples"
+    );
+    assert_eq!(Now::new(&fold(&events)).phase, Phase::Ended(Status::Feasible));
+}
+
+#[test]
+fn a_spent_budget_says_what_to_do() {
+    let budget = capo_core::budget::Budget {
+        usd: Some(0.25),
+        ..Default::default()
+    };
+    let spent = log(&events(|study| study.budget = budget, None));
+    let last = spent.entries().last().unwrap();
+    assert_eq!(
+        last.headline.to_string(),
+        "The budget of $0.25 is spent. Best so far is kept. Raise it to go on."
+    );
+    assert!(last.announce);
 }
