@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -165,7 +166,8 @@ impl Stub {
             .expect("a listener can be made asynchronous");
         let (stop, stopped) = oneshot::channel::<()>();
         let app = Router::new()
-            .route("/v1/chat/completions", post(complete))
+            .route("/v1/chat/completions", post(complete).options(async || StatusCode::NO_CONTENT))
+            .layer(map_response(open_to_pages))
             .with_state(Arc::clone(&shared));
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -247,6 +249,19 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.0.books().open -= 1;
     }
+}
+
+/// Lets pages of every origin ask and read, as a server started for browsers does.
+async fn open_to_pages(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-headers", "*, authorization"),
+        ("access-control-expose-headers", "retry-after"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {

@@ -1,0 +1,250 @@
+//! A real browser, driven as a person would use it.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use thirtyfour::prelude::*;
+use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
+
+/// How long anything may take that a person would wait for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser with a fresh profile on the page, closed when dropped.
+pub struct Browser {
+    /// What drives it.
+    pub driver: WebDriver,
+    /// Where the page is.
+    pub page: String,
+    chromedriver: Child,
+    /// Where it saves what it downloads.
+    downloads: TempDir,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Opens the page at `path` in a window of 1440 × 1000.
+    ///
+    /// # Panics
+    /// When Chromium or chromedriver is missing (`cargo xtask setup` installs them) or does not start.
+    pub async fn open(path: &str) -> Self {
+        let page = crate::page::serve();
+        let port = free_port();
+        let chromedriver = Command::new("chromedriver")
+            .arg(format!("--port={port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("chromedriver starts; `cargo xtask setup` installs it");
+        wait_for_port(port);
+        let (profile, downloads) = (folder(), folder());
+        let mut capabilities = ChromeCapabilities::new();
+        for argument in [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1440,1000",
+        ] {
+            capabilities.add_arg(argument).expect("an argument is text");
+        }
+        let profile_argument = format!("--user-data-dir={}", profile.path().display());
+        capabilities.add_arg(&profile_argument).expect("an argument is text");
+        let preferences = json!({ "download.default_directory": downloads.path() });
+        capabilities
+            .add_experimental_option("prefs", preferences)
+            .expect("preferences are an object");
+        capabilities
+            .set_base_capability("goog:loggingPrefs", json!({ "browser": "ALL", "performance": "ALL" }))
+            .expect("logging preferences are an object");
+        let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities).await;
+        let driver = driver.expect("Chromium starts; `cargo xtask setup` installs it");
+        let browser = Self {
+            driver,
+            page,
+            chromedriver,
+            downloads,
+            _profile: profile,
+        };
+        browser.go(path).await;
+        browser
+    }
+
+    /// Goes to a path of the page and waits until it can be used.
+    pub async fn go(&self, path: &str) {
+        let address = format!("{}{path}", self.page);
+        self.driver.goto(address).await.expect("the page loads");
+        self.ready().await;
+    }
+
+    /// Reloads the page and waits until it can be used.
+    pub async fn reload(&self) {
+        self.driver.refresh().await.expect("the page loads again");
+        self.ready().await;
+    }
+
+    async fn ready(&self) {
+        self.until("the page can be used", async || {
+            self.js("return document.documentElement.dataset.ready === 'true'").await == json!(true)
+        })
+        .await;
+    }
+
+    /// Waits until something holds.
+    ///
+    /// # Panics
+    /// With what the page shows, when it does not come about in a minute.
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let started = Instant::now();
+        while !holds().await {
+            if started.elapsed() > PATIENCE {
+                let shown = self.text("body").await;
+                panic!("waited in vain until {what}; the page shows:\n{shown}");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until the page's text holds `words`.
+    pub async fn until_shown(&self, words: &str) {
+        self.until(&format!("it shows `{words}`"), async || self.text("body").await.contains(words))
+            .await;
+    }
+
+    /// The text of the first element that a selector finds, empty while there is none.
+    pub async fn text(&self, selector: &str) -> String {
+        let script = "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''";
+        let text = self.js_with(script, vec![json!(selector)]).await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Clicks the first button or link of this name, waiting until there is one.
+    pub async fn click(&self, name: &str) {
+        let script = "const wanted = arguments[0];
+            const all = [...document.querySelectorAll('button, a, summary, label, [role=button]')];
+            const shown = all.filter((one) => one.offsetParent !== null && !one.disabled);
+            const found = shown.find((one) => one.innerText.trim() === wanted)
+                || shown.find((one) => one.innerText.trim().startsWith(wanted));
+            if (found) found.click();
+            return Boolean(found)";
+        self.until(&format!("there is a button `{name}`"), async || {
+            self.js_with(script, vec![json!(name)]).await == json!(true)
+        })
+        .await;
+    }
+
+    /// Runs a script in the page.
+    pub async fn js(&self, script: &str) -> Value {
+        self.js_with(script, Vec::new()).await
+    }
+
+    /// Runs a script in the page with `arguments`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub async fn js_with(&self, script: &str, arguments: Vec<Value>) -> Value {
+        let run = self.driver.execute(script, arguments).await;
+        let value = run.unwrap_or_else(|error| panic!("{script}: {error}"));
+        value.json().clone()
+    }
+
+    /// Runs an asynchronous script, which hands its result to `done`.
+    ///
+    /// # Panics
+    /// When the script fails.
+    pub async fn js_async(&self, script: &str) -> Value {
+        let script = format!("const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done('' + error))");
+        let run = self.driver.execute_async(script.clone(), Vec::new()).await;
+        run.unwrap_or_else(|error| panic!("{script}: {error}")).json().clone()
+    }
+
+    /// Presses a key on whatever has the focus.
+    pub async fn press(&self, key: Key) {
+        let chain = self.driver.action_chain().send_keys(key);
+        chain.perform().await.expect("a key can be pressed");
+    }
+
+    /// Types on whatever has the focus.
+    pub async fn type_text(&self, text: &str) {
+        let chain = self.driver.action_chain().send_keys(text);
+        chain.perform().await.expect("text can be typed");
+    }
+
+    /// What the page wrote to its console.
+    pub async fn console(&self) -> String {
+        self.log("browser").await.to_string()
+    }
+
+    /// The addresses asked for since the last look, those of the page's own frames included.
+    pub async fn requests(&self) -> Vec<String> {
+        let log = self.log("performance").await;
+        let entries = log.as_array().cloned().unwrap_or_default();
+        let address = |entry: &Value| {
+            let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
+            let message = &message["message"];
+            (message["method"] == "Network.requestWillBeSent")
+                .then(|| message["params"]["request"]["url"].as_str().map(str::to_owned))?
+        };
+        entries.iter().filter_map(address).collect()
+    }
+
+    async fn log(&self, kind: &str) -> Value {
+        let session = self.driver.session_id().to_string();
+        let address = format!("{}session/{session}/se/log", self.driver.handle.server_url());
+        let client = thirtyfour::reqwest::Client::new();
+        let answer = client.post(address).body(json!({ "type": kind }).to_string()).send().await;
+        let answer = answer.expect("the driver answers").text().await.expect("the driver answers in text");
+        let answer: Value = serde_json::from_str(&answer).expect("the driver answers in JSON");
+        answer["value"].clone()
+    }
+
+    /// The only file downloaded so far whose name ends so, once it is whole.
+    pub async fn downloaded(&self, ending: &str) -> String {
+        let find = || {
+            let entries = std::fs::read_dir(self.downloads.path()).expect("the folder of downloads");
+            let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
+            names.find(|path| path.to_string_lossy().ends_with(ending))
+        };
+        self.until(&format!("a file *{ending} is downloaded"), async || find().is_some())
+            .await;
+        find()
+            .and_then(|path| std::fs::read_to_string(path).ok())
+            .expect("a download can be read")
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The driver and the browser it started are a group; both may have ended already.
+        let group = Pid::from_raw(self.chromedriver.id() as i32);
+        let _ = killpg(group, Signal::SIGKILL);
+        let _ = self.chromedriver.wait();
+    }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+    listener.local_addr().expect("a bound address").port()
+}
+
+fn wait_for_port(port: u16) {
+    let started = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(started.elapsed() < PATIENCE, "chromedriver does not listen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
