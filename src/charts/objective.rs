@@ -7,14 +7,13 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{Mark, Marks, Weight, class, columns, outline, verdict},
+    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, percent, round_name, round_title},
     series::{
         Candidate, Leading, RoundValue, Segment, Segments, error_bars, leading_marks, line, other_marks,
     },
-    strip::{grown_by_round, of_weight},
     unit::{Unit, short},
 };
 
@@ -157,8 +156,8 @@ fn PoolPlot(
                     overflow="visible"
                 >
                     <path
-                        class=move || mark.with(|mark| class(mark.feasible, mark.weight))
-                        d=move || mark.with(|mark| outline(mark.feasible, mark.radius, 0.0))
+                        class=move || mark.with(|mark| class(mark.shape, mark.weight))
+                        d=move || mark.with(|mark| outline(mark.shape, mark.radius, 0.0))
                     />
                 </svg>
             }
@@ -210,7 +209,7 @@ fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
     let start = || Range::around(first, data.unit.natural_bounds());
     let later = data.leading.iter().map(|point| (point.round, point.value));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
-    grown_by_round(last.unwrap_or_else(start), later)
+    last.unwrap_or_else(start).grown_by_round(later)
 }
 
 fn marks(data: &ObjectiveData, scales: Scales, size: Size) -> Vec<Mark> {
@@ -315,7 +314,7 @@ fn pool_marks(pool: &[PoolColumn], rounds: Rounds) -> Vec<Mark> {
             x: rounds.centre(round),
             y: 0.92 - place as f64 * between,
             shift: 0.0,
-            feasible: *feasible,
+            shape: Shape::of(*feasible),
             weight: if *feasible { Weight::Strong } else { Weight::Faint },
             radius: if *feasible { 3.2 } else { 3.0 },
             ringed: false,

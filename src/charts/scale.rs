@@ -44,6 +44,16 @@ impl Range {
         }
     }
 
+    /// Grown round by round, so that a journal read at once gives the axis that the live run had.
+    #[must_use]
+    pub fn grown_by_round(self, values: impl IntoIterator<Item = (u32, f64)>) -> Self {
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.sort_by_key(|(round, _)| *round);
+        values.chunk_by(|a, b| a.0 == b.0).fold(self, |range, round| {
+            range.grown(round.iter().map(|(_, value)| *value))
+        })
+    }
+
     /// The place of a value: 0 at the lower end, 1 at the upper.
     pub fn place(self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::{
     keyed::keyed,
-    marks::{FAINT, Mark, NARROW, STRONG, Weight},
+    marks::{FAINT, Mark, NARROW, STRONG, Shape, Weight},
     measure::Size,
     scale::{Scales, percent},
 };
@@ -140,7 +140,7 @@ pub fn leading_marks(
             x,
             y,
             shift: 0.0,
-            feasible: point.feasible,
+            shape: Shape::of(point.feasible),
             weight: Weight::Strong,
             radius: if is_narrow { NARROW } else { STRONG },
             ringed: false,
@@ -178,7 +178,7 @@ pub fn other_marks(
                     x,
                     y,
                     shift: (place as f64 - middle) * between,
-                    feasible: candidate.feasible,
+                    shape: Shape::of(candidate.feasible),
                     weight: Weight::Faint,
                     radius: if column < 24.0 { FAINT * 0.7 } else { FAINT },
                     ringed: false,
