@@ -26,7 +26,8 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
         .collect();
     let on_side =
         |point: &MapPoint, voices: [&'static str; 2]| voices[usize::from(point.worst_residual > 0.0)];
-    let named = |point: &MapPoint, class, reach: f64, text: String, stays| {
+    // The ends of the course are named at their left, where the map is empty, its corners at their right.
+    let named = |point: &MapPoint, class, reach: f64, text: String, stays: bool| {
         let (x, y) = ranges.at(point);
         let place = |dx, dy, anchor| Label {
             class,
@@ -39,7 +40,10 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
         };
         let places = [-3.0, 4.0, 13.0]
             .into_iter()
-            .flat_map(|dy| [place(reach, dy, Anchor::Start), place(-reach, dy, Anchor::End)])
+            .flat_map(|dy| {
+                let [right, left] = [place(reach, dy, Anchor::Start), place(-reach, dy, Anchor::End)];
+                if stays { [left, right] } else { [right, left] }
+            })
             .collect();
         Wanted { places, stays }
     };

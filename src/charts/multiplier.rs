@@ -103,7 +103,7 @@ pub fn MultiplierPlot(
                 <Labels labels=labels />
                 <NowLine rounds=rounds now=now above=20 />
             </g>
-            <RoundAxis rounds=rounds />
+            <RoundAxis rounds=rounds size=size />
         </svg>
     }
 }

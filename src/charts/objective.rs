@@ -124,13 +124,13 @@ pub fn ObjectiveChart(
                         <NowLine rounds=rounds now=now />
                     </g>
                     <Show when=move || !has_pool.get()>
-                        <RoundAxis rounds=rounds />
+                        <RoundAxis rounds=rounds size=size />
                     </Show>
                 </svg>
             </div>
             <Show when=move || has_pool.get()>
                 <div class="plot last ends" style:--height=pool_height>
-                    <PoolPlot marks=pool rounds=rounds now=now />
+                    <PoolPlot marks=pool rounds=rounds now=now size=size />
                 </div>
             </Show>
         </Chart>
@@ -144,6 +144,7 @@ fn PoolPlot(
     #[prop(into)] marks: Signal<Vec<Mark>>,
     #[prop(into)] rounds: Signal<Rounds>,
     #[prop(into)] now: Signal<Option<u32>>,
+    size: Signal<Size>,
 ) -> impl IntoView {
     let places = keyed(
         marks,
@@ -170,7 +171,7 @@ fn PoolPlot(
             </text> <text class="c-tick" x="100%" y="50%" dx="6" dy="11">
                 "in pool"
             </text> <line class="c-frame" x1="0%" x2="100%" y1="100%" y2="100%" />
-            <NowLine rounds=rounds now=now above=20 /> <RoundAxis rounds=rounds />
+            <NowLine rounds=rounds now=now above=20 /> <RoundAxis rounds=rounds size=size />
         </svg>
     }
 }
@@ -201,13 +202,13 @@ fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
         .leading
         .iter()
         .filter(|point| point.round == 0)
-        .flat_map(|point| {
-            let error = point.error.unwrap_or(0.0);
-            [point.value - error, point.value + error]
-        });
+        .flat_map(Leading::reach);
     let first = first_round.chain(data.also_in_range.iter().copied());
     let start = || Range::around(first, data.unit.natural_bounds());
-    let later = data.leading.iter().map(|point| (point.round, point.value));
+    let later = data
+        .leading
+        .iter()
+        .flat_map(|point| point.reach().map(|value| (point.round, value)));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
     last.unwrap_or_else(start).grown_by_round(later)
 }

@@ -185,7 +185,7 @@ fn Plot(
                 <g aria-hidden="true">
                     <Labels labels=names />
                 </g>
-                <RoundAxis rounds=rounds />
+                <RoundAxis rounds=rounds size=size />
             </svg>
         </div>
     }

@@ -35,6 +35,14 @@ pub struct Leading {
     pub feasible: bool,
 }
 
+impl Leading {
+    /// The value less and plus one standard error.
+    pub fn reach(&self) -> [f64; 2] {
+        let error = self.error.unwrap_or(0.0);
+        [self.value - error, self.value + error]
+    }
+}
+
 /// Another candidate of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {

@@ -166,21 +166,20 @@ pub fn ConstraintStrip(
 
 /// The range of the cost axis: set by the first round and the threshold, then only grown.
 fn range(data: &StripData, last: Option<Range>) -> Range {
-    let reach = |point: &Leading| {
-        let error = point.error.unwrap_or(0.0);
-        [point.value - error, point.value + error]
-    };
     let first_round = data
         .leading
         .iter()
         .filter(|point| point.round == 0)
-        .flat_map(reach);
+        .flat_map(Leading::reach);
     let first_threshold = data.threshold.first().map(|step| step.value);
     let first = first_round
         .chain(first_threshold)
         .chain(data.also_in_range.iter().copied());
     let start = || Range::around(first, data.unit.natural_bounds());
-    let later = data.leading.iter().map(|point| (point.round, point.value));
+    let later = data
+        .leading
+        .iter()
+        .flat_map(|point| point.reach().map(|value| (point.round, value)));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
     let later = later.chain(data.threshold.iter().map(|step| (step.round, step.value)));
     let later = later.chain(data.pending_threshold.map(|step| (step.round, step.value)));
