@@ -201,16 +201,14 @@ pub fn class(shape: Shape, weight: Weight) -> &'static str {
 
 /// A circle, or a diamond of about the same area, around the origin as a path.
 pub fn outline(shape: Shape, radius: f64, shift: f64) -> String {
-    if shape != Shape::Diamond {
-        let (left, width) = (shift - radius, radius * 2.0);
-        format!(
-            "M{left:.2} 0a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0a{radius:.2} {radius:.2} 0 1 0 -{width:.2} 0Z"
-        )
-    } else {
+    if shape == Shape::Diamond {
         let half = radius * 1.125;
         let (left, right) = (shift - half, shift + half);
-        format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z")
+        return format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z");
     }
+    let (left, width) = (shift - radius, radius * 2.0);
+    let half_turn = |width: f64| format!("a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0");
+    format!("M{left:.2} 0{}{}Z", half_turn(width), half_turn(-width))
 }
 
 /// The word beside a disc or a diamond.

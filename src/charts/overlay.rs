@@ -123,7 +123,7 @@ fn Plot(
         },
     );
     let is_shown = move |run: usize| only.is_none_or(|only| only == run);
-    let steps = Memo::new(move |_| data.with(|data| threshold(data)));
+    let steps = Memo::new(move |_| data.with(threshold));
     let line = move |run: usize| {
         let segments = Memo::new(move |_| {
             data.with(|data| {

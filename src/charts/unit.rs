@@ -107,26 +107,39 @@ impl Unit {
     fn with_decimals(self, value: f64, more: usize) -> String {
         match self {
             Self::Rate => format!("{}%", fixed(value * 100.0, 1 + more)),
-            Self::Ratio => fixed(value, 2 + more),
             Self::Kilo => format!("{}k", fixed(value / 1000.0, 2 + more)),
             Self::Plain if value.fract() == 0.0 => fixed(value, more),
-            Self::Plain => fixed(value, 2 + more),
+            Self::Ratio | Self::Plain => fixed(value, 2 + more),
         }
     }
 }
 
-/// A number with a true minus and a fixed count of decimals; an en dash when it is not a number.
+/// A number with a true minus, commas between thousands and a fixed count of decimals; an en dash when it
+/// is not a number.
 pub fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
     let digits = format!("{:.*}", decimals, value.abs());
     let is_zero = !digits.contains(|digit: char| ('1'..='9').contains(&digit));
+    let grouped = with_commas(&digits);
     if value < 0.0 && !is_zero {
-        format!("−{digits}")
+        format!("−{grouped}")
     } else {
-        digits
+        grouped
     }
+}
+
+fn with_commas(digits: &str) -> String {
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut grouped = String::with_capacity(digits.len() + whole.len() / 3);
+    for (place, digit) in whole.char_indices() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
 }
 
 /// A residual or a value of *J*: always with its sign, `+0.93`, `−0.07`, `0.00`.
@@ -143,10 +156,11 @@ pub fn short(id: &str) -> String {
 
 /// The shortest text of at most four decimals that keeps the value, with at least `decimals` of them.
 fn at_least(value: f64, decimals: usize) -> String {
-    (decimals..4)
-        .map(|decimals| (decimals, 10_f64.powi(decimals as i32)))
-        .find(|(_, scale)| ((value * scale).round() / scale - value).abs() < 1e-9)
-        .map_or_else(|| fixed(value, 4), |(decimals, _)| fixed(value, decimals))
+    let is_whole = |decimals: &usize| {
+        let scaled = value * [1.0, 10.0, 100.0, 1000.0][*decimals];
+        (scaled - scaled.round()).abs() < 1e-6
+    };
+    fixed(value, (decimals..4).find(is_whole).unwrap_or(4))
 }
 
 #[cfg(test)]
@@ -159,6 +173,8 @@ mod tests {
         assert_eq!(Unit::Ratio.value(0.94), "0.94");
         assert_eq!(Unit::Kilo.value(1704.0), "1.70k");
         assert_eq!(Unit::Plain.value(12.0), "12");
+        assert_eq!(Unit::Plain.value(-9840.0), "−9,840");
+        assert_eq!(Unit::Plain.value(1_234_567.5), "1,234,567.50");
         assert_eq!(Unit::Rate.value(f64::NAN), "–%");
     }
 
