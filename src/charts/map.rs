@@ -68,7 +68,8 @@ impl Ranges {
     }
 }
 
-/// Objective against worst residual: left of zero every threshold holds.
+/// Objective against worst residual: left of zero every threshold holds. The axes only grow as
+/// long as the component lives: mount another for another run.
 #[component]
 pub fn CandidateMap(
     /// What it shows.

@@ -51,7 +51,8 @@ pub struct PoolColumn {
     pub places: Vec<bool>,
 }
 
-/// The objective and, when the data has it, the pool.
+/// The objective and, when the data has it, the pool. The value axis only grows as long as the component
+/// lives: mount another for another run.
 #[component]
 pub fn ObjectiveChart(
     /// What it shows.

@@ -63,7 +63,8 @@ pub struct Remark {
     pub text: String,
 }
 
-/// The strip's two plots as one chart.
+/// The strip's two plots as one chart. Its value axis only grows as long as the component lives: mount
+/// another for another run.
 #[component]
 pub fn ConstraintStrip(
     /// What it shows.

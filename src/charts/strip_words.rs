@@ -11,19 +11,21 @@ use super::{
     unit::{fixed, short},
 };
 
-/// The strip's data as a table, one row per closed round.
+/// The strip's data as a table, one row per closed round. The threshold has a column once it has changed:
+/// before that, the figure's own label says it for all rounds.
 pub fn strip_table(data: &StripData) -> TableData {
-    let mut table = TableData::with_headers(&[
-        "Round",
-        "Best by J",
-        &data.name,
-        "SE",
-        "Threshold",
-        "Gate",
-        "λ used",
-    ]);
+    let threshold = has_changed(data).then_some("Threshold");
+    let headers = ["Round", "Best by J", &data.name, "SE"]
+        .into_iter()
+        .chain(threshold);
+    let headers: Vec<_> = headers.chain(["Gate", "λ used"]).collect();
+    let mut table = TableData::with_headers(&headers);
     table.rows = data.leading.iter().map(|point| table_row(data, point)).collect();
     table
+}
+
+fn has_changed(data: &StripData) -> bool {
+    data.threshold.len() > 1
 }
 
 fn table_row(data: &StripData, point: &Leading) -> Vec<String> {
@@ -33,15 +35,19 @@ fn table_row(data: &StripData, point: &Leading) -> Vec<String> {
         || data.unit.value(point.value),
         |threshold| data.unit.value_beside(point.value, threshold),
     );
-    vec![
+    let measured = [
         round_name(point.round),
         point.id.as_deref().map_or_else(dash, short),
         value,
         point.error.map_or_else(dash, |error| data.unit.error(error)),
-        threshold.map_or_else(dash, |threshold| data.unit.threshold(threshold)),
+    ];
+    let threshold =
+        has_changed(data).then(|| threshold.map_or_else(dash, |threshold| data.unit.threshold(threshold)));
+    let answered = [
         verdict(point.feasible).to_owned(),
         used_in(data, point.round).map_or_else(dash, |used| fixed(used, 2)),
-    ]
+    ];
+    measured.into_iter().chain(threshold).chain(answered).collect()
 }
 
 pub(super) fn marks(data: &StripData, scales: Scales, size: Size) -> Vec<Mark> {
@@ -215,11 +221,13 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_per_closed_round() {
-        let table = strip_table(&data());
-        assert_eq!(
-            table.rows[0],
-            ["seed", "f36b0b", "75.7%", "± 5.0", "≤ 35%", "not feasible", "–"]
-        );
+        let mut data = data();
+        let row = ["seed", "f36b0b", "75.7%", "± 5.0", "not feasible", "–"];
+        assert_eq!(strip_table(&data).rows[0], row);
+        data.threshold.push(RoundValue { round: 1, value: 0.3 });
+        let table = strip_table(&data);
+        assert_eq!(table.headers[4], "Threshold");
+        assert_eq!(table.rows[1][4], "≤ 30%");
         assert!(table.rows.iter().all(|row| row.len() == table.headers.len()));
     }
 }

@@ -79,6 +79,9 @@ impl Unit {
     /// A tick on an axis whose title names the unit, with as many digits as the step between ticks needs.
     pub fn tick(self, value: f64, step: f64) -> String {
         let (value, step) = (self.on_axis(value), self.on_axis(step));
+        if value == 0.0 {
+            return "0".to_owned();
+        }
         let decimals = if step >= 1.0 {
             0
         } else {
@@ -207,6 +210,7 @@ mod tests {
     fn ticks_have_the_digits_of_their_step() {
         assert_eq!(Unit::Rate.tick(0.4, 0.1), "40");
         assert_eq!(Unit::Ratio.tick(1.5, 0.5), "1.5");
+        assert_eq!(Unit::Ratio.tick(0.0, 0.5), "0");
         assert_eq!(Unit::Ratio.tick(0.25, 0.05), "0.25");
         assert_eq!(Unit::Kilo.tick(4000.0, 2000.0), "4");
     }
