@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use super::{
+    measure::Size,
     scale::{Range, Rounds, percent, round_name},
     unit::Unit,
 };
@@ -97,7 +98,11 @@ pub fn RoundAxis(
     /// The rounds.
     #[prop(into)]
     rounds: Signal<Rounds>,
+    /// The size of the plot.
+    #[prop(into)]
+    size: Signal<Size>,
 ) -> impl IntoView {
+    let width = Memo::new(move |_| size.get().width);
     let tick = |rounds: Rounds, round: u32| {
         view! {
             <text class="c-tick" x=percent(rounds.centre(round)) y="100%" dy="15" text-anchor="middle">
@@ -108,7 +113,7 @@ pub fn RoundAxis(
     let ticks = move || {
         let rounds = rounds.get();
         rounds
-            .labelled()
+            .labelled(width.get())
             .into_iter()
             .map(|round| tick(rounds, round))
             .collect_view()

@@ -12,13 +12,22 @@ pub struct TableData {
 }
 
 impl TableData {
-    /// A table with these headers and no rows yet.
+    /// A table with these headers, each with a capital first letter, and no rows yet.
     pub fn with_headers(headers: &[&str]) -> Self {
         Self {
-            headers: headers.iter().map(ToString::to_string).collect(),
+            headers: headers.iter().map(|header| capitalised(header)).collect(),
             rows: Vec::new(),
         }
     }
+}
+
+/// With a capital first letter. A Greek one stays: λ and Λ are not the same.
+fn capitalised(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }
 
 /// A plate with a chart. Its element has the id `plate-` and its letter, and can take the focus.

@@ -5,6 +5,7 @@ use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use super::{
+    grid::next,
     marks::verdict,
     roving::{focus, leave},
     unit::{Unit, short},
@@ -66,9 +67,6 @@ pub struct HeatRow {
 
 /// A cell: the candidate's and the example's id.
 pub type HeatCell = (String, String);
-
-/// The rows that PageUp and PageDown pass over.
-const PAGE: usize = 10;
 
 /// The table and, for counts and ratios, the key of its shades. Lay it in a region that scrolls sideways.
 #[component]
@@ -239,13 +237,15 @@ fn row_name(row: &HeatRow) -> impl IntoView + use<> {
 fn headers(examples: usize) -> impl IntoView {
     // Three captions over the columns; too few columns have room for the middle one only.
     let side = examples / 3;
-    let left =
-        (side > 3).then(|| view! { <th class="heat-left" colspan=side>"← solved by most prompts"</th> });
-    let right = (side > 3).then(|| view! { <th class="heat-right" colspan=side>"by few →"</th> });
+    let left = (side > 3).then(
+        || view! { <th scope="colgroup" class="heat-left" colspan=side>"← solved by most prompts"</th> },
+    );
+    let right =
+        (side > 3).then(|| view! { <th scope="colgroup" class="heat-right" colspan=side>"by few →"</th> });
     let middle = if side > 3 { examples - 2 * side } else { examples };
     view! {
         {left}
-        <th class="heat-middle" colspan=middle>
+        <th scope="colgroup" class="heat-middle" colspan=middle>
             {format!("{examples} examples")}
         </th>
         {right}
@@ -330,23 +330,6 @@ fn focus_cell(table: &Element, (row, column): (usize, usize)) {
     }
 }
 
-/// The cell that a key leads to, in a table of so many rows and columns.
-fn next((row, column): (usize, usize), key: &str, (rows, columns): (usize, usize)) -> Option<(usize, usize)> {
-    let (last_row, last_column) = (rows.checked_sub(1)?, columns.checked_sub(1)?);
-    let next = match key {
-        "ArrowLeft" => (row, column.saturating_sub(1)),
-        "ArrowRight" => (row, column + 1),
-        "ArrowUp" => (row.saturating_sub(1), column),
-        "ArrowDown" => (row + 1, column),
-        "Home" => (row, 0),
-        "End" => (row, last_column),
-        "PageUp" => (row.saturating_sub(PAGE), column),
-        "PageDown" => (row + PAGE, column),
-        _ => return None,
-    };
-    Some((next.0.min(last_row), next.1.min(last_column)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -397,15 +380,5 @@ mod tests {
             cell,
             Some(("h2", "3c4434, example 45: excess tools 1.00.".to_owned()))
         );
-    }
-
-    #[test]
-    fn keys_move_by_cell_and_stay_inside() {
-        assert_eq!(next((0, 0), "ArrowRight", (12, 74)), Some((0, 1)));
-        assert_eq!(next((0, 73), "ArrowRight", (12, 74)), Some((0, 73)));
-        assert_eq!(next((4, 9), "PageDown", (12, 74)), Some((11, 9)));
-        assert_eq!(next((4, 9), "End", (12, 74)), Some((4, 73)));
-        assert_eq!(next((4, 9), "x", (12, 74)), None);
-        assert_eq!(next((0, 0), "ArrowDown", (0, 0)), None);
     }
 }

@@ -52,7 +52,7 @@ pub fn Interval(
 /// The place of a difference; what lies beyond an end stands at the end.
 fn place(value: f64, reach: f64) -> f64 {
     if reach > 0.0 {
-        ((value / reach).clamp(-1.0, 1.0) + 1.0) / 2.0
+        f64::midpoint((value / reach).clamp(-1.0, 1.0), 1.0)
     } else {
         0.5
     }

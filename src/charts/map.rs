@@ -8,8 +8,9 @@ use leptos::{html::Div, prelude::*};
 use super::{
     axis::{Frame, ValueAxis, WidthAxis},
     figure::TableData,
-    labels::{Anchor, Label, Labels, Space, Wanted, arranged},
-    marks::{FAINT, Mark, Marks, STRONG, Weight, columns, verdict},
+    labels::Labels,
+    map_words::words,
+    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, percent, round_name, round_title},
@@ -54,13 +55,13 @@ pub struct MapPoint {
 
 /// The horizontal and the vertical range of the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Ranges {
-    residual: Range,
+pub(super) struct Ranges {
+    pub(super) residual: Range,
     objective: Range,
 }
 
 impl Ranges {
-    fn at(self, point: &MapPoint) -> (f64, f64) {
+    pub(super) fn at(self, point: &MapPoint) -> (f64, f64) {
         (
             self.residual.place(point.worst_residual),
             self.objective.from_top(point.objective),
@@ -68,7 +69,8 @@ impl Ranges {
     }
 }
 
-/// Objective against worst residual: left of zero every threshold holds.
+/// Objective against worst residual: left of zero every threshold holds. The axes only grow as
+/// long as the component lives: mount another for another run.
 #[component]
 pub fn CandidateMap(
     /// What it shows.
@@ -194,7 +196,7 @@ fn zero_line(residual: Range) -> impl IntoView {
     view! { <line class="c-thr" x1=zero.clone() x2=zero y1="0%" y2="100%" /> }
 }
 
-fn by_id(data: &MapData) -> HashMap<&str, &MapPoint> {
+pub(super) fn by_id(data: &MapData) -> HashMap<&str, &MapPoint> {
     data.points
         .iter()
         .map(|point| (point.id.as_str(), point))
@@ -240,7 +242,7 @@ fn marks(data: &MapData, ranges: Ranges) -> Vec<Mark> {
             x,
             y,
             shift: 0.0,
-            feasible: point.feasible,
+            shape: Shape::of(point.feasible),
             weight: if is_strong { Weight::Strong } else { Weight::Faint },
             radius: if is_on_course { STRONG } else { FAINT + 0.3 },
             ringed: best == Some(&point.id),
@@ -267,73 +269,6 @@ fn sentence(data: &MapData, point: &MapPoint) -> String {
         signed(point.worst_residual, 2),
         verdict(point.feasible),
     )
-}
-
-/// The names of the seed, the best, and the corners of the course between them, then of the two sides.
-fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
-    let by_id = by_id(data);
-    let course: Vec<_> = data
-        .course
-        .iter()
-        .filter_map(|id| by_id.get(id.as_str()))
-        .collect();
-    let taken: Vec<_> = course
-        .iter()
-        .map(|point| {
-            let (x, y) = ranges.at(point);
-            Space::of_mark(x, y, STRONG, size)
-        })
-        .collect();
-    let on_side =
-        |point: &MapPoint, voices: [&'static str; 2]| voices[usize::from(point.worst_residual > 0.0)];
-    let named = |point: &MapPoint, class, reach: f64, text: String, stays| {
-        let (x, y) = ranges.at(point);
-        let place = |dx, dy, anchor| Label {
-            class,
-            x,
-            y,
-            dx,
-            dy,
-            anchor,
-            text: text.clone(),
-        };
-        let places = [-3.0, 4.0, 13.0]
-            .into_iter()
-            .flat_map(|dy| [place(reach, dy, Anchor::Start), place(-reach, dy, Anchor::End)])
-            .collect();
-        Wanted { places, stays }
-    };
-    let mut wanted = Vec::new();
-    if let Some((seed, rest)) = course.split_first() {
-        let voice = on_side(seed, ["c-label b on-water", "c-label b on-land"]);
-        wanted.push(named(seed, voice, 9.0, "seed".to_owned(), true));
-        if let Some((best, corners)) = rest.split_last() {
-            let voice = on_side(best, ["c-label acc on-water", "c-label acc on-land"]);
-            wanted.push(named(best, voice, 13.0, data.best_name.clone(), true));
-            wanted.extend(corners.iter().map(|corner| {
-                let voice = on_side(corner, ["c-label on-water", "c-label on-land"]);
-                named(corner, voice, 9.0, short(&corner.id), false)
-            }));
-        }
-    }
-    let side = |class, dx, anchor, text: &str| {
-        let label = Label {
-            class,
-            x: ranges.residual.place(0.0),
-            y: 1.0,
-            dx,
-            dy: -8.0,
-            anchor,
-            text: text.to_owned(),
-        };
-        Wanted {
-            places: vec![label],
-            stays: false,
-        }
-    };
-    wanted.push(side("c-label c-side f on-water", -6.0, Anchor::End, "feasible"));
-    wanted.push(side("c-label c-side i on-land", 6.0, Anchor::Start, "infeasible"));
-    arranged(wanted, taken, size)
 }
 
 #[cfg(test)]
@@ -395,7 +330,7 @@ mod tests {
             .into_iter()
             .map(|label| label.text)
             .collect();
-        assert_eq!(texts, ["seed", "best so far", "432e82", "feasible", "infeasible"]);
+        assert_eq!(texts, ["seed", "best so far", "feasible", "infeasible", "432e82"]);
     }
 
     #[test]

@@ -1,10 +1,29 @@
-//! Marks: what was measured. Shape first, colour second: a disc is feasible, an open diamond is not.
+//! Marks: what was measured. Shape first, colour second: a disc is feasible, an open diamond is not, a
+//! dotted ring is not yet decided.
 
 use std::collections::BTreeMap;
 
 use leptos::prelude::*;
 
 use super::{keyed::keyed, roving::Roving, scale::percent};
+
+/// What a mark says about the thresholds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// They are kept.
+    Disc,
+    /// One of them is not.
+    Diamond,
+    /// Not known before all examples are answered.
+    Ring,
+}
+
+impl Shape {
+    /// The shape of what is decided.
+    pub fn of(feasible: bool) -> Self {
+        if feasible { Self::Disc } else { Self::Diamond }
+    }
+}
 
 /// How much a mark stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +49,8 @@ pub struct Mark {
     pub y: f64,
     /// Sideways shift in pixels, for marks of one round.
     pub shift: f64,
-    /// Whether what it stands for keeps the thresholds.
-    pub feasible: bool,
+    /// What it says about the thresholds.
+    pub shape: Shape,
     /// How much it stands out.
     pub weight: Weight,
     /// The radius of a disc in pixels; a diamond reaches a little farther.
@@ -64,6 +83,15 @@ pub fn columns(marks: &[Mark]) -> Vec<Vec<String>> {
     columns
         .into_values()
         .map(|(strong, faint)| [strong, faint].concat())
+        .collect()
+}
+
+/// The marks of one weight, in their order.
+pub fn of_weight(marks: &[Mark], weight: Weight) -> Vec<Mark> {
+    marks
+        .iter()
+        .filter(|mark| mark.weight == weight)
+        .cloned()
         .collect()
 }
 
@@ -104,8 +132,8 @@ pub fn Marks(
                             r=move || mark.with(reach)
                         />
                         <path
-                            class=move || mark.with(|mark| class(mark.feasible, mark.weight))
-                            d=move || mark.with(|mark| outline(mark.feasible, mark.radius, mark.shift))
+                            class=move || mark.with(|mark| class(mark.shape, mark.weight))
+                            d=move || mark.with(|mark| outline(mark.shape, mark.radius, mark.shift))
                         />
                     </g>
                     {move || mark.with(|mark| mark.ringed).then(ring)}
@@ -133,8 +161,8 @@ pub fn Picture(
     view! {
         <svg x=move || percent(x.get()) y=move || percent(y.get()) overflow="visible">
             <path
-                class=move || class(feasible.get(), Weight::Strong)
-                d=move || outline(feasible.get(), radius, 0.0)
+                class=move || class(Shape::of(feasible.get()), Weight::Strong)
+                d=move || outline(Shape::of(feasible.get()), radius, 0.0)
             />
         </svg>
     }
@@ -161,30 +189,29 @@ pub fn Hatch() -> impl IntoView {
 }
 
 /// The class of a mark's shape.
-pub fn class(feasible: bool, weight: Weight) -> &'static str {
-    match (feasible, weight) {
-        (true, Weight::Strong) => "c-f",
-        (true, Weight::Faint) => "c-f dim",
-        (false, Weight::Strong) => "c-i",
-        (false, Weight::Faint) => "c-i dim",
+pub fn class(shape: Shape, weight: Weight) -> &'static str {
+    match (shape, weight) {
+        (Shape::Disc, Weight::Strong) => "c-f",
+        (Shape::Disc, Weight::Faint) => "c-f dim",
+        (Shape::Diamond, Weight::Strong) => "c-i",
+        (Shape::Diamond, Weight::Faint) => "c-i dim",
+        (Shape::Ring, _) => "c-ghost",
     }
 }
 
-/// A disc, or a diamond of about the same area, around the origin as a path.
-pub fn outline(feasible: bool, radius: f64, shift: f64) -> String {
-    if feasible {
-        let (left, width) = (shift - radius, radius * 2.0);
-        format!(
-            "M{left:.2} 0a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0a{radius:.2} {radius:.2} 0 1 0 -{width:.2} 0Z"
-        )
-    } else {
+/// A circle, or a diamond of about the same area, around the origin as a path.
+pub fn outline(shape: Shape, radius: f64, shift: f64) -> String {
+    if shape == Shape::Diamond {
         let half = radius * 1.125;
         let (left, right) = (shift - half, shift + half);
-        format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z")
+        return format!("M{shift:.2} -{half:.2}L{right:.2} 0L{shift:.2} {half:.2}L{left:.2} 0Z");
     }
+    let (left, width) = (shift - radius, radius * 2.0);
+    let half_turn = |width: f64| format!("a{radius:.2} {radius:.2} 0 1 0 {width:.2} 0");
+    format!("M{left:.2} 0{}{}Z", half_turn(width), half_turn(-width))
 }
 
-/// The word for a mark's shape.
+/// The word beside a disc or a diamond.
 pub fn verdict(feasible: bool) -> &'static str {
     if feasible { "feasible" } else { "not feasible" }
 }
@@ -215,7 +242,7 @@ mod tests {
             x: 0.0,
             y: 0.0,
             shift: 0.0,
-            feasible: true,
+            shape: Shape::Disc,
             weight,
             radius: STRONG,
             ringed: false,
@@ -234,9 +261,12 @@ mod tests {
 
     #[test]
     fn shapes_are_paths_around_the_origin() {
-        assert_eq!(outline(false, 4.8, 0.0), "M0.00 -5.40L5.40 0L0.00 5.40L-5.40 0Z");
         assert_eq!(
-            outline(true, 3.0, 1.5),
+            outline(Shape::Diamond, 4.8, 0.0),
+            "M0.00 -5.40L5.40 0L0.00 5.40L-5.40 0Z"
+        );
+        assert_eq!(
+            outline(Shape::Disc, 3.0, 1.5),
             "M-1.50 0a3.00 3.00 0 1 0 6.00 0a3.00 3.00 0 1 0 -6.00 0Z"
         );
     }

@@ -54,7 +54,7 @@ impl Watch {
         let observe = Reflect::get(&observer, &"observe".into())?.dyn_into::<Function>()?;
         observe.call1(&observer, element)?;
         Ok(Self {
-            observer: observer.into(),
+            observer,
             _notify: notify,
         })
     }

@@ -19,7 +19,7 @@ const ROOM_UNDER_THE_CAP: f64 = 16.0;
 
 /// The multiplier by round: steps from 0 to the cap, rounds at the cap as a black band under it.
 #[component]
-pub(super) fn MultiplierPlot(
+pub fn MultiplierPlot(
     /// The rounds.
     #[prop(into)]
     rounds: Signal<Rounds>,
@@ -103,7 +103,7 @@ pub(super) fn MultiplierPlot(
                 <Labels labels=labels />
                 <NowLine rounds=rounds now=now above=20 />
             </g>
-            <RoundAxis rounds=rounds />
+            <RoundAxis rounds=rounds size=size />
         </svg>
     }
 }

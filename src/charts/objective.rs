@@ -7,14 +7,13 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{Mark, Marks, Weight, class, columns, outline, verdict},
+    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, percent, round_name, round_title},
     series::{
         Candidate, Leading, RoundValue, Segment, Segments, error_bars, leading_marks, line, other_marks,
     },
-    strip::{grown_by_round, of_weight},
     unit::{Unit, short},
 };
 
@@ -52,7 +51,8 @@ pub struct PoolColumn {
     pub places: Vec<bool>,
 }
 
-/// The objective and, when the data has it, the pool.
+/// The objective and, when the data has it, the pool. The value axis only grows as long as the component
+/// lives: mount another for another run.
 #[component]
 pub fn ObjectiveChart(
     /// What it shows.
@@ -125,13 +125,13 @@ pub fn ObjectiveChart(
                         <NowLine rounds=rounds now=now />
                     </g>
                     <Show when=move || !has_pool.get()>
-                        <RoundAxis rounds=rounds />
+                        <RoundAxis rounds=rounds size=size />
                     </Show>
                 </svg>
             </div>
             <Show when=move || has_pool.get()>
                 <div class="plot last ends" style:--height=pool_height>
-                    <PoolPlot marks=pool rounds=rounds now=now />
+                    <PoolPlot marks=pool rounds=rounds now=now size=size />
                 </div>
             </Show>
         </Chart>
@@ -145,6 +145,7 @@ fn PoolPlot(
     #[prop(into)] marks: Signal<Vec<Mark>>,
     #[prop(into)] rounds: Signal<Rounds>,
     #[prop(into)] now: Signal<Option<u32>>,
+    size: Signal<Size>,
 ) -> impl IntoView {
     let places = keyed(
         marks,
@@ -157,8 +158,8 @@ fn PoolPlot(
                     overflow="visible"
                 >
                     <path
-                        class=move || mark.with(|mark| class(mark.feasible, mark.weight))
-                        d=move || mark.with(|mark| outline(mark.feasible, mark.radius, 0.0))
+                        class=move || mark.with(|mark| class(mark.shape, mark.weight))
+                        d=move || mark.with(|mark| outline(mark.shape, mark.radius, 0.0))
                     />
                 </svg>
             }
@@ -171,7 +172,7 @@ fn PoolPlot(
             </text> <text class="c-tick" x="100%" y="50%" dx="6" dy="11">
                 "in pool"
             </text> <line class="c-frame" x1="0%" x2="100%" y1="100%" y2="100%" />
-            <NowLine rounds=rounds now=now above=20 /> <RoundAxis rounds=rounds />
+            <NowLine rounds=rounds now=now above=20 /> <RoundAxis rounds=rounds size=size />
         </svg>
     }
 }
@@ -202,15 +203,15 @@ fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
         .leading
         .iter()
         .filter(|point| point.round == 0)
-        .flat_map(|point| {
-            let error = point.error.unwrap_or(0.0);
-            [point.value - error, point.value + error]
-        });
+        .flat_map(Leading::reach);
     let first = first_round.chain(data.also_in_range.iter().copied());
     let start = || Range::around(first, data.unit.natural_bounds());
-    let later = data.leading.iter().map(|point| (point.round, point.value));
+    let later = data
+        .leading
+        .iter()
+        .flat_map(|point| point.reach().map(|value| (point.round, value)));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
-    grown_by_round(last.unwrap_or_else(start), later)
+    last.unwrap_or_else(start).grown_by_round(later)
 }
 
 fn marks(data: &ObjectiveData, scales: Scales, size: Size) -> Vec<Mark> {
@@ -315,7 +316,7 @@ fn pool_marks(pool: &[PoolColumn], rounds: Rounds) -> Vec<Mark> {
             x: rounds.centre(round),
             y: 0.92 - place as f64 * between,
             shift: 0.0,
-            feasible: *feasible,
+            shape: Shape::of(*feasible),
             weight: if *feasible { Weight::Strong } else { Weight::Faint },
             radius: if *feasible { 3.2 } else { 3.0 },
             ringed: false,

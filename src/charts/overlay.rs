@@ -6,7 +6,7 @@ use super::{
     axis::{Frame, RoundAxis, ValueAxis},
     figure::TableData,
     labels::{Anchor, Label, Labels},
-    marks::{FAINT, Mark, Marks, Weight, columns, verdict},
+    marks::{FAINT, Mark, Marks, Shape, Weight, columns, verdict},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, round_name, round_title},
@@ -123,7 +123,7 @@ fn Plot(
         },
     );
     let is_shown = move |run: usize| only.is_none_or(|only| only == run);
-    let steps = Memo::new(move |_| data.with(|data| threshold(data)));
+    let steps = Memo::new(move |_| data.with(threshold));
     let line = move |run: usize| {
         let segments = Memo::new(move |_| {
             data.with(|data| {
@@ -158,11 +158,15 @@ fn Plot(
     });
     let names = Memo::new(move |_| match only {
         Some(_) => Vec::new(),
-        None => data.with(|data| end_labels(&data.runs, scales.get(), size.get())),
+        None => data.with(|data| end_labels(data, scales.get(), size.get())),
     });
     let rounds = Memo::new(move |_| scales.get().rounds);
     view! {
-        <div class="plot last" class:runs=only.is_none() node_ref=node style:--height=height>
+        <div
+            class="plot last"
+            class:runs=only.is_none()
+            class:ends=move || only.is_some() && !steps.with(Vec::is_empty)
+            node_ref=node style:--height=height>
             <svg>
                 <g aria-hidden="true">
                     <Sides scales=scales steps=steps />
@@ -185,7 +189,7 @@ fn Plot(
                 <g aria-hidden="true">
                     <Labels labels=names />
                 </g>
-                <RoundAxis rounds=rounds />
+                <RoundAxis rounds=rounds size=size />
             </svg>
         </div>
     }
@@ -268,7 +272,7 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
             x,
             y,
             shift: 0.0,
-            feasible: point.feasible,
+            shape: Shape::of(point.feasible),
             weight: Weight::Strong,
             radius: FAINT,
             ringed: false,
@@ -284,8 +288,9 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
 }
 
 /// The runs' names at their lines' ends, moved apart where they would touch: none of them is dropped.
-fn end_labels(runs: &[OverlayRun], scales: Scales, size: Size) -> Vec<Label> {
-    let mut ends: Vec<_> = runs
+fn end_labels(data: &OverlayData, scales: Scales, size: Size) -> Vec<Label> {
+    let mut ends: Vec<_> = data
+        .runs
         .iter()
         .filter_map(|run| {
             let last = run.points.last()?;
@@ -294,10 +299,17 @@ fn end_labels(runs: &[OverlayRun], scales: Scales, size: Size) -> Vec<Label> {
         })
         .collect();
     ends.sort_by(|a, b| a.1.total_cmp(&b.1));
+    // The threshold's two lines of text stand at the right end as well, and they do not move.
+    let threshold = data
+        .threshold
+        .map(|value| scales.range.from_top(value) * size.height);
     let mut free = f64::NEG_INFINITY;
     ends.into_iter()
         .map(|(x, end, text)| {
-            let y = end.max(free);
+            let mut y = end.max(free);
+            if let Some(threshold) = threshold.filter(|threshold| (y - threshold).abs() < 2.0 * LABEL_LINE) {
+                y = y.max(threshold + 2.0 * LABEL_LINE);
+            }
             free = y + LABEL_LINE;
             Label {
                 class: "c-label",
@@ -345,13 +357,24 @@ mod tests {
             width: 400.0,
             height: 200.0,
         };
-        let labels = end_labels(&data.runs, scales(&data), size);
+        let labels = end_labels(&data, scales(&data), size);
         let baselines: Vec<_> = labels
             .iter()
             .map(|label| label.y * size.height + label.dy)
             .collect();
         assert_eq!(labels[0].text, "run b");
         assert!(baselines[1] - baselines[0] >= LABEL_LINE - 1e-9);
+        let data = OverlayData {
+            threshold: Some(0.75),
+            ..data
+        };
+        let threshold = scales(&data).range.from_top(0.75) * size.height;
+        let labels = end_labels(&data, scales(&data), size);
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.y * size.height + label.dy - threshold > LABEL_LINE)
+        );
     }
 
     #[test]

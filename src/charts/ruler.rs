@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::scale::{percent, round_name};
+use super::scale::{Rounds, percent, round_name};
 
 /// What the ruler shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,6 +17,9 @@ pub struct RulerData {
 
 /// More strokes than this would touch each other on a phone.
 const MOST_STROKES: u32 = 120;
+
+/// The width that the names of rounds are chosen for, in pixels: the ruler's on a phone.
+const RULER: f64 = 300.0;
 
 /// One picture with a pointer at the present.
 #[component]
@@ -70,7 +73,7 @@ fn strokes(last: u32, children: u32) -> Vec<Stroke> {
     } else {
         1
     };
-    let labelled = super::scale::Rounds { last }.labelled();
+    let labelled = Rounds { last }.labelled(RULER);
     (0..=last * children)
         .map(|stroke| {
             let round = stroke / children;

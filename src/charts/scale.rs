@@ -6,6 +6,9 @@ const TICKS: (usize, usize) = (4, 6);
 /// The air left above and below what a range is first drawn around, as a fraction of its span.
 const AIR: f64 = 0.1;
 
+/// The pixels that the name of a round takes with the air around it; "seed" is the longest.
+const ROOM_FOR_A_ROUND: f64 = 28.0;
+
 /// A linear range of values with the step of its ticks; low < high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
@@ -42,6 +45,16 @@ impl Range {
             }
             _ => self,
         }
+    }
+
+    /// Grown round by round, so that a journal read at once gives the axis that the live run had.
+    #[must_use]
+    pub fn grown_by_round(self, values: impl IntoIterator<Item = (u32, f64)>) -> Self {
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.sort_by_key(|(round, _)| *round);
+        values.chunk_by(|a, b| a.0 == b.0).fold(self, |range, round| {
+            range.grown(round.iter().map(|(_, value)| *value))
+        })
     }
 
     /// The place of a value: 0 at the lower end, 1 at the upper.
@@ -148,14 +161,16 @@ impl Rounds {
         self.left(round) + self.width() / 2.0
     }
 
-    /// The rounds that get a label: all while there are at most nine, otherwise every 2nd, 4th, 5th …
-    pub fn labelled(self) -> Vec<u32> {
+    /// The rounds that get a label in a plot of so many pixels: all while they have room and are at most
+    /// nine, otherwise every 2nd, 4th, 5th …
+    pub fn labelled(self, width: f64) -> Vec<u32> {
+        let most = (width / ROOM_FOR_A_ROUND).clamp(2.0, 9.0) as u32;
         let mut scale = 1;
         let stride = loop {
             match [1, 2, 4, 5]
                 .into_iter()
                 .map(|stride| stride * scale)
-                .find(|stride| self.last / stride < 9)
+                .find(|stride| self.last / stride < most)
             {
                 Some(stride) => break stride,
                 None => scale *= 10,
@@ -262,8 +277,9 @@ mod tests {
         let rounds = Rounds { last: 6 };
         assert_eq!(percent(rounds.centre(0)), "7.143%");
         assert_eq!(percent(rounds.left(5)), "71.429%");
-        assert_eq!(rounds.labelled().len(), 7);
-        assert_eq!(Rounds { last: 24 }.labelled(), [0, 4, 8, 12, 16, 20, 24]);
-        assert!(Rounds { last: 437 }.labelled().len() <= 9);
+        assert_eq!(rounds.labelled(280.0).len(), 7);
+        assert_eq!(Rounds { last: 24 }.labelled(500.0), [0, 4, 8, 12, 16, 20, 24]);
+        assert_eq!(rounds.labelled(100.0), [0, 4]);
+        assert!(Rounds { last: 437 }.labelled(500.0).len() <= 9);
     }
 }

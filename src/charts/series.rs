@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::{
     keyed::keyed,
-    marks::{FAINT, Mark, NARROW, STRONG, Weight},
+    marks::{FAINT, Mark, NARROW, STRONG, Shape, Weight},
     measure::Size,
     scale::{Scales, percent},
 };
@@ -33,6 +33,14 @@ pub struct Leading {
     pub error: Option<f64>,
     /// Whether its mark is a disc.
     pub feasible: bool,
+}
+
+impl Leading {
+    /// The value less and plus one standard error.
+    pub fn reach(&self) -> [f64; 2] {
+        let error = self.error.unwrap_or(0.0);
+        [self.value - error, self.value + error]
+    }
 }
 
 /// Another candidate of a round.
@@ -140,7 +148,7 @@ pub fn leading_marks(
             x,
             y,
             shift: 0.0,
-            feasible: point.feasible,
+            shape: Shape::of(point.feasible),
             weight: Weight::Strong,
             radius: if is_narrow { NARROW } else { STRONG },
             ringed: false,
@@ -178,7 +186,7 @@ pub fn other_marks(
                     x,
                     y,
                     shift: (place as f64 - middle) * between,
-                    feasible: candidate.feasible,
+                    shape: Shape::of(candidate.feasible),
                     weight: Weight::Faint,
                     radius: if column < 24.0 { FAINT * 0.7 } else { FAINT },
                     ringed: false,

@@ -11,7 +11,7 @@ use super::{
 
 /// The two sides of the threshold, drawn below everything else. Nothing without a threshold.
 #[component]
-pub(super) fn Sides(
+pub fn Sides(
     /// The scales of the plot.
     #[prop(into)]
     scales: Signal<Scales>,
@@ -39,7 +39,7 @@ pub(super) fn Sides(
 /// The threshold's line with its steps, its value at the right end outside the frame, and a pending
 /// change in the round where it will apply.
 #[component]
-pub(super) fn ThresholdLine(
+pub fn ThresholdLine(
     /// The scales of the plot.
     #[prop(into)]
     scales: Signal<Scales>,

@@ -52,6 +52,9 @@ impl Unit {
     /// needs.
     pub fn tick(self, value: f64, step: f64) -> String {
         let (value, step) = (self.on_axis(value), self.on_axis(step));
+        if value == 0.0 {
+            return "0".to_owned();
+        }
         let digits = if step >= 1.0 {
             0
         } else {
