@@ -154,8 +154,8 @@ pub fn Heat(
             on:click=clicked
         >
             <colgroup>
-                <col class="heat-name" />
-                <col class="heat-mean" />
+                <col class="name" />
+                <col class="mean" />
                 {move || (0..extent.get().1).map(|_| view! { <col /> }).collect_view()}
             </colgroup>
             <thead>
@@ -238,14 +238,14 @@ fn headers(examples: usize) -> impl IntoView {
     // Three captions over the columns; too few columns have room for the middle one only.
     let side = examples / 3;
     let left = (side > 3).then(
-        || view! { <th scope="colgroup" class="heat-left" colspan=side>"← solved by most prompts"</th> },
+        || view! { <th scope="colgroup" class="from" colspan=side>"← solved by most prompts"</th> },
     );
     let right =
-        (side > 3).then(|| view! { <th scope="colgroup" class="heat-right" colspan=side>"by few →"</th> });
+        (side > 3).then(|| view! { <th scope="colgroup" class="to" colspan=side>"by few →"</th> });
     let middle = if side > 3 { examples - 2 * side } else { examples };
     view! {
         {left}
-        <th scope="colgroup" class="heat-middle" colspan=middle>
+        <th scope="colgroup" class="mid" colspan=middle>
             {format!("{examples} examples")}
         </th>
         {right}
@@ -261,7 +261,7 @@ fn shade_key(shading: &Shading) -> Option<impl IntoView + use<>> {
     let step = |(shade, text): (usize, String)| {
         view! {
             <li>
-                <span class=format!("heat-shade h{shade}") aria-hidden="true"></span>
+                <i class=format!("h{shade}") aria-hidden="true"></i>
                 {text}
             </li>
         }
@@ -286,7 +286,7 @@ fn describe(data: &HeatData, row: usize, example: usize) -> Option<Described> {
     let row = data.rows.get(row)?;
     let value = row.values.get(example).copied().flatten();
     let (class, words) = match (value, &data.shading) {
-        (None, _) => ("none", "no answer".to_owned()),
+        (None, _) => ("kn", "no answer".to_owned()),
         (Some(value), Shading::Solved) if value >= 1.0 => ("k1", "solved".to_owned()),
         (Some(_), Shading::Solved) => ("k0", "not solved".to_owned()),
         (Some(value), Shading::Steps { unit, bounds }) => {

@@ -30,7 +30,7 @@ pub fn Interval(
 ) -> impl IntoView {
     let at = move |value: fn(&IntervalData) -> f64| data.with(|data| percent(place(value(data), data.reach)));
     view! {
-        <div class="interval">
+        <div class="mini interval">
             <svg role="img" aria-label=move || data.with(sentence)>
                 <line class="c-grid" x1="0%" x2="100%" y1="50%" y2="50%" />
                 <line class="c-thr" x1="50%" x2="50%" y1="-10%" y2="110%" />

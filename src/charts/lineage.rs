@@ -114,7 +114,7 @@ pub fn LineageTree(
     );
     view! {
         <Chart label=label roving=roving on_open=on_open>
-            <div class="plot last tree" style:--height=move || format!("{}px", height.get())>
+            <div class="plot last lineage" style:--height=move || format!("{}px", height.get())>
                 <svg>
                     <g aria-hidden="true">
                         {rounds} <text class="c-axis" x="50%" y="100%" dy="30" text-anchor="middle">
@@ -308,7 +308,7 @@ fn numbers(data: &LineageData, places: &HashMap<String, (f64, f64)>) -> Vec<Labe
         } else if is_strong(node, &ancestors) {
             ("c-label b", 9.0, number)
         } else {
-            ("c-label faint", 9.0, number)
+            ("c-label dim", 9.0, number)
         };
         Some(Label {
             class,

@@ -106,7 +106,7 @@ pub fn CandidateMap(
 
     view! {
         <Chart label=label roving=roving on_open=on_open>
-            <div class="plot last" node_ref=plot style:--height=height>
+            <div class="plot last map" node_ref=plot style:--height=height>
                 <svg>
                     <g aria-hidden="true">
                         {move || sides(residual.get())} <Frame /> {move || zero_line(residual.get())}

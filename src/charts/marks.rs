@@ -172,7 +172,7 @@ pub fn Picture(
 #[component]
 pub fn Hatch() -> impl IntoView {
     view! {
-        <svg class="c-defs" width="0" height="0" aria-hidden="true">
+        <svg class="defs" width="0" height="0" aria-hidden="true">
             <defs>
                 <pattern
                     id="hatch"

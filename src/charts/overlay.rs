@@ -20,7 +20,7 @@ const MOST_IN_ONE_PLOT: usize = 4;
 /// The least distance of two labels at the lines' ends in pixels.
 const LABEL_LINE: f64 = 13.0;
 /// The classes of the compared runs: each sets a colour and a dash.
-const VOICES: [&str; MOST_IN_ONE_PLOT] = ["c-run s1", "c-run s2", "c-run s3", "c-run s4"];
+const VOICES: [&str; MOST_IN_ONE_PLOT] = ["c-series s1", "c-series s2", "c-series s3", "c-series s4"];
 
 /// What an overlay shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -164,7 +164,7 @@ fn Plot(
     view! {
         <div
             class="plot last"
-            class:runs=only.is_none()
+            class:named=only.is_none()
             class:ends=move || only.is_some() && !steps.with(Vec::is_empty)
             node_ref=node style:--height=height>
             <svg>
