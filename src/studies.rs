@@ -20,6 +20,8 @@ pub fn help_desk() -> Result<Study, StudyError> {
         .filter_map(serde_json::Value::as_object_mut)
     {
         model.insert("latency".into(), WATCHABLE.into());
+        // The dollars that simulated models state would be nobody's.
+        model.insert("price".into(), serde_json::json!({ "input": 0.0, "output": 0.0 }));
     }
     Ok(study)
 }

@@ -35,7 +35,7 @@ fn capitalised(text: &str) -> String {
 pub fn Figure(
     /// The plate's letter on its page.
     #[prop(into)]
-    letter: String,
+    letter: Signal<String>,
     /// What the figure shows.
     #[prop(into)]
     name: Signal<String>,
@@ -54,9 +54,8 @@ pub fn Figure(
     /// The charts.
     children: Children,
 ) -> impl IntoView {
-    let id = format!("plate-{letter}");
-    let title = format!("title-{letter}");
-    let titled_by = title.clone();
+    let id = move || format!("plate-{}", letter.get());
+    let title = move || format!("title-{}", letter.get());
     let beside = move || {
         let unit = unit.get();
         (!unit.is_empty()).then(|| view! { " " <span class="unit">{unit}</span> })
@@ -66,12 +65,12 @@ pub fn Figure(
             class="plate"
             id=id
             tabindex="-1"
-            aria-labelledby=titled_by
+            aria-labelledby=title
         >
             <header>
                 <h2 class="pt" id=title>
                     <span class="letter" aria-hidden="true">
-                        {letter}
+                        {move || letter.get()}
                     </span>
                     <span>{move || name.get()} {beside}</span>
                 </h2>

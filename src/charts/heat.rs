@@ -237,11 +237,9 @@ fn row_name(row: &HeatRow) -> impl IntoView + use<> {
 fn headers(examples: usize) -> impl IntoView {
     // Three captions over the columns; too few columns have room for the middle one only.
     let side = examples / 3;
-    let left = (side > 3).then(
-        || view! { <th scope="colgroup" class="from" colspan=side>"← solved by most prompts"</th> },
-    );
-    let right =
-        (side > 3).then(|| view! { <th scope="colgroup" class="to" colspan=side>"by few →"</th> });
+    let left = (side > 3)
+        .then(|| view! { <th scope="colgroup" class="from" colspan=side>"← solved by most prompts"</th> });
+    let right = (side > 3).then(|| view! { <th scope="colgroup" class="to" colspan=side>"by few →"</th> });
     let middle = if side > 3 { examples - 2 * side } else { examples };
     view! {
         {left}

@@ -95,7 +95,15 @@ pub fn CandidateMap(
         },
     );
 
-    let ranges = Memo::new(move |last: Option<&Ranges>| data.with(|data| ranges(data, last.copied())));
+    // Until the seed is measured there is nothing that the ranges could only grow from.
+    let measured_ranges = Memo::new(move |last: Option<&Option<Ranges>>| {
+        data.with(|data| (!data.points.is_empty()).then(|| ranges(data, last.copied().flatten())))
+    });
+    let ranges = Memo::new(move |_| {
+        measured_ranges
+            .get()
+            .unwrap_or_else(|| data.with(|data| ranges(data, None)))
+    });
     let lineage = Memo::new(move |_| data.with(|data| lineage(data, ranges.get())));
     let course = Memo::new(move |_| data.with(|data| course(data, ranges.get())));
     let marks = Memo::new(move |_| data.with(|data| marks(data, ranges.get())));

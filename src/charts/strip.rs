@@ -102,7 +102,15 @@ pub fn ConstraintStrip(
     let rounds = Memo::new(move |_| Rounds {
         last: data.with(|data| data.last_round),
     });
-    let range = Memo::new(move |last: Option<&Range>| data.with(|data| range(data, last.copied())));
+    // Until the first round is measured there is nothing that the range could only grow from.
+    let measured_range = Memo::new(move |last: Option<&Option<Range>>| {
+        data.with(|data| (!data.leading.is_empty()).then(|| range(data, last.copied().flatten())))
+    });
+    let range = Memo::new(move |_| {
+        measured_range
+            .get()
+            .unwrap_or_else(|| data.with(|data| range(data, None)))
+    });
     let scales = Memo::new(move |_| Scales {
         rounds: rounds.get(),
         range: range.get(),

@@ -169,8 +169,8 @@ pub(super) fn words(data: &StripData, marks: &[Mark], scales: Scales, size: Size
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Quantity;
     use crate::charts::{series::RoundValue, unit::Unit};
+    use crate::format::Quantity;
 
     fn data() -> StripData {
         StripData {

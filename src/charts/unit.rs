@@ -40,12 +40,12 @@ impl Unit {
 
     /// A threshold as it was typed, with its sign: `≤ 35%`, `≤ 1.05`, `≤ 5.0k`.
     pub fn threshold(self, threshold: f64) -> String {
-        self.0.threshold(threshold)
+        self.0.limit(threshold)
     }
 
     /// A value that someone chose, with the digits that they chose: `35%`, `37.5%`, `5.0k`.
     pub fn typed(self, value: f64) -> String {
-        self.0.limit(value)
+        self.0.threshold(value)
     }
 
     /// A tick on an axis whose title names the unit, with as many digits as the step between ticks

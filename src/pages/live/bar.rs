@@ -125,7 +125,11 @@ fn moment(state: &RunState, run: Run) -> String {
     }
     let elapsed = run.elapsed() / 1000.0;
     if elapsed >= 1.0 {
-        let so_far = format!("{} so far", format::span(elapsed));
+        let so_far = if running {
+            format!("{} so far", format::span(elapsed))
+        } else {
+            format!("in {}", format::span(elapsed))
+        };
         let left = planned
             .filter(|planned| running && done > 0 && done < *planned)
             .map(|planned| elapsed / f64::from(done) * f64::from(planned - done));

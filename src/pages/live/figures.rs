@@ -4,7 +4,7 @@ use capo_core::estimate::Estimate;
 use capo_core::journal::SteerEvent;
 use leptos::prelude::*;
 
-use super::overview::{Overview, Parts};
+use super::overview::{self, Overview, Parts};
 use crate::charts::figure::Figure;
 use crate::charts::map::{CandidateMap, MapData, MapPoint, map_table};
 use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, objective_table};
@@ -49,7 +49,7 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     };
     view! {
         <Figure
-            letter="A"
+            letter=Signal::stored("A".to_owned())
             name=name
             now=now
             reading=move || view! { <Words sentence=reading.get()/> }
@@ -74,11 +74,11 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
             _ => wanted,
         }
     });
-    let letter = move |metric: &String| {
-        let place = order
-            .with(|order| order.iter().position(|other| other == metric))
-            .unwrap_or(0);
-        char::from(b'B' + place as u8).to_string()
+    let letter = move |metric: String| {
+        Signal::derive(move || {
+            let place = order.with(|order| order.iter().position(|other| *other == metric));
+            overview::letter(1 + place.unwrap_or(0))
+        })
     };
     view! {
         <div
@@ -91,7 +91,7 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
         >
             <ObjectiveFigure overview open/>
             <For each=move || order.get() key=Clone::clone let(metric)>
-                <StripFigure run overview open letter=letter(&metric) metric=metric/>
+                <StripFigure run overview open letter=letter(metric.clone()) metric=metric/>
             </For>
         </div>
     }
@@ -102,7 +102,7 @@ fn StripFigure(
     run: Run,
     overview: Overview,
     open: Callback<String>,
-    letter: String,
+    letter: Signal<String>,
     metric: String,
 ) -> impl IntoView {
     let metric = StoredValue::new(metric);
@@ -173,9 +173,7 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
             .read(|parts| parts.map_reading.clone())
             .unwrap_or_default()
     });
-    let letter = overview
-        .read(|parts| char::from(b'B' + parts.series.constraints.len() as u8).to_string())
-        .unwrap_or_else(|| "E".into());
+    let letter = overview.letter(1);
     let now = move || {
         overview.read(|parts| format!("{} of {} feasible", parts.map.feasible(), parts.map.places.len()))
     };

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::overview::Overview;
 use crate::components::Words;
 use crate::format;
 use crate::live::Run;
@@ -16,7 +17,8 @@ enum Filter {
 
 /// The activity of a run, and a voice for what matters of it.
 #[component]
-pub(super) fn Log(run: Run) -> impl IntoView {
+pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
+    let letter = overview.letter(4);
     let filter = RwSignal::new(Filter::All);
     let entries = Memo::new(move |_| {
         run.read(|folded| {
@@ -48,9 +50,12 @@ pub(super) fn Log(run: Run) -> impl IntoView {
     };
     let latest_first = move || entries.get().into_iter().enumerate().rev().collect::<Vec<_>>();
     view! {
-        <section class="plate" id="plate-log" tabindex="-1" aria-labelledby="log-title">
+        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="log-title">
             <header>
-                <h2 class="pt" id="log-title">"Activity"</h2>
+                <h2 class="pt" id="log-title">
+                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
+                    "Activity"
+                </h2>
                 <span class="now">
                     <span class="seg" role="group" aria-label="Filter">
                         {choice(Filter::All, "All".into())}

@@ -54,7 +54,7 @@ fn Live(run: Run) -> impl IntoView {
         </div>
         <div class="g g-run">
             <PoolPlate run overview/>
-            <Log run/>
+            <Log run overview/>
         </div>
     }
 }

@@ -27,6 +27,15 @@ pub(super) struct Parts {
     pub goes_on: bool,
 }
 
+/// The letter of the plate at `place` of its page, from 0.
+pub(super) fn letter(place: usize) -> String {
+    let letters = u8::try_from(place).ok().and_then(|place| b'A'.checked_add(place));
+    letters
+        .map(char::from)
+        .filter(char::is_ascii_uppercase)
+        .map_or_else(String::new, String::from)
+}
+
 impl Overview {
     pub(super) fn of(run: Run) -> Self {
         Self(Memo::new(move |_| {
@@ -47,6 +56,14 @@ impl Overview {
                 }))
             })
         }))
+    }
+
+    /// The letter of the plate that stands `places` after the strips.
+    pub(super) fn letter(self, places: usize) -> Signal<String> {
+        Signal::derive(move || {
+            let strips = self.read(|parts| parts.series.constraints.len());
+            letter(strips.unwrap_or(0) + places)
+        })
     }
 
     /// Reads something off the parts, once there is a study.

@@ -26,9 +26,7 @@ enum By {
 pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     let all = RwSignal::new(false);
     let by = RwSignal::new(By::Lagrangian);
-    let letter = overview
-        .read(|parts| char::from(b'D' + parts.series.constraints.len() as u8).to_string())
-        .unwrap_or_else(|| "F".into());
+    let letter = overview.letter(3);
     let about = move || overview.read(|parts| about(parts));
     let metrics = Memo::new(move |_| overview.read(metrics).unwrap_or_default());
     let rows = Memo::new(move |_| {
@@ -43,10 +41,10 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     };
     let everything = move || overview.read(|parts| parts.whole_pool.rows.len());
     view! {
-        <section class="plate" id=format!("plate-{letter}") tabindex="-1" aria-labelledby="pool-title">
+        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="pool-title">
             <header>
                 <h2 class="pt" id="pool-title">
-                    <span class="letter" aria-hidden="true">{letter.clone()}</span>
+                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
                     <span>"Pool " <span class="unit">{about}</span></span>
                 </h2>
                 <span class="now">
@@ -136,7 +134,7 @@ fn metrics(parts: &Parts) -> Vec<Column> {
     let series = &parts.series;
     let column = |metric: &Studied, threshold: Option<f64>| {
         let unit = metric.quantity.unit(&metric.spec);
-        let limit = threshold.map(|threshold| format!(", ≤ {}", metric.quantity.limit(threshold)));
+        let limit = threshold.map(|threshold| format!(", {}", metric.quantity.limit(threshold)));
         Column {
             name: metric.name().to_owned(),
             label: metric.label(),

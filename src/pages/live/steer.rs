@@ -26,9 +26,7 @@ struct Knob {
 /// Sliders for thresholds and multipliers, applied at the next round boundary.
 #[component]
 pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
-    let letter = overview
-        .read(|parts| char::from(b'C' + parts.series.constraints.len() as u8).to_string())
-        .unwrap_or_else(|| "G".into());
+    let letter = overview.letter(2);
     let thresholds = Memo::new(move |_| overview.read(thresholds).unwrap_or_default());
     let multipliers = Memo::new(move |_| overview.read(multipliers).unwrap_or_default());
     let can = Memo::new(move |_| {
@@ -42,10 +40,10 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
         format!("applies when round {next} starts")
     };
     view! {
-        <section class="plate" id=format!("plate-{letter}") tabindex="-1" aria-labelledby="steer-title">
+        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="steer-title">
             <header>
                 <h2 class="pt" id="steer-title">
-                    <span class="letter" aria-hidden="true">{letter.clone()}</span>
+                    <span class="letter" aria-hidden="true">{move || letter.get()}</span>
                     "Steer"
                 </h2>
                 <span class="now quiet">{applies}</span>

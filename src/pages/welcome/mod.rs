@@ -29,20 +29,24 @@ pub fn WelcomePage() -> impl IntoView {
                      round, leaning harder on whatever is still over its threshold and easing off what is \
                      inside, until the best prompt that keeps them all is found."
                 </p>
-                <div class="row">
+                <div class="row start">
                     <RunHelpDesk/>
                     <span class="note">
                         "Simulated models, no key needed." <br/>
                         "Under a minute, $0.00, nothing leaves this tab."
                     </span>
                 </div>
-                <p class="row welcome-links">
-                    <A href="/study">"Set up your own study"</A>
-                    <span class="quiet">"·"</span>
-                    <A href="/runs">"Open a journal"</A>
-                    <span class="quiet">"·"</span>
-                    <A href="/dynamics">"See how multipliers behave"</A>
-                </p>
+                <ul class="ways">
+                    <li>
+                        <A href="/study">"Set up your own study"</A>
+                    </li>
+                    <li>
+                        <A href="/runs">"Open a journal"</A>
+                    </li>
+                    <li>
+                        <A href="/dynamics">"See how multipliers behave"</A>
+                    </li>
+                </ul>
             </section>
             <FinishedMap/>
         </div>
@@ -100,12 +104,9 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
     let constraint = |constraint: &Constraint| {
         let threshold = constraint.threshold.unwrap_or_default();
         let limit = match constraint.metric.as_str() {
-            "human_requests" => format!("{} of dialogues", Quantity::Rate.threshold(threshold)),
-            "prompt_length" => format!("{} characters", Quantity::Thousands.threshold(threshold)),
-            _ => format!(
-                "{} extra per reference call",
-                Quantity::Ratio.threshold(threshold)
-            ),
+            "human_requests" => format!("{} of dialogues", Quantity::Rate.limit(threshold)),
+            "prompt_length" => format!("{} characters", Quantity::Thousands.limit(threshold)),
+            _ => format!("{} extra per reference call", Quantity::Ratio.limit(threshold)),
         };
         (
             "Constraint",
@@ -197,7 +198,7 @@ fn YourRuns() -> impl IntoView {
         view! { <ul class="plain">{latest}</ul> }.into_any()
     };
     view! {
-        <section class="welcome-runs" aria-labelledby="your-runs">
+        <section class="your-runs" aria-labelledby="your-runs">
             <h2 id="your-runs">"Your runs"</h2>
             {move || {
                 runs.get()
