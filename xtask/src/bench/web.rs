@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::browser::{Driver, Visit};
 use crate::install::Tool;
-use crate::page::{self, Build, PageServer, Shell, compressed};
+use crate::page::{self, Build, COMPRESSED, PageServer, Shell};
 use crate::workspace::Workspace;
 
 /// Each in a browser that has never seen the page.
@@ -48,8 +48,8 @@ fn sizes(directory: &Path, address: &str, visit: &Visit) -> Result<()> {
         let bytes = files
             .get(path)
             .with_context(|| format!("the page loaded {loaded}, which is none of its files"))?;
-        // What hardly shrinks is sent as it is.
-        let length = compressed(bytes)?.len().min(bytes.len());
+        // A file without a compressed one beside it is sent as it is.
+        let length = files.get(&format!("{path}{COMPRESSED}")).unwrap_or(bytes).len();
         println!(
             "{path:<40} {:>10} {:>10}",
             kilobytes(bytes.len()),

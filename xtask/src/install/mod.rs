@@ -16,7 +16,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::command;
-use crate::workspace::{WASM_TARGET, cargo_program};
+use crate::workspace::{WASM_TARGET, Workspace, cargo_program};
 
 const NEXTEST: &str = "0.9.143";
 const TRUNK: &str = "0.21.14";
@@ -44,11 +44,11 @@ impl Tool {
         match self {
             Self::Rustfmt => "checks the formatting",
             Self::Clippy => "checks the lints",
-            Self::WasmTarget => "the browser's target, which core, models and workloads build for",
+            Self::WasmTarget => "the browser's target, which core, models, workloads and the page build for",
             Self::Nextest => "runs the native tests (some minutes, once)",
-            Self::Node => "runs the tests compiled to WebAssembly",
+            Self::Node => "runs the tests compiled to WebAssembly, and wasm-opt",
             Self::WasmBindgen(_) => {
-                "starts the tests compiled to WebAssembly; its version must be \
+                "joins WebAssembly to the page and to its tests; its version must be \
                  Cargo.lock's (about 4 CPU minutes, once)"
             }
             Self::Trunk => "builds the page (some minutes, once)",
@@ -220,6 +220,16 @@ impl Toolbox {
             command.env("PATH", joined);
         }
     }
+}
+
+/// What turns a crate into a module and runs it outside a browser.
+///
+/// # Errors
+/// `Cargo.lock` cannot be read.
+pub(crate) fn wasm_tools(workspace: &Workspace) -> Result<Vec<Tool>> {
+    let mut tools = vec![Tool::WasmTarget, Tool::Node];
+    tools.extend(workspace.locked_version("wasm-bindgen")?.map(Tool::WasmBindgen));
+    Ok(tools)
 }
 
 fn binaryen_root(cache: &Path) -> PathBuf {

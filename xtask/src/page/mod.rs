@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 
 use crate::command;
-use crate::install::{Tool, Toolbox};
+use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::workspace::Workspace;
 
 pub(crate) use server::PageServer;
-pub(crate) use shell::{Shell, compressed};
+pub(crate) use shell::{COMPRESSED, Shell};
 pub(crate) use stamp::run as stamp;
 
 /// How the page's module is compiled.
@@ -31,10 +31,9 @@ pub(crate) enum Build {
 /// # Errors
 /// `Cargo.lock` cannot be read.
 pub(crate) fn tools(workspace: &Workspace) -> Result<Vec<Tool>> {
-    let mut tools = vec![Tool::WasmTarget];
-    tools.extend(workspace.locked_version("wasm-bindgen")?.map(Tool::WasmBindgen));
-    // Binaryen's wasm-opt comes as a script for node.
-    tools.extend([Tool::Node, Tool::Trunk, Tool::Binaryen]);
+    // With node, for Binaryen's wasm-opt comes as a script for it.
+    let mut tools = wasm_tools(workspace)?;
+    tools.extend([Tool::Trunk, Tool::Binaryen]);
     Ok(tools)
 }
 

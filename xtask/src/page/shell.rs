@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 /// A file compressed ahead of time lies beside the file itself, with this at the end of its name.
-pub(super) const COMPRESSED: &str = ".br";
+pub(crate) const COMPRESSED: &str = ".br";
 /// Brotli's best; the page is compressed once and loaded often.
 const QUALITY: i32 = 11;
 
@@ -88,7 +88,7 @@ pub(super) fn is_compressible(path: &str) -> bool {
 ///
 /// # Errors
 /// None that a buffer in memory has.
-pub(crate) fn compressed(bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn compressed(bytes: &[u8]) -> Result<Vec<u8>> {
     let parameters = brotli::enc::BrotliEncoderParams {
         quality: QUALITY,
         size_hint: bytes.len(),

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
-use crate::install::{Tool, Toolbox};
+use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
 use crate::workspace::{BROWSER, END_TO_END, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
@@ -195,13 +195,6 @@ fn wasm_tests(workspace: &Workspace) -> Result<Vec<(&str, Vec<&str>)>> {
         }
     }
     Ok(found)
-}
-
-/// What runs a module compiled for the browser.
-fn wasm_tools(workspace: &Workspace) -> Result<Vec<Tool>> {
-    let mut tools = vec![Tool::WasmTarget, Tool::Node];
-    tools.extend(workspace.locked_version("wasm-bindgen")?.map(Tool::WasmBindgen));
-    Ok(tools)
 }
 
 #[cfg(test)]
