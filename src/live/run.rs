@@ -64,6 +64,8 @@ pub struct Run {
 struct Inner {
     id: String,
     folded: Folded,
+    /// Lines until the first round closes, in case the study is replaced before.
+    early: Vec<String>,
     worker: Option<Rc<WorkerHandle>>,
     /// Whole study as TOML, its data files and the keys it runs with.
     study: String,
@@ -96,6 +98,7 @@ impl Run {
             inner: StoredValue::new_local(Inner {
                 id: id.to_owned(),
                 folded: Folded::default(),
+                early: Vec::new(),
                 worker: None,
                 study: String::new(),
                 files: DataFiles::new(),
@@ -167,11 +170,15 @@ impl Run {
             .slim_chunks(&self.id())
             .await
             .map_err(|error| error.to_string())?;
-        self.inner.update_value(|inner| inner.folded = Folded::default());
         let mut since = 0;
         for (index, chunk) in chunks.iter().enumerate() {
             for line in chunk.lines() {
-                let taken = self.inner.try_update_value(|inner| inner.folded.take(line, None));
+                let taken = self.inner.try_update_value(|inner| {
+                    if inner.folded.state.rounds().is_empty() {
+                        inner.early.push(line.to_owned());
+                    }
+                    inner.folded.take(line, None)
+                });
                 taken.unwrap_or(Ok(())).map_err(|error| error.to_string())?;
                 since += 1;
                 if since >= AT_ONCE {
@@ -271,16 +278,7 @@ impl Run {
     fn hear(self, report: Report) {
         match report {
             Report::Lines { first, lines } => self.take(first, &lines),
-            Report::Study { .. } => leptos::task::spawn_local(async move {
-                let reread = match Storage::open().await {
-                    Ok(storage) => self.reread(&storage).await,
-                    Err(error) => Err(error.to_string()),
-                };
-                self.phase.set(match reread {
-                    Ok(()) => Phase::Running,
-                    Err(message) => Phase::Failed(message),
-                });
-            }),
+            Report::Study { line } => self.refold(line),
             Report::Ended => {
                 let why = self.rest();
                 let pausing = self.phase.get_untracked() == Phase::Pausing;
@@ -305,6 +303,24 @@ impl Run {
         }
     }
 
+    /// Thresholds relative to the seed prompt were frozen: folds everything so far once more, under
+    /// the study as it is now.
+    fn refold(&self, study: String) {
+        let refolded = self.inner.try_update_value(|inner| {
+            let mut lines = std::mem::take(&mut inner.early);
+            if let Some(first) = lines.first_mut() {
+                *first = study;
+            }
+            inner.folded = Folded::default();
+            let folded = lines.iter().try_for_each(|line| inner.folded.take(line, None));
+            inner.early = lines;
+            folded
+        });
+        if let Some(Err(error)) = refolded {
+            self.phase.set(Phase::Failed(error.to_string()));
+        }
+    }
+
     fn rest(&self) -> Pause {
         let rested = self.inner.try_update_value(|inner| {
             if let Some(began) = inner.began.take() {
@@ -325,6 +341,9 @@ impl Run {
             let known = inner.folded.lines().saturating_sub(first) as usize;
             for line in lines.iter().skip(known) {
                 inner.folded.take(line, at)?;
+                if before == 0 {
+                    inner.early.push(line.clone());
+                }
             }
             Ok::<bool, capo_core::journal::JournalError>(rounds(&inner.folded) > before)
         });

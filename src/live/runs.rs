@@ -81,6 +81,8 @@ impl Runs {
         };
         run.set_study(record.clone(), new.files.clone());
         run.phase.set(Phase::Resting);
+        // Asks the browser not to clear the runs when it needs room; it may decline.
+        let _ = window().navigator().storage().persist();
         let keys = new.keys;
         let files = new.files;
         spawn_local(async move {

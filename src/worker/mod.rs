@@ -2,6 +2,7 @@
 
 mod breath;
 mod import;
+mod lock;
 pub mod protocol;
 mod session;
 
@@ -129,6 +130,7 @@ async fn carry_out(run: &str, study: &str, files: &DataFiles, keys: &Keys, keep:
     let session = Session::new(study, files)?;
     let models = Rc::new(Breathing::new(session.models(keys)?));
     let storage = if keep { storage().await } else { None };
+    let _held = if keep { Some(lock::hold(run).await?) } else { None };
     let mut journal = open(run, storage.clone()).await?;
     if let Some(storage) = storage.clone() {
         let run = run.to_owned();

@@ -6,12 +6,14 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
+use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Pause, Phase, Run, Runs};
 
 /// The buttons of a run's header.
 #[component]
 pub(super) fn Actions(run: Run) -> impl IntoView {
+    let keys = expect_context::<TabKeys>();
     let stop = NodeRef::<Dialog>::new();
     let branch = NodeRef::<Dialog>::new();
     let open = |dialog: NodeRef<Dialog>| {
@@ -35,7 +37,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     use_shortcut("p", "pause or resume the run", move || {
         match run.phase.get_untracked() {
             Phase::Running => run.pause(Pause::Asked),
-            Phase::Paused(_) | Phase::Resting if !over.get_untracked() => run.resume(),
+            Phase::Paused(_) | Phase::Resting if !over.get_untracked() => run.start(keys.now()),
             _ => {}
         }
     });
@@ -58,7 +60,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
             <Show when=move || !running.get() && !over.get()>
-                <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| run.resume()>
+                <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| run.start(keys.now())>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 0.8L11 6 2 11.2z"/>
                     </svg>

@@ -48,7 +48,7 @@ impl Step {
             Self::ClippyWasm => "nor for the browser's target",
             Self::Native => "unit and integration tests",
             Self::Doctests => "the examples in the documentation run",
-            Self::Wasm => "tests compiled to WebAssembly, in node",
+            Self::Wasm => "tests compiled to WebAssembly, in node and in a browser",
             Self::EndToEnd => "the release binary and the page, used as a person would",
             Self::Rustdoc => "the API documentation builds without a warning",
             Self::Docs => "the generated pages of docs/ are up to date",
@@ -63,7 +63,8 @@ impl Step {
             Self::ClippyWasm => vec![Tool::Clippy, Tool::WasmTarget],
             Self::Native => vec![Tool::Nextest],
             Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
-            Self::Wasm => wasm_tools(workspace)?,
+            // The page's tests run in a browser.
+            Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
             Self::EndToEnd => {
                 let mut tools = vec![Tool::Nextest, Tool::Chromium];
                 tools.extend(page::tools(workspace)?);

@@ -1,0 +1,78 @@
+//! What the page and its workers tell each other survives the way there.
+
+#![cfg(target_arch = "wasm32")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use capo_core::journal::SteerEvent;
+use capo_web::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use serde_json::{Value, json};
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+#[wasm_bindgen_test]
+fn orders_arrive_as_they_were_given() {
+    let orders = [
+        Order::Run {
+            run: "r".into(),
+            study: "[study]\nname = \"ä\"".into(),
+            files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
+            keys: Keys::from([("OPENAI_API_KEY".into(), "sk-1".into())]),
+            keep: true,
+        },
+        Order::Interrupt,
+        Order::Steer {
+            change: SteerEvent {
+                multipliers: Some([("turns".to_owned(), 2.5)].into()),
+                ..SteerEvent::default()
+            },
+        },
+        Order::Branch {
+            from: "r".into(),
+            run: "s".into(),
+            round: 2,
+        },
+    ];
+    for order in orders {
+        let text = serde_json::to_string(&order).unwrap();
+        let again: Order = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(&again).unwrap(), serde_json::to_value(&order).unwrap());
+    }
+}
+
+#[wasm_bindgen_test]
+fn reports_arrive_as_they_were_made() {
+    let reports = [
+        Report::Lines {
+            first: 7,
+            lines: vec!["{}".into(), "{\"a\":1}".into()],
+        },
+        Report::Ended,
+        Report::Failed {
+            message: "no".into(),
+        },
+        Report::Forecast {
+            ticket: 3,
+            forecast: Ok(Box::new(json!({ "rollouts": 5 }))),
+        },
+        Report::Forecast {
+            ticket: 4,
+            forecast: Err("`rounds`: must be above 0".into()),
+        },
+        Report::Probed {
+            ticket: 5,
+            answer: Err(ProbeFailure {
+                message: "refused".into(),
+                unreachable: true,
+            }),
+        },
+        Report::Imported {
+            run: Err("broken".into()),
+        },
+    ];
+    for report in reports {
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        assert!(serde_json::from_str::<Value>(&text).unwrap()["report"].is_string());
+    }
+}
