@@ -76,7 +76,7 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
                 <p class="reading">"A failure is never a score."</p>
                 <details class="fold">
                     <summary>"What went wrong, in full"</summary>
-                    <ul class="plain small">
+                    <ul class="small">
                         {move || messages.get().into_iter().map(|message| view! { <li>{message}</li> }).collect_view()}
                     </ul>
                 </details>

@@ -227,7 +227,7 @@ fn Against(page: Page) -> impl IntoView {
         <label class="row tight note">
             "against "
             <select
-                class="snug"
+                class="auto"
                 aria-label="Compare with"
                 on:change=move |event| {
                     let value = event_target_value(&event);
