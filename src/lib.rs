@@ -13,6 +13,7 @@
 pub mod charts;
 pub mod components;
 pub mod diff;
+pub mod download;
 pub mod format;
 pub mod frame;
 pub mod live;

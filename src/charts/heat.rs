@@ -18,7 +18,7 @@ pub struct HeatData {
     pub metric: String,
     /// How cells are shaded.
     pub shading: Shading,
-    /// The examples, in any order; columns are sorted by how many prompts solve them.
+    /// The columns from left to right: those that the most prompts solve first.
     pub examples: Vec<HeatExample>,
     /// The candidates from top to bottom.
     pub rows: Vec<HeatRow>,
@@ -46,8 +46,6 @@ pub struct HeatExample {
     pub id: String,
     /// What it is called in sentences, as "45".
     pub name: String,
-    /// How many prompts solve it.
-    pub solved_by: u32,
 }
 
 /// One candidate.
@@ -85,7 +83,6 @@ pub fn Heat(
     on_open: Option<Callback<HeatCell>>,
 ) -> impl IntoView {
     let table = NodeRef::<TableElement>::new();
-    let order = Memo::new(move |_| data.with(|data| by_solved(&data.examples)));
     let visited = RwSignal::new((0_usize, 0_usize));
     let extent = Memo::new(move |_| data.with(|data| (data.rows.len(), data.examples.len())));
     // The table may shrink under a visited cell; the stop stays inside it.
@@ -96,17 +93,31 @@ pub fn Heat(
             column.min(columns.saturating_sub(1)),
         )
     });
-    let cell_of = move |(row, column): (usize, usize)| {
-        data.with_untracked(|data| {
-            let example = order.with_untracked(|order| order.get(column).copied())?;
+    let opened = Memo::new(move |_| {
+        let (candidate, example) = current.get()?;
+        data.with(|data| {
             Some((
-                data.rows.get(row)?.id.clone(),
-                data.examples.get(example)?.id.clone(),
+                data.rows.iter().position(|row| row.id == candidate)?,
+                data.examples.iter().position(|column| column.id == example)?,
             ))
         })
-    };
-    let open = move |at| {
-        if let (Some(open), Some(cell)) = (on_open, cell_of(at)) {
+    });
+    // Rows are drawn with the stop and the open cell of that moment; afterwards only the cells
+    // concerned change, so that the cell with the focus stays what it is.
+    Effect::new(move |_| {
+        let (stop, opened) = (stop.get(), opened.get());
+        if let Some(table) = table.get() {
+            move_marks(&table, stop, opened);
+        }
+    });
+    let open = move |(row, column): (usize, usize)| {
+        let cell = data.with_untracked(|data| {
+            Some((
+                data.rows.get(row)?.id.clone(),
+                data.examples.get(column)?.id.clone(),
+            ))
+        });
+        if let (Some(open), Some(cell)) = (on_open, cell) {
             open.run(cell);
         }
     };
@@ -125,8 +136,8 @@ pub fn Heat(
                     return;
                 };
                 visited.set(next);
-                if let Some(table) = table.get_untracked() {
-                    focus_cell(&table, next);
+                if let Some(cell) = table.get_untracked().and_then(|table| cell(&table, next)) {
+                    focus(&cell);
                 }
             }
         }
@@ -138,16 +149,11 @@ pub fn Heat(
             open(at);
         }
     };
-    let rows = move || {
-        let rows = data.with(|data| data.rows.len());
-        (0..rows)
-            .map(|row| view! { <Row data=data order=order row=row stop=stop current=current /> })
-            .collect_view()
-    };
     view! {
         <table
             class="heat"
             role="grid"
+            style:--columns=move || extent.get().1.to_string()
             aria-label=move || label.get()
             node_ref=table
             on:keydown=keydown
@@ -167,7 +173,11 @@ pub fn Heat(
                     {move || headers(extent.get().1)}
                 </tr>
             </thead>
-            <tbody>{rows}</tbody>
+            <tbody>
+                <For each=move || 0..extent.get().0 key=|row| *row let(row)>
+                    <Row data=data row=row stop=stop opened=opened />
+                </For>
+            </tbody>
         </table>
         {move || data.with(|data| shade_key(&data.shading))}
     }
@@ -176,43 +186,39 @@ pub fn Heat(
 #[component]
 fn Row(
     data: Signal<HeatData>,
-    order: Memo<Vec<usize>>,
     row: usize,
     stop: Memo<(usize, usize)>,
-    current: Signal<Option<HeatCell>>,
+    opened: Memo<Option<(usize, usize)>>,
 ) -> impl IntoView {
-    // What concerns this row only, so that moving the stop redraws two rows and not the table.
-    let stop_here = Memo::new(move |_| Some(stop.get()).filter(|stop| stop.0 == row).map(|stop| stop.1));
-    let current_here = Memo::new(move |_| {
-        let (candidate, example) = current.get()?;
-        data.with(|data| (data.rows.get(row)?.id == candidate).then_some(example))
-    });
     let name = move || data.with(|data| data.rows.get(row).map(row_name));
     let mean = move || data.with(|data| data.rows.get(row).map(|row| row.mean.clone()));
-    let cells = move || {
-        let (stop, current) = (stop_here.get(), current_here.get());
+    // Drawn anew only when something in it is different.
+    let described = Memo::new(move |_| {
         data.with(|data| {
-            order.with(|order| {
-                let cell = |(column, example): (usize, &usize)| {
-                    let cell = describe(data, row, *example)?;
-                    let is_current = current.as_ref() == Some(&data.examples[*example].id);
-                    let tab_index = if stop == Some(column) { 0 } else { -1 };
-                    Some(view! {
-                        <td
-                            class=cell.class
-                            class:cur=is_current
-                            tabindex=tab_index
-                            aria-label=cell.sentence.clone()
-                            title=cell.sentence
-                            aria-selected=is_current.then_some("true")
-                            data-row=row
-                            data-column=column
-                        ></td>
-                    })
-                };
-                order.iter().enumerate().filter_map(cell).collect_view()
-            })
+            let columns = 0..data.examples.len();
+            columns
+                .filter_map(|column| describe(data, row, column))
+                .collect::<Vec<_>>()
         })
+    });
+    let cells = move || {
+        let (stop, opened) = (stop.get_untracked(), opened.get_untracked());
+        let cell = |(column, cell): (usize, Described)| {
+            let is_open = opened == Some((row, column));
+            view! {
+                <td
+                    class=cell.class
+                    class:cur=is_open
+                    tabindex=if stop == (row, column) { 0 } else { -1 }
+                    aria-label=cell.sentence.clone()
+                    title=cell.sentence
+                    aria-selected=is_open.then_some("true")
+                    data-row=row
+                    data-column=column
+                ></td>
+            }
+        };
+        described.get().into_iter().enumerate().map(cell).collect_view()
     };
     view! {
         <tr>
@@ -220,6 +226,25 @@ fn Row(
             <td class="sum">{mean}</td>
             {cells}
         </tr>
+    }
+}
+
+/// Puts the tab stop and the frame of the open cell where they belong now.
+fn move_marks(table: &Element, stop: (usize, usize), opened: Option<(usize, usize)>) {
+    // None of these fails for selectors and attributes of these names.
+    if let Ok(Some(last)) = table.query_selector("td[tabindex=\"0\"]") {
+        let _ = last.set_attribute("tabindex", "-1");
+    }
+    if let Ok(Some(last)) = table.query_selector("td.cur") {
+        let _ = last.class_list().remove_1("cur");
+        let _ = last.remove_attribute("aria-selected");
+    }
+    if let Some(cell) = cell(table, stop) {
+        let _ = cell.set_attribute("tabindex", "0");
+    }
+    if let Some(cell) = opened.and_then(|opened| cell(table, opened)) {
+        let _ = cell.class_list().add_1("cur");
+        let _ = cell.set_attribute("aria-selected", "true");
     }
 }
 
@@ -274,7 +299,7 @@ fn shade_key(shading: &Shading) -> Option<impl IntoView + use<>> {
 }
 
 /// How a cell looks and what it says.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Described {
     class: &'static str,
     sentence: String,
@@ -306,13 +331,6 @@ fn describe(data: &HeatData, row: usize, example: usize) -> Option<Described> {
     })
 }
 
-/// The examples' places in the data, those that most prompts solve first.
-fn by_solved(examples: &[HeatExample]) -> Vec<usize> {
-    let mut order: Vec<_> = (0..examples.len()).collect();
-    order.sort_by_key(|example| std::cmp::Reverse(examples[*example].solved_by));
-    order
-}
-
 fn cell_at(event: &web_sys::Event) -> Option<(Element, (usize, usize))> {
     let element = event.target()?.dyn_into::<Element>().ok()?;
     let cell = element.closest("td[data-column]").ok().flatten()?;
@@ -321,11 +339,9 @@ fn cell_at(event: &web_sys::Event) -> Option<(Element, (usize, usize))> {
     Some((cell, at))
 }
 
-fn focus_cell(table: &Element, (row, column): (usize, usize)) {
+fn cell(table: &Element, (row, column): (usize, usize)) -> Option<Element> {
     let selector = format!("td[data-row=\"{row}\"][data-column=\"{column}\"]");
-    if let Ok(Some(cell)) = table.query_selector(&selector) {
-        focus(&cell);
-    }
+    table.query_selector(&selector).ok().flatten()
 }
 
 #[cfg(test)]
@@ -334,15 +350,14 @@ mod tests {
     use crate::format::Quantity;
 
     fn data(shading: Shading, value: Option<f64>) -> HeatData {
-        let example = |name: &str, solved_by| HeatExample {
+        let example = |name: &str| HeatExample {
             id: name.into(),
             name: name.into(),
-            solved_by,
         };
         HeatData {
             metric: "excess tools".to_owned(),
             shading,
-            examples: vec![example("7", 1), example("45", 9), example("3", 1)],
+            examples: vec![example("7"), example("45"), example("3")],
             rows: vec![HeatRow {
                 id: "3c4434aa".to_owned(),
                 name: "3c4434".to_owned(),
@@ -351,11 +366,6 @@ mod tests {
                 values: vec![value; 3],
             }],
         }
-    }
-
-    #[test]
-    fn columns_are_sorted_by_how_many_prompts_solve_them() {
-        assert_eq!(by_solved(&data(Shading::Solved, None).examples), [1, 0, 2]);
     }
 
     #[test]

@@ -53,8 +53,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/study") view=StudyPage/>
                     <Route path=path!("/runs") view=RunsPage/>
                     <Route path=path!("/run/:run") view=LivePage/>
-                    <Route path=path!("/run/:run/candidate") view=CandidatePage/>
-                    <Route path=path!("/run/:run/candidate/:candidate") view=CandidatePage/>
+                    <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
                     <Route path=path!("/run/:run/result") view=ResultPage/>
                     <Route path=path!("/dynamics") view=DynamicsPage/>
                 </Routes>

@@ -3,7 +3,10 @@
 use std::rc::Rc;
 
 use capo_core::journal::SteerEvent;
+use futures::channel::oneshot;
+use futures::future::{Either, select};
 use gloo_timers::callback::Timeout;
+use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 
 use super::fold::Folded;
@@ -13,6 +16,9 @@ use crate::worker::protocol::{DataFiles, Keys, Order, Report};
 
 /// Screens change at most this often while a run goes on, in milliseconds.
 const REFRESH: f64 = 250.0;
+
+/// A worker that gives no answer for so long, in milliseconds, is taken to have ended.
+const PATIENCE: u32 = 5_000;
 
 /// Lines folded between two looks at the clock when a journal is opened.
 const AT_ONCE: usize = 64;
@@ -61,6 +67,9 @@ pub struct Run {
     pub pending: RwSignal<Option<SteerEvent>>,
 }
 
+/// Whole lines of a journal, with the number of the first of each chunk.
+type Chunks = Vec<(u64, Vec<String>)>;
+
 struct Inner {
     id: String,
     folded: Folded,
@@ -75,6 +84,8 @@ struct Inner {
     why: Pause,
     shown: f64,
     refresh: Option<Timeout>,
+    /// Who waits for the lines that only the worker's memory holds.
+    asked: Vec<oneshot::Sender<Chunks>>,
     /// Milliseconds of running before this session of it, and when this one began.
     began: Option<f64>,
     elapsed: f64,
@@ -107,6 +118,7 @@ impl Run {
                 why: Pause::Asked,
                 shown: 0.0,
                 refresh: None,
+                asked: Vec::new(),
                 began: None,
                 elapsed: 0.0,
             }),
@@ -184,7 +196,7 @@ impl Run {
                 if since >= AT_ONCE {
                     since = 0;
                     self.phase.set(Phase::Opening(index, chunks.len()));
-                    gloo_timers::future::TimeoutFuture::new(0).await;
+                    TimeoutFuture::new(0).await;
                 }
             }
         }
@@ -267,6 +279,25 @@ impl Run {
         self.inner.update_value(|inner| inner.worker = None);
     }
 
+    /// Whole lines that only the memory of its worker holds, with the number (from 0) of the first of
+    /// each chunk: none without a worker, those on their way into storage, or all since the browser
+    /// refused to store more.
+    pub async fn unsaved(self) -> Vec<(u64, Vec<String>)> {
+        let (sender, receiver) = oneshot::channel();
+        let worker = self.inner.try_update_value(|inner| {
+            inner.asked.push(sender);
+            inner.worker.clone()
+        });
+        let Some(worker) = worker.flatten() else {
+            return Chunks::new();
+        };
+        worker.tell(&Order::Unsaved);
+        match select(receiver, TimeoutFuture::new(PATIENCE)).await {
+            Either::Left((Ok(chunks), _)) => chunks,
+            Either::Left((Err(_), _)) | Either::Right(_) => Chunks::new(),
+        }
+    }
+
     fn tell(&self, order: &Order) {
         self.inner.with_value(|inner| {
             if let Some(worker) = &inner.worker {
@@ -295,6 +326,15 @@ impl Run {
                 self.show();
             }
             Report::Refused { reason } => self.refused.set(Some(reason)),
+            Report::Unsaved { chunks } => {
+                let asked = self
+                    .inner
+                    .try_update_value(|inner| std::mem::take(&mut inner.asked));
+                for asked in asked.into_iter().flatten() {
+                    // Who asked may have lost patience.
+                    let _ = asked.send(chunks.clone());
+                }
+            }
             // Answers to questions that a run does not ask.
             Report::Forecast { .. }
             | Report::Importing { .. }

@@ -268,6 +268,21 @@ impl Storage {
         self.chunks(LINES, run).await
     }
 
+    /// The same, by the number (from 0) of each chunk's first line.
+    ///
+    /// # Errors
+    /// When the browser does not give them back.
+    pub async fn numbered_chunks(&self, run: &str) -> Result<BTreeMap<u64, String>, StorageError> {
+        let keys = self.store(LINES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
+        let first = |key: JsValue| js_sys::Array::from(&key).get(1).as_f64();
+        let firsts = keys.into_iter().filter_map(first);
+        // Chunks only ever follow, so what was added since the keys were read has no part in it.
+        Ok(firsts
+            .map(|first| first as u64)
+            .zip(self.whole_chunks(run).await?)
+            .collect())
+    }
+
     async fn chunks(&self, store: &str, run: &str) -> Result<Vec<String>, StorageError> {
         let found = self.store(store)?.get_all(Some(all_of(run)?), None)?.await?;
         Ok(found.into_iter().filter_map(|chunk| chunk.as_string()).collect())

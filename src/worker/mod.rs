@@ -91,6 +91,7 @@ fn take(order: Order, attached: JsValue) {
             ticket,
             forecast: forecast(&study, &files),
         }),
+        Order::Unsaved => report(&Report::Unsaved { chunks: unsaved() }),
         Order::Probe {
             ticket,
             table,
@@ -183,6 +184,16 @@ async fn open(run: &str, storage: Option<Storage>) -> Result<Journal, String> {
     };
     let numbered = (0_u64..).zip(lines).map(Ok);
     Journal::open(Box::new(store), numbered).map_err(|error| error.to_string())
+}
+
+/// The lines of this worker's run that only memory holds.
+fn unsaved() -> Vec<(u64, Vec<String>)> {
+    JOURNAL.with_borrow(|journal| {
+        journal
+            .as_ref()
+            .map(|(_, journal)| journal.unsaved())
+            .unwrap_or_default()
+    })
 }
 
 /// Tells the page what became of lines.

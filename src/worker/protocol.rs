@@ -60,6 +60,8 @@ pub enum Order {
         /// The first round that is its own, as the journal numbers them.
         round: u32,
     },
+    /// Hand over the lines of the journal that only memory holds.
+    Unsaved,
     /// Ask a model whether it answers.
     Probe {
         /// Comes back in the answer.
@@ -119,6 +121,11 @@ pub enum Report {
     Imported {
         /// The run, or what is wrong with the file.
         run: Result<String, String>,
+    },
+    /// Answer to [`Order::Unsaved`].
+    Unsaved {
+        /// Whole lines, with the number of the first (from 0) of each chunk.
+        chunks: Vec<(u64, Vec<String>)>,
     },
     /// Answer to [`Order::Probe`].
     Probed {

@@ -6,9 +6,9 @@ use leptos::prelude::*;
 
 use super::actions::Actions;
 use crate::charts::ruler::{RoundRuler, RulerData};
-use crate::components::RunNav;
+use crate::components::{RunNav, RunTag};
 use crate::format;
-use crate::live::{Pause, Phase, Run};
+use crate::live::{Phase, Run};
 use crate::run::pool::{Gate, Place, Pool};
 use crate::run::rounds;
 use crate::studies;
@@ -35,7 +35,7 @@ pub fn RunBar(run: Run) -> impl IntoView {
             <div>
                 <h1>{name}</h1>
                 <div class="sub">
-                    <State run/>
+                    <RunTag run/>
                     <span>{about}</span>
                 </div>
                 <RunNav run/>
@@ -44,30 +44,6 @@ pub fn RunBar(run: Run) -> impl IntoView {
             <Meters run/>
             <Actions run/>
         </section>
-    }
-}
-
-/// What the run is doing, in a word or two.
-#[component]
-fn State(run: Run) -> impl IntoView {
-    move || match run.phase.get() {
-        Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
-        Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),
-        Phase::Paused(Pause::NoNetwork) => {
-            view! { <span class="tag alert">"no network, paused"</span> }.into_any()
-        }
-        Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
-        Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
-        Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),
-        Phase::Opening(..) => view! { <span class="tag plain">"opening"</span> }.into_any(),
-        Phase::Resting => {
-            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
-            let (class, words) = match ended {
-                Some(status) => ("tag plain", crate::run::outcome::ended(status)),
-                None => ("tag alert", "interrupted"),
-            };
-            view! { <span class=class>{words}</span> }.into_any()
-        }
     }
 }
 

@@ -1,0 +1,33 @@
+//! What a run is doing, in a word or two.
+
+use leptos::prelude::*;
+
+use crate::live::{Pause, Phase, Run};
+use crate::run::outcome;
+
+/// The state of a run in this tab, or how it ended.
+#[component]
+pub fn RunTag(
+    /// Which run.
+    run: Run,
+) -> impl IntoView {
+    move || match run.phase.get() {
+        Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
+        Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),
+        Phase::Paused(Pause::NoNetwork) => {
+            view! { <span class="tag alert">"no network, paused"</span> }.into_any()
+        }
+        Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
+        Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
+        Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),
+        Phase::Opening(..) => view! { <span class="tag plain">"opening"</span> }.into_any(),
+        Phase::Resting => {
+            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
+            let (class, words) = match ended {
+                Some(status) => ("tag plain", outcome::ended(status)),
+                None => ("tag alert", "interrupted"),
+            };
+            view! { <span class=class>{words}</span> }.into_any()
+        }
+    }
+}

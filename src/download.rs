@@ -1,0 +1,146 @@
+//! Files for taking away, made in the page.
+
+use std::collections::BTreeMap;
+
+use capo_core::ids::CandidateId;
+use gloo_timers::callback::Timeout;
+use js_sys::Array;
+use leptos::prelude::document;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
+
+use crate::format;
+use crate::live::Run;
+use crate::storage::Storage;
+
+/// A browser has begun to read a file it was offered after so long, in milliseconds.
+const READ: u32 = 60_000;
+
+/// What kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Plain text.
+    Text,
+    /// One JSON value.
+    Json,
+    /// A report with headings and tables.
+    Markdown,
+    /// A journal, one JSON object on each line.
+    Journal,
+}
+
+impl Kind {
+    /// The ending of its files' names.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Text => "txt",
+            Self::Json => "json",
+            Self::Markdown => "md",
+            Self::Journal => "jsonl",
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain;charset=utf-8",
+            Self::Json => "application/json",
+            Self::Markdown => "text/markdown;charset=utf-8",
+            Self::Journal => "application/x-ndjson",
+        }
+    }
+}
+
+/// A name for files about a run, without an ending, from the study's name and the returned prompt:
+/// "help-desk-3c4434".
+///
+/// ```
+/// use capo_core::ids::CandidateId;
+/// use capo_web::download::file_name;
+///
+/// assert_eq!(file_name("Help desk, λ = 1!", None), "help-desk-1");
+/// assert_eq!(file_name("Help desk", Some(CandidateId::of("abc"))), "help-desk-ba7816");
+/// assert_eq!(file_name("…", None), "run");
+/// ```
+pub fn file_name(study: &str, best: Option<CandidateId>) -> String {
+    let plain: String = study
+        .to_lowercase()
+        .chars()
+        .map(|character| {
+            if character.is_ascii_alphanumeric() {
+                character
+            } else {
+                ' '
+            }
+        })
+        .collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let study = if words.is_empty() {
+        "run".to_owned()
+    } else {
+        words.join("-")
+    };
+    match best {
+        Some(best) => format!("{study}-{}", format::id(&best)),
+        None => study,
+    }
+}
+
+/// Offers a file made of `parts`, one after another, under `name` without its ending.
+///
+/// # Errors
+/// When the browser makes no file of it, in words.
+pub fn offer(name: &str, kind: Kind, parts: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let failed = |_: JsValue| "This browser did not make a file of it. Its memory may be short.".to_owned();
+    let parts: Array = parts.into_iter().map(JsValue::from).collect();
+    let options = BlobPropertyBag::new();
+    options.set_type(kind.media_type());
+    let blob = Blob::new_with_str_sequence_and_options(&parts, &options).map_err(failed)?;
+    let address = Url::create_object_url_with_blob(&blob).map_err(failed)?;
+    let link = document().create_element("a").map_err(failed)?;
+    let link: HtmlAnchorElement = link.dyn_into().map_err(|link| failed(link.into()))?;
+    link.set_href(&address);
+    link.set_download(&format!("{name}.{}", kind.ending()));
+    link.click();
+    Timeout::new(READ, move || {
+        // Fails for no address that was made above.
+        let _ = Url::revoke_object_url(&address);
+    })
+    .forget();
+    Ok(())
+}
+
+/// Offers the whole journal of a run: what this browser keeps, and what only the memory of its
+/// worker holds.
+///
+/// # Errors
+/// When lines are missing or the browser does not give them back, in words.
+pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
+    // Asked first: a line that is stored in between is then in both.
+    let unsaved = run.unsaved().await;
+    let mut chunks: BTreeMap<u64, String> = match Storage::open().await {
+        Ok(storage) => {
+            let stored = storage.numbered_chunks(&run.id()).await;
+            stored.map_err(|error| error.to_string())?
+        }
+        Err(_) if !unsaved.is_empty() => BTreeMap::new(),
+        Err(error) => return Err(error.to_string()),
+    };
+    for (first, lines) in unsaved {
+        chunks.insert(first, lines.join("\n"));
+    }
+    let mut next = 0;
+    for (first, chunk) in &chunks {
+        if *first != next {
+            return Err(format!(
+                "Lines {} to {first} of the journal are not in this browser, so no whole journal can be made.",
+                next + 1
+            ));
+        }
+        next += chunk.lines().count() as u64;
+    }
+    if next == 0 {
+        return Err("This browser keeps no line of this journal.".into());
+    }
+    let lines = chunks.into_values().map(|chunk| chunk + "\n");
+    offer(name, Kind::Journal, lines)
+}

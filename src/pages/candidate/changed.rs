@@ -1,0 +1,186 @@
+//! Plate C: what the prompt changed.
+
+use capo_core::estimate::Estimate;
+use capo_core::ids::CandidateId;
+use leptos::prelude::*;
+
+use super::page::{Page, Parts};
+use super::prompt::relation;
+use crate::components::Gate as GateMark;
+use crate::format::{self, NOTHING, label};
+use crate::run::pool::{Gate, Row};
+use crate::run::sentence::Sentence;
+use crate::run::studied::Studied;
+
+/// A metric of two prompts, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Line {
+    metric: String,
+    other: String,
+    this: String,
+    change: String,
+    threshold: String,
+    kept: Option<bool>,
+}
+
+/// Objective and costs of the selected prompt beside those of the other.
+#[component]
+pub(super) fn ChangedPlate(page: Page) -> impl IntoView {
+    let other = move || page.other.get();
+    let lines = Memo::new(move |_| {
+        page.row(|parts, row| lines(parts, row, other()))
+            .unwrap_or_default()
+    });
+    let examples = move || page.row(examples);
+    let title = move || match other() {
+        Some(_) => "What it changed",
+        None => "What it measured",
+    };
+    let heading = move || {
+        other().map(|other| {
+            let who = page
+                .row(|parts, row| relation(parts, row, other))
+                .unwrap_or_default();
+            let id = format::id(&other);
+            let who = if who == id {
+                "Other".to_owned()
+            } else {
+                label(&who)
+            };
+            view! {
+                <th scope="col" class="num">{who} <small class="id">{id}</small></th>
+            }
+        })
+    };
+    let change = move || other().map(|_| view! { <th scope="col" class="num">"Change"</th> });
+    let this = move || page.selected.get().map(|selected| format::id(&selected));
+    let reading = move || page.row(|parts, row| reading(parts, row, other()));
+    view! {
+        <section class="plate" id="plate-C" tabindex="-1" aria-labelledby="title-C">
+            <header>
+                <h2 class="pt" id="title-C">
+                    <span class="letter" aria-hidden="true">"C"</span>
+                    <span>{title}</span>
+                </h2>
+            </header>
+            <div class="scroll" tabindex="0" role="group" aria-label="What it changed, scrolls sideways">
+                <table>
+                    <thead>
+                        <tr>
+                            <th scope="col">{examples}</th>
+                            {heading}
+                            <th scope="col" class="num">"This" <small class="id">{this}</small></th>
+                            {change}
+                            <th scope="col" class="num">"Threshold"</th>
+                            <th scope="col">"Gate"</th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        <For each=move || lines.get() key=Clone::clone let(line)>
+                            <LineRow line/>
+                        </For>
+                    </tbody>
+                </table>
+            </div>
+            <p class="reading">
+                {move || reading().map(|sentence| view! { <crate::components::Words sentence/> })}
+            </p>
+        </section>
+    }
+}
+
+#[component]
+fn LineRow(line: Line) -> impl IntoView {
+    let compared = !line.change.is_empty();
+    view! {
+        <tr>
+            <th scope="row">{line.metric}</th>
+            {compared.then(|| view! { <td class="num">{line.other}</td> })}
+            <td class="num"><b>{line.this}</b></td>
+            {compared.then(|| view! { <td class="num">{line.change}</td> })}
+            <td class="num quiet">{line.threshold}</td>
+            <td class="nw">{line.kept.map(|feasible| view! { <GateMark feasible/> })}</td>
+        </tr>
+    }
+}
+
+/// "74 examples", or how many of them so far.
+fn examples(_: &Parts, row: &Row) -> String {
+    match row.gate {
+        Gate::Undecided(progress) => format!("{} of {} examples", progress.done, progress.of),
+        _ => {
+            let n = row.estimates.values().map(|estimate| estimate.n).max();
+            format!("{} examples", n.unwrap_or(0))
+        }
+    }
+}
+
+fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
+    let beside = other.and_then(|other| parts.rows.get(&other));
+    let line = |metric: &Studied| {
+        let of = |row: &Row| row.estimates.get(metric.name()).copied();
+        let threshold = parts.limits.get(metric.name()).map(|limit| limit.threshold);
+        let this = of(row);
+        line(metric, this, beside.map(of), threshold)
+    };
+    parts.metrics.iter().map(line).collect()
+}
+
+fn line(
+    metric: &Studied,
+    this: Option<Estimate>,
+    other: Option<Option<Estimate>>,
+    threshold: Option<f64>,
+) -> Line {
+    let quantity = metric.quantity;
+    let value = |estimate: Option<Estimate>| match (estimate, threshold) {
+        (None, _) => NOTHING.to_owned(),
+        (Some(estimate), None) => quantity.value(estimate.mean),
+        (Some(estimate), Some(threshold)) => quantity.against(estimate.mean, threshold),
+    };
+    let change = other.map(|other| match (this, other) {
+        (Some(this), Some(other)) => quantity.difference(this.mean - other.mean),
+        _ => NOTHING.to_owned(),
+    });
+    Line {
+        metric: metric.label(),
+        other: value(other.flatten()),
+        this: value(this),
+        change: change.unwrap_or_default(),
+        threshold: threshold.map_or_else(|| NOTHING.to_owned(), |threshold| quantity.limit(threshold)),
+        kept: this
+            .zip(threshold)
+            .map(|(this, threshold)| this.mean <= threshold),
+    }
+}
+
+/// "J rose from +0.894 to +1.417 under the last multipliers."
+fn reading(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Sentence {
+    let Some(this) = row.lagrangian else {
+        return Sentence::new("It is being measured; means move until every example has an answer.");
+    };
+    let symbol = Sentence::default().symbol("J");
+    let under = if parts.finished {
+        "under the last multipliers"
+    } else {
+        "under the multipliers of now"
+    };
+    let before = other
+        .and_then(|other| parts.rows.get(&other))
+        .and_then(|other| other.lagrangian);
+    let Some(before) = before else {
+        return symbol.text(format!(" is {} {under}.", format::lagrangian(this)));
+    };
+    let verb = match this.total_cmp(&before) {
+        std::cmp::Ordering::Greater => "rose",
+        std::cmp::Ordering::Less => "fell",
+        std::cmp::Ordering::Equal => {
+            return symbol.text(format!(" is {} of both.", format::lagrangian(this)));
+        }
+    };
+    symbol.text(format!(
+        " {verb} from {} to {} {under}.",
+        format::lagrangian(before),
+        format::lagrangian(this)
+    ))
+}

@@ -1,0 +1,96 @@
+//! What one rollout measured, took and cost.
+
+use std::rc::Rc;
+
+use capo_core::journal::RolloutEvent;
+use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
+use capo_core::usage::RoleUsage;
+use leptos::prelude::*;
+
+use crate::format::{self, Quantity, count, dollars};
+use crate::run::outcome::who;
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fact {
+    name: String,
+    value: String,
+    note: String,
+}
+
+/// Measurements, seconds, dollars and tokens of a rollout.
+#[component]
+pub(super) fn Facts(
+    /// The rollout, whole.
+    rollout: Rc<RolloutEvent>,
+    /// What its workload measures.
+    metrics: Vec<MetricSpec>,
+) -> impl IntoView {
+    let row = |fact: Fact| {
+        view! {
+            <tr>
+                <th scope="row">{fact.name}</th>
+                <td class="num">{fact.value}</td>
+                <td class="quiet">{fact.note}</td>
+            </tr>
+        }
+    };
+    let rows = facts(&rollout, &metrics).into_iter().map(row).collect_view();
+    view! {
+        <table class="facts">
+            <caption class="sr">"What this rollout measured and cost"</caption>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+}
+
+fn facts(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = metrics
+        .iter()
+        .filter(|spec| spec.name != PROMPT_LENGTH)
+        .filter_map(|spec| {
+            let value = *rollout.measurements.get(&spec.name)?;
+            let quantity = Quantity::of(spec);
+            Some(Fact {
+                name: format::label(&spec.name),
+                value: quantity.measurement(spec, value),
+                note: match quantity {
+                    Quantity::Ratio => spec.unit.clone(),
+                    _ => String::new(),
+                },
+            })
+        })
+        .collect();
+    let total = rollout.usage.total();
+    let calls = |usage: &RoleUsage| match usage.calls {
+        1 => "one model call".to_owned(),
+        calls => format!("{} model calls", count(calls)),
+    };
+    facts.push(Fact {
+        name: "Model time".into(),
+        value: Quantity::Seconds.value(total.seconds),
+        note: calls(&total),
+    });
+    facts.push(Fact {
+        name: "Cost".into(),
+        value: dollars(total.usd),
+        note: tokens(&total),
+    });
+    if rollout.usage.iter().count() > 1 {
+        facts.extend(rollout.usage.iter().map(|(role, usage)| Fact {
+            name: format!("of it {}", who(role).to_lowercase()),
+            value: dollars(usage.usd),
+            note: format!("{}, {}", calls(&usage), tokens(&usage)),
+        }));
+    }
+    facts
+}
+
+/// "6,204 tokens in, 296 out".
+fn tokens(usage: &RoleUsage) -> String {
+    format!(
+        "{} tokens in, {} out",
+        count(usage.input_tokens),
+        count(usage.output_tokens)
+    )
+}

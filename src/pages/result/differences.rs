@@ -1,0 +1,122 @@
+//! Plate C: paired differences against the seed prompt, and the table every comparison uses.
+
+use capo_core::run_state::RunState;
+use capo_core::workload::Split;
+use leptos::prelude::*;
+
+use crate::charts::interval::{Interval, IntervalData};
+use crate::charts::unit::Unit;
+use crate::format::Quantity;
+use crate::live::Run;
+use crate::run::lineage;
+use crate::run::paired::{self, Difference, Of};
+
+/// The best prompt minus the seed prompt on the held-out examples.
+#[component]
+pub(super) fn SeedPlate(run: Run) -> impl IntoView {
+    let differences = Memo::new(move |_| run.read(|folded| against_seed(&folded.state)));
+    view! {
+        <Show when=move || differences.with(|differences| !differences.is_empty())>
+            <section class="plate" id="plate-C" tabindex="-1" aria-labelledby="title-C">
+                <header>
+                    <h2 class="pt" id="title-C">
+                        <span class="letter" aria-hidden="true">"C"</span>
+                        <span>"Against the seed prompt"</span>
+                    </h2>
+                    <span class="now quiet">"best prompt − seed"</span>
+                </header>
+                <Differences differences name="Differences to the seed prompt"/>
+            </section>
+        </Show>
+    }
+}
+
+fn against_seed(state: &RunState) -> Vec<Difference> {
+    let best = state.finished().and_then(|finished| finished.best);
+    let pair = best.zip(lineage::seed(state)).filter(|(best, seed)| best != seed);
+    pair.map_or_else(Vec::new, |(best, seed)| {
+        let of = |candidate| Of { state, candidate };
+        paired::differences(of(best), of(seed), Split::Evaluate)
+    })
+}
+
+/// Differences with their 95% intervals, in numbers, as a picture and in words.
+#[component]
+pub(super) fn Differences(
+    /// What to show.
+    #[prop(into)]
+    differences: Signal<Vec<Difference>>,
+    /// What they are of.
+    name: &'static str,
+) -> impl IntoView {
+    let rows = move || {
+        let differences = differences.get();
+        let reaches: Vec<f64> = differences.iter().map(|one| reach(one, &differences)).collect();
+        differences
+            .into_iter()
+            .zip(reaches)
+            .map(|(difference, reach)| view! { <Row difference reach/> })
+            .collect_view()
+    };
+    view! {
+        <div class="scroll" tabindex="0" role="group" aria-label=format!("{name}, scrolls sideways")>
+            <table class="mid differences">
+                <caption class="sr">{name}</caption>
+                <thead>
+                    <tr>
+                        <th scope="col">"Paired by example"</th>
+                        <th scope="col" class="num">"Difference"</th>
+                        <th scope="col" class="num">"95% interval"</th>
+                        <th scope="col" class="col-interval">"lower ← 0 → higher"</th>
+                        <th scope="col">"Reading"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[component]
+fn Row(difference: Difference, reach: f64) -> impl IntoView {
+    let (mean, interval) = (difference.mean(), difference.interval());
+    let reading = difference.reading().words();
+    let picture = difference.paired.interval.map(|ends| {
+        let data = IntervalData {
+            name: difference.metric.label(),
+            unit: Unit(difference.metric.quantity),
+            difference: difference.paired.mean,
+            low: ends.low,
+            high: ends.high,
+            reach,
+        };
+        view! { <Interval data/> }
+    });
+    view! {
+        <tr>
+            <th scope="row">{difference.metric.label()}</th>
+            <td class="num"><b>{mean}</b></td>
+            <td class="num quiet">{interval}</td>
+            <td class="col-interval">{picture}</td>
+            <td>{reading}</td>
+        </tr>
+    }
+}
+
+/// Where a picture ends: the furthest end of an interval and a tenth; rates share one scale.
+fn reach(of: &Difference, all: &[Difference]) -> f64 {
+    let furthest = |difference: &Difference| {
+        let ends = difference.paired.interval;
+        ends.map_or(difference.paired.mean.abs(), |ends| {
+            ends.low.abs().max(ends.high.abs())
+        })
+    };
+    let is_rate = |difference: &Difference| difference.metric.quantity == Quantity::Rate;
+    let furthest = if is_rate(of) {
+        let rates = all.iter().filter(|one| is_rate(one));
+        rates.map(furthest).fold(0.0, f64::max)
+    } else {
+        furthest(of)
+    };
+    1.1 * furthest
+}

@@ -1,0 +1,130 @@
+//! Plate B: the held-out table.
+
+use capo_core::estimate::Estimate;
+use leptos::prelude::*;
+
+use crate::charts::bullet::{Bullet, BulletData};
+use crate::charts::unit::Unit;
+use crate::components::Gate;
+use crate::format::{NOTHING, Quantity, count};
+use crate::run::outcome::{MetricRow, Outcome};
+
+/// Means with standard errors of the best prompt against thresholds, the seed prompt beside.
+#[component]
+pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
+    let examples = move || {
+        let examples = outcome.with(|outcome| outcome.as_ref().map_or(0, |outcome| outcome.examples));
+        format!("{} examples", count(examples as u64))
+    };
+    let rows = move || {
+        let rows = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.rows.clone()));
+        rows.unwrap_or_default()
+            .into_iter()
+            .map(|row| view! { <Row row/> })
+            .collect_view()
+    };
+    view! {
+        <section class="plate" id="plate-B" tabindex="-1" aria-labelledby="title-B">
+            <header>
+                <h2 class="pt" id="title-B">
+                    <span class="letter" aria-hidden="true">"B"</span>
+                    <span>"Held-out evaluation"</span>
+                </h2>
+                <span class="now quiet">"± is one standard error"</span>
+            </header>
+            <div class="scroll" tabindex="0" role="group" aria-label="Held-out evaluation, scrolls sideways">
+                <table class="mid sticky-1 held-out">
+                    <thead>
+                        <tr>
+                            <th scope="col">{examples}</th>
+                            <th scope="col">"Gate"</th>
+                            <th scope="col" class="num">"Mean ± SE"</th>
+                            <th scope="col" class="num">"Threshold"</th>
+                            <th scope="col" class="num">"Slack"</th>
+                            <th scope="col" class="col-range">
+                                "Mean, SE, threshold" <small>"dashed: seed prompt"</small>
+                            </th>
+                            <th scope="col" class="num">"Seed prompt"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn Row(row: MetricRow) -> impl IntoView {
+    let quantity = row.metric.quantity;
+    let gate = match (row.metric.is_constraint(), row.is_kept()) {
+        (false, _) => view! { <span class="quiet">"objective"</span> }.into_any(),
+        (true, Some(feasible)) => view! { <Gate feasible/> }.into_any(),
+        (true, None) => NOTHING.into_any(),
+    };
+    let mean = row.best.map(|best| {
+        let value = match row.threshold {
+            Some(threshold) => quantity.against(best.mean, threshold),
+            None => quantity.value(best.mean),
+        };
+        view! { <b>{value}</b> " " <span class="se">{error(quantity, &best)}</span> }
+    });
+    let threshold = row
+        .threshold
+        .map_or_else(|| NOTHING.to_owned(), |threshold| quantity.limit(threshold));
+    let slack = row.slack().map_or_else(
+        || NOTHING.to_owned(),
+        |slack| {
+            let over = if slack < 0.0 { "over by " } else { "" };
+            format!("{over}{}", quantity.distance(slack))
+        },
+    );
+    let close = row
+        .is_close()
+        .then(|| view! { <span class="note">"within 1 SE"</span> });
+    let seed = row
+        .seed
+        .as_ref()
+        .map_or_else(|| NOTHING.to_owned(), |seed| quantity.estimate(seed));
+    let bullet = bullet(&row);
+    view! {
+        <tr>
+            <th scope="row">{row.metric.label()}</th>
+            <td class="nw">{gate}</td>
+            <td class="num">{mean}</td>
+            <td class="num">{threshold}</td>
+            <td class="num">{slack} {close}</td>
+            <td class="col-range">
+                <Bullet data=bullet/>
+            </td>
+            <td class="num quiet">{seed}</td>
+        </tr>
+    }
+}
+
+/// "± 6.1"; nothing of a value that does not vary.
+fn error(quantity: Quantity, estimate: &Estimate) -> Option<String> {
+    (estimate.standard_error > 1e-12 * estimate.mean.abs())
+        .then(|| format!("± {}", quantity.error(estimate.standard_error)))
+}
+
+fn bullet(row: &MetricRow) -> BulletData {
+    let ends = |estimate: Option<Estimate>| estimate.map(|one| one.mean + one.standard_error);
+    let furthest = [ends(row.best), ends(row.seed), row.threshold]
+        .into_iter()
+        .flatten()
+        .fold(0.0, f64::max);
+    BulletData {
+        name: row.metric.label(),
+        unit: Unit(row.metric.quantity),
+        value: row.best.map(|best| best.mean),
+        error: row.best.map(|best| best.standard_error),
+        threshold: row.threshold,
+        feasible: row.is_kept() != Some(false),
+        reference: row.seed.map(|seed| seed.mean),
+        reach: match row.metric.quantity {
+            Quantity::Rate => 1.0,
+            _ => furthest * 1.15,
+        },
+    }
+}

@@ -1,0 +1,205 @@
+//! Plate A: the prompt itself.
+
+use capo_core::ids::CandidateId;
+use capo_core::run_state::RunState;
+use gloo_timers::callback::Timeout;
+use leptos::prelude::*;
+use leptos_router::components::A;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+
+use super::take_away::TakeAway;
+use crate::components::Words;
+use crate::format::{self, Quantity, counted};
+use crate::live::Run;
+use crate::run::map::Map;
+use crate::run::sentence::Sentence;
+use crate::run::studied;
+
+/// How long a button says that something was copied, in milliseconds.
+const SAID: u32 = 4_000;
+
+/// The prompt to take away.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Best {
+    pub id: CandidateId,
+    pub text: String,
+    title: &'static str,
+    length: String,
+    /// Why this one.
+    chosen: Sentence,
+}
+
+impl Best {
+    /// The returned prompt of a run that has ended, else the best feasible one so far, else the
+    /// leading one.
+    pub(super) fn of(state: &RunState) -> Option<Self> {
+        let map = Map::new(state);
+        let finished = state.finished();
+        let leader = || state.rounds().last().and_then(|last| last.best.first().copied());
+        let id = match finished {
+            Some(finished) => finished.best,
+            None => map.best.or_else(leader).or(map.seed),
+        }?;
+        let feasible = map.place(id).is_some_and(|place| place.scored.feasible);
+        let candidate = state.candidate(&id)?;
+        Some(Self {
+            title: match (finished.is_some(), feasible) {
+                (true, true) => "Best feasible prompt",
+                (true, false) => "Closest prompt, not feasible",
+                (false, true) => "Best feasible prompt so far",
+                (false, false) => "Leading prompt so far, not feasible",
+            },
+            length: format!(
+                "{} characters",
+                Quantity::Thousands.value(candidate.characters as f64 / 1000.0)
+            ),
+            text: candidate.prompt.to_string(),
+            chosen: chosen(state, &map, id, feasible),
+            id,
+        })
+    }
+}
+
+/// "Chosen among six feasible prompts for its success on the search examples, 75.7%; tied with
+/// 095d71, it has the higher J."
+fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sentence {
+    let Some((objective, place)) = studied::objective(state).zip(map.place(id)) else {
+        return Sentence::default();
+    };
+    let value = place.scored.objective.mean;
+    let shown = objective.quantity.value(value);
+    if !feasible {
+        return Sentence::new(format!(
+            "Its {} on the search examples is {shown}.",
+            objective.phrase()
+        ));
+    }
+    let mut tied = map
+        .places
+        .iter()
+        .filter(|other| other.scored.feasible && other.scored.candidate != id)
+        .filter(|other| other.scored.objective.mean == value);
+    let among = match map.feasible() {
+        1 => "The only feasible prompt; its".to_owned(),
+        many => format!("Chosen among {} for its", counted(many, "feasible prompt")),
+    };
+    let joined = if map.feasible() == 1 {
+        format!("{} on the search examples is {shown}", objective.phrase())
+    } else {
+        format!("{} on the search examples, {shown}", objective.phrase())
+    };
+    let sentence = Sentence::new(format!("{among} {joined}"));
+    match tied.next() {
+        Some(other) if other.scored.lagrangian < place.scored.lagrangian => sentence
+            .text("; tied with ")
+            .prompt(other.scored.candidate)
+            .text(", it has the higher ")
+            .symbol("J")
+            .text("."),
+        _ => sentence.text("."),
+    }
+}
+
+/// The prompt with its ways out.
+#[component]
+pub(super) fn PromptPlate(run: Run) -> impl IntoView {
+    let best = Memo::new(move |_| run.read(|folded| Best::of(&folded.state)));
+    let read = move |read: fn(&Best) -> String| best.with(|best| best.as_ref().map(read));
+    let title = move || best.with(|best| best.as_ref().map_or("Prompt", |best| best.title));
+    let inside = move || {
+        best.with(|best| {
+            let address = format!("/run/{}/candidate/{}", run.id(), best.as_ref()?.id);
+            Some(view! { <A href=address>"Lineage and traces"</A> })
+        })
+    };
+    let chosen = move || {
+        let sentence = best.with(|best| best.as_ref().map(|best| best.chosen.clone()));
+        sentence.map(|sentence| view! { <Words sentence/> })
+    };
+    view! {
+        <section class="plate" id="plate-A" tabindex="-1" aria-labelledby="title-A">
+            <header class="row">
+                <h2 class="pt" id="title-A">
+                    <span class="letter" aria-hidden="true">"A"</span>
+                    <span>
+                        {title} " "
+                        <span class="unit">
+                            <span class="id" title=move || read(|best| best.id.to_string())>
+                                {move || read(|best| format::id(&best.id))}
+                            </span>
+                            ", " {move || read(|best| best.length.clone())}
+                        </span>
+                    </span>
+                </h2>
+                <Show
+                    when=move || best.with(Option::is_some)
+                    fallback=|| view! { <span class="note">"none yet"</span> }
+                >
+                    <div class="row">
+                        <Copy best/>
+                        <TakeAway run best/>
+                    </div>
+                </Show>
+            </header>
+            <div class="prompt" tabindex="-1" id="prompt-text">
+                {move || read(|best| best.text.clone())}
+            </div>
+            <p class="reading">{chosen} " " {inside}</p>
+        </section>
+    }
+}
+
+/// Puts the prompt on the clipboard and says so.
+#[component]
+fn Copy(best: Memo<Option<Best>>) -> impl IntoView {
+    let said = RwSignal::new(None::<Result<(), ()>>);
+    let copy = move |_| {
+        let Some(text) = best.with_untracked(|best| best.as_ref().map(|best| best.text.clone())) else {
+            return;
+        };
+        spawn_local(async move {
+            let copied = write(&text).await;
+            said.set(Some(copied));
+            if copied.is_ok() {
+                Timeout::new(SAID, move || {
+                    // The page may be left by then.
+                    let _ = said.try_set(None);
+                })
+                .forget();
+            }
+        });
+    };
+    let words = move || match said.get() {
+        Some(Ok(())) => "Copied",
+        _ => "Copy prompt",
+    };
+    let spoken = move || match said.get() {
+        Some(Ok(())) => "The prompt is on the clipboard.",
+        _ => "",
+    };
+    let refused = move || {
+        matches!(said.get(), Some(Err(()))).then(|| {
+            view! {
+                <span class="note is-i" role="alert">
+                    "This browser did not let the page copy. Select the text, or download it."
+                </span>
+            }
+        })
+    };
+    view! {
+        <button type="button" class="primary" on:click=copy>
+            {words}
+        </button>
+        <span class="sr" role="status">{spoken}</span>
+        {refused}
+    }
+}
+
+/// Writes to the clipboard. Pages that were not loaded over a secure connection have none.
+async fn write(text: &str) -> Result<(), ()> {
+    if !window().is_secure_context() {
+        return Err(());
+    }
+    let promise = window().navigator().clipboard().write_text(text);
+    JsFuture::from(promise).await.map(|_| ()).map_err(|_| ())
+}

@@ -1,0 +1,207 @@
+//! The menu of what can be downloaded.
+
+use capo_core::run_state::RunState;
+use leptos::ev;
+use leptos::html::{Button, Div};
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{Element, HtmlElement, Node};
+
+use super::prompt::Best;
+use crate::download::{self, Kind};
+use crate::live::Run;
+use crate::run::report;
+use crate::run::summary::Summary;
+
+/// Where an entry of the menu says its place, from 0.
+const PLACE: &str = "data-place";
+
+/// What can be taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Prompt,
+    Text,
+    Json,
+    Markdown,
+    Journal,
+}
+
+impl Taken {
+    const ALL: [Self; 5] = [
+        Self::Prompt,
+        Self::Text,
+        Self::Json,
+        Self::Markdown,
+        Self::Journal,
+    ];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Prompt => "Prompt alone (text)",
+            Self::Text => "Result (text)",
+            Self::Json => "Result (JSON)",
+            Self::Markdown => "Report (Markdown)",
+            Self::Journal => "Journal (JSONL)",
+        }
+    }
+
+    /// Whether there is such a thing before the run has ended.
+    fn needs_end(self) -> bool {
+        matches!(self, Self::Text | Self::Json | Self::Markdown)
+    }
+}
+
+/// The name of files about a run, without an ending.
+pub(super) fn file_name(run: Run) -> String {
+    run.peek(|folded| {
+        let study = folded.state.study();
+        let name = study.map_or("", |started| started.study.study.name.as_str());
+        download::file_name(name, Best::of(&folded.state).map(|best| best.id))
+    })
+}
+
+/// Makes a file and offers it.
+///
+/// # Errors
+/// Why there is none, in words.
+pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
+    let name = file_name(run);
+    if what == Taken::Journal {
+        return download::offer_journal(run, &name).await;
+    }
+    let made = run.peek(|folded| content(&folded.state, what, &name));
+    let (name, kind, text) = made?;
+    download::offer(&name, kind, [text])
+}
+
+fn content(state: &RunState, what: Taken, name: &str) -> Result<(String, Kind, String), String> {
+    let unfinished = || "The run has not ended, so there is no result yet.".to_owned();
+    let plain = name.to_owned();
+    match what {
+        Taken::Prompt => {
+            let best = Best::of(state).ok_or("There is no prompt yet.")?;
+            Ok((format!("{name}-prompt"), Kind::Text, best.text))
+        }
+        Taken::Text => Ok((plain, Kind::Text, report::text(state).ok_or_else(unfinished)?)),
+        Taken::Markdown => Ok((
+            plain,
+            Kind::Markdown,
+            report::markdown(state).ok_or_else(unfinished)?,
+        )),
+        Taken::Json | Taken::Journal => {
+            let journal = format!("{name}.{}", Kind::Journal.ending());
+            let summary = Summary::new(state, &journal).ok_or_else(unfinished)?;
+            let json = summary.to_json().map_err(|error| error.to_string())?;
+            Ok((plain, Kind::Json, json + "\n"))
+        }
+    }
+}
+
+/// A button with a menu under it.
+#[component]
+pub(super) fn TakeAway(run: Run, best: Memo<Option<Best>>) -> impl IntoView {
+    let host = NodeRef::<Div>::new();
+    let button = NodeRef::<Button>::new();
+    let open = RwSignal::new(false);
+    let failed = RwSignal::new(None::<String>);
+    let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
+    let close = move || {
+        open.set(false);
+        if let Some(button) = button.get_untracked() {
+            // A button that is gone takes no focus.
+            let _ = button.focus();
+        }
+    };
+    let outside = window_event_listener(ev::pointerdown, move |event| {
+        let target = event.target().and_then(|target| target.dyn_into::<Node>().ok());
+        let inside = host
+            .get_untracked()
+            .is_some_and(|host| host.contains(target.as_ref()));
+        if !inside {
+            open.set(false);
+        }
+    });
+    on_cleanup(move || outside.remove());
+    let keys = move |event: ev::KeyboardEvent| {
+        match event.key().as_str() {
+            "Escape" if open.get_untracked() => close(),
+            "ArrowDown" if open.get_untracked() => step(host, 1),
+            "ArrowUp" if open.get_untracked() => step(host, -1),
+            _ => return,
+        }
+        event.prevent_default();
+    };
+    let pick = move |what: Taken| {
+        close();
+        spawn_local(async move {
+            // The page may be left by then.
+            let _ = failed.try_set(take(run, what).await.err());
+        });
+    };
+    Effect::new(move |_| {
+        if open.get() {
+            request_animation_frame(move || step(host, 1));
+        }
+    });
+    let entries = move || {
+        let shown = Taken::ALL
+            .into_iter()
+            .filter(|what| ended.get() || !what.needs_end());
+        shown
+            .enumerate()
+            .map(|(place, what)| {
+                view! {
+                    <li role="none">
+                        <button
+                            type="button"
+                            role="menuitem"
+                            tabindex="-1"
+                            data-place=place
+                            on:click=move |_| pick(what)
+                        >
+                            {what.words()}
+                        </button>
+                    </li>
+                }
+            })
+            .collect_view()
+    };
+    view! {
+        <div class="menu-host" node_ref=host on:keydown=keys>
+            <button
+                type="button"
+                node_ref=button
+                aria-haspopup="menu"
+                aria-expanded=move || open.get().to_string()
+                disabled=move || best.with(Option::is_none)
+                on:click=move |_| open.update(|open| *open = !*open)
+            >
+                "Download…"
+            </button>
+            <Show when=move || open.get()>
+                <ul class="menu" role="menu" aria-label="Download">
+                    {entries}
+                </ul>
+            </Show>
+        </div>
+        {move || failed.get().map(|message| view! { <span class="note is-i" role="alert">{message}</span> })}
+    }
+}
+
+/// Moves the focus among the menu's entries, from none to the first.
+fn step(host: NodeRef<Div>, step: isize) {
+    let place = |element: &Element| element.get_attribute(PLACE)?.parse::<isize>().ok();
+    let next = match document().active_element().as_ref().and_then(place) {
+        Some(at) => at + step,
+        None => 0,
+    };
+    let entry = host.get_untracked().and_then(|host| {
+        let selector = format!("[{PLACE}=\"{next}\"]");
+        host.query_selector(&selector).ok().flatten()
+    });
+    if let Some(entry) = entry.and_then(|entry| entry.dyn_into::<HtmlElement>().ok()) {
+        // As above.
+        let _ = entry.focus();
+    }
+}
