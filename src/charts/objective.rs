@@ -39,7 +39,7 @@ pub struct ObjectiveData {
     pub best_feasible: Vec<RoundValue>,
     /// What the pool held after each closed round; empty when the chart is drawn without it.
     pub pool: Vec<PoolColumn>,
-    /// Values that the value axis holds from the start, for charts that are compared side by side.
+    /// Values that the value axis holds too, for charts that are compared side by side.
     pub also_in_range: Vec<f64>,
 }
 
@@ -210,6 +210,7 @@ fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
     let start = || Range::around(first, data.unit.natural_bounds());
     let later = data.leading.iter().map(|point| (point.round, point.value));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
+    let later = later.chain(data.also_in_range.iter().map(|value| (0, *value)));
     grown_by_round(last.unwrap_or_else(start), later)
 }
 

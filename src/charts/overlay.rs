@@ -20,7 +20,7 @@ const MOST_IN_ONE_PLOT: usize = 4;
 /// The least distance of two labels at the lines' ends in pixels.
 const LABEL_LINE: f64 = 13.0;
 /// The classes of the compared runs: each sets a colour and a dash.
-const VOICES: [&str; MOST_IN_ONE_PLOT] = ["c-run s1", "c-run s2", "c-run s3", "c-run s4"];
+const VOICES: [&str; MOST_IN_ONE_PLOT] = ["c-series s1", "c-series s2", "c-series s3", "c-series s4"];
 
 /// What an overlay shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,7 +162,7 @@ fn Plot(
     });
     let rounds = Memo::new(move |_| scales.get().rounds);
     view! {
-        <div class="plot last" class:runs=only.is_none() node_ref=node style:--height=height>
+        <div class="plot last" class:named=only.is_none() node_ref=node style:--height=height>
             <svg>
                 <g aria-hidden="true">
                     <Sides scales=scales steps=steps />
@@ -300,7 +300,7 @@ fn end_labels(runs: &[OverlayRun], scales: Scales, size: Size) -> Vec<Label> {
             let y = end.max(free);
             free = y + LABEL_LINE;
             Label {
-                class: "c-label",
+                class: "c-label name",
                 x,
                 y: end / size.height,
                 dx: 8.0,

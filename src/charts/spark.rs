@@ -52,7 +52,7 @@ pub fn Spark(
         data.points.iter().map(mark).collect_view()
     };
     view! {
-        <div class="spark">
+        <div class="mini spark">
             <svg role="img" aria-label=move || data.with(sentence)>
                 <Segments segments=segments class="c-line" />
                 {marks}
