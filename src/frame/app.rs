@@ -4,12 +4,16 @@ use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
+use super::drop_target::DropTarget;
+use super::handover::Handover;
+use super::imports::Imports;
 use super::keys::TabKeys;
 use super::theme::Theme;
 use super::top::Top;
 use crate::charts::marks::Hatch;
 use crate::live::{Runs, document_meta};
 use crate::pages::candidate::CandidatePage;
+use crate::pages::compare::ComparePage;
 use crate::pages::dynamics::DynamicsPage;
 use crate::pages::live::LivePage;
 use crate::pages::not_found::NotFound;
@@ -33,6 +37,8 @@ pub fn start() {
 #[component]
 pub fn App() -> impl IntoView {
     provide_context(Runs::default());
+    provide_context(Imports::default());
+    provide_context(Handover::default());
     provide_context(TabKeys::default());
     provide_context(Theme::default());
     let base = document_meta("capo-base").unwrap_or_default();
@@ -47,6 +53,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/") view=WelcomePage/>
                     <Route path=path!("/study") view=StudyPage/>
                     <Route path=path!("/runs") view=RunsPage/>
+                    <Route path=path!("/compare") view=ComparePage/>
                     <Route path=path!("/run/:run") view=LivePage/>
                     <Route path=path!("/run/:run/candidate") view=CandidatePage/>
                     <Route path=path!("/run/:run/candidate/:candidate") view=CandidatePage/>
@@ -54,6 +61,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/dynamics") view=DynamicsPage/>
                 </Routes>
             </main>
+            <DropTarget/>
         </Router>
     }
 }

@@ -1,6 +1,10 @@
 //! The frame around all pages.
 
 mod app;
+pub mod download;
+mod drop_target;
+pub mod handover;
+pub mod imports;
 pub mod keys;
 pub mod theme;
 mod top;

@@ -195,7 +195,7 @@ impl Run {
         self.record.set(Some(record));
     }
 
-    /// Starts it, or goes on where its journal ends.
+    /// Starts it, or goes on where its journal ends, with these keys and those it had.
     pub fn start(self, keys: Keys) {
         if matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing) {
             return;
@@ -207,13 +207,13 @@ impl Run {
         };
         let order = self.inner.try_update_value(|inner| {
             inner.worker = Some(Rc::clone(&worker));
-            inner.keys.clone_from(&keys);
+            inner.keys.extend(keys);
             inner.began = Some(js_sys::Date::now());
             Order::Run {
                 run: inner.id.clone(),
                 study: inner.study.clone(),
                 files: inner.files.clone(),
-                keys,
+                keys: inner.keys.clone(),
                 keep: inner.keep,
             }
         });
@@ -221,12 +221,6 @@ impl Run {
             worker.tell(&order);
         }
         self.phase.set(Phase::Running);
-    }
-
-    /// Goes on with the keys it had.
-    pub fn resume(self) {
-        let keys = self.inner.with_value(|inner| inner.keys.clone());
-        self.start(keys);
     }
 
     /// Starts nothing new; what is under way is finished and counted.
@@ -342,15 +336,12 @@ impl Run {
 
     /// Shows what is new, now or a little later.
     fn refresh(self, now: f64) {
-        let wait = self.inner.try_update_value(|inner| {
-            if inner.refresh.is_some() {
-                return None;
+        self.inner.update_value(|inner| {
+            if inner.refresh.is_none() {
+                let wait = (inner.shown + REFRESH - now).max(0.0);
+                inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
             }
-            let wait = (inner.shown + REFRESH - now).max(0.0);
-            inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
-            Some(wait)
         });
-        drop(wait);
     }
 
     fn show(self) {

@@ -6,6 +6,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
+use crate::frame::keys::TabKeys;
 use crate::live::{Pause, Phase, Run, Runs};
 
 /// The buttons of a run's header.
@@ -32,6 +33,10 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         })
     });
     let rounds = move || run.read(|folded| folded.state.rounds().len() as i64);
+    let (runs, keys) = (expect_context::<Runs>(), expect_context::<TabKeys>());
+    let resume = move |_| {
+        runs.resume(&run.id(), keys.now());
+    };
     view! {
         <div class="row actions">
             <Show when=move || running.get()>
@@ -49,7 +54,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
             <Show when=move || !running.get() && !over.get()>
-                <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| run.resume()>
+                <button type="button" class="primary" disabled=move || busy.get() on:click=resume>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 0.8L11 6 2 11.2z"/>
                     </svg>
