@@ -38,7 +38,7 @@ pub struct ObjectiveData {
     pub best_feasible: Vec<RoundValue>,
     /// What the pool held after each closed round; empty when the chart is drawn without it.
     pub pool: Vec<PoolColumn>,
-    /// Values that the value axis holds from the start, for charts that are compared side by side.
+    /// Values that the value axis holds too, for charts that are compared side by side.
     pub also_in_range: Vec<f64>,
 }
 
@@ -219,6 +219,7 @@ fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
         .iter()
         .flat_map(|point| point.reach().map(|value| (point.round, value)));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
+    let later = later.chain(data.also_in_range.iter().map(|value| (0, *value)));
     last.unwrap_or_else(start).grown_by_round(later)
 }
 

@@ -312,7 +312,7 @@ fn end_labels(data: &OverlayData, scales: Scales, size: Size) -> Vec<Label> {
             }
             free = y + LABEL_LINE;
             Label {
-                class: "c-label",
+                class: "c-label name",
                 x,
                 y: end / size.height,
                 dx: 8.0,

@@ -46,7 +46,7 @@ pub struct StripData {
     pub pending_multiplier: Option<RoundValue>,
     /// The multiplier's cap, positive.
     pub cap: f64,
-    /// Values that the value axis holds from the start, for strips that are compared side by side.
+    /// Values that the value axis holds too, for strips that are compared side by side.
     pub also_in_range: Vec<f64>,
     /// A remark beside the line.
     pub remark: Option<Remark>,
@@ -192,6 +192,7 @@ fn range(data: &StripData, last: Option<Range>) -> Range {
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
     let later = later.chain(data.threshold.iter().map(|step| (step.round, step.value)));
     let later = later.chain(data.pending_threshold.map(|step| (step.round, step.value)));
+    let later = later.chain(data.also_in_range.iter().map(|value| (0, *value)));
     last.unwrap_or_else(start).grown_by_round(later)
 }
 

@@ -5,6 +5,9 @@ use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
 use super::foot::Foot;
+use super::drop_target::DropTarget;
+use super::handover::Handover;
+use super::imports::Imports;
 use super::keys::TabKeys;
 use super::shortcuts::{ShortcutKeys, Shortcuts};
 use super::surroundings::Surroundings;
@@ -13,6 +16,7 @@ use super::top::Top;
 use crate::charts::marks::Hatch;
 use crate::live::{Runs, document_meta};
 use crate::pages::candidate::CandidatePage;
+use crate::pages::compare::ComparePage;
 use crate::pages::dynamics::DynamicsPage;
 use crate::pages::live::LivePage;
 use crate::pages::not_found::NotFound;
@@ -36,6 +40,8 @@ pub fn start() {
 #[component]
 pub fn App() -> impl IntoView {
     provide_context(Runs::default());
+    provide_context(Imports::default());
+    provide_context(Handover::default());
     provide_context(TabKeys::default());
     provide_context(Theme::default());
     provide_context(Shortcuts::default());
@@ -52,6 +58,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/") view=WelcomePage/>
                     <Route path=path!("/study") view=StudyPage/>
                     <Route path=path!("/runs") view=RunsPage/>
+                    <Route path=path!("/compare") view=ComparePage/>
                     <Route path=path!("/run/:run") view=LivePage/>
                     <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
                     <Route path=path!("/run/:run/result") view=ResultPage/>
@@ -60,6 +67,7 @@ pub fn App() -> impl IntoView {
             </main>
             <Foot/>
             <ShortcutKeys/>
+            <DropTarget/>
         </Router>
     }
 }

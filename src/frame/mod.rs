@@ -2,6 +2,10 @@
 
 mod app;
 mod foot;
+pub mod download;
+mod drop_target;
+pub mod handover;
+pub mod imports;
 pub mod keys;
 pub mod shortcuts;
 mod surroundings;

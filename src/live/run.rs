@@ -214,7 +214,7 @@ impl Run {
         self.record.set(Some(record));
     }
 
-    /// Starts it, or goes on where its journal ends.
+    /// Starts it, or goes on where its journal ends, with these keys and those it had.
     pub fn start(self, keys: Keys) {
         if matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing) {
             return;
@@ -226,13 +226,13 @@ impl Run {
         };
         let order = self.inner.try_update_value(|inner| {
             inner.worker = Some(Rc::clone(&worker));
-            inner.keys.clone_from(&keys);
+            inner.keys.extend(keys);
             inner.began = Some(js_sys::Date::now());
             Order::Run {
                 run: inner.id.clone(),
                 study: inner.study.clone(),
                 files: inner.files.clone(),
-                keys,
+                keys: inner.keys.clone(),
                 keep: inner.keep,
             }
         });
@@ -240,12 +240,6 @@ impl Run {
             worker.tell(&order);
         }
         self.phase.set(Phase::Running);
-    }
-
-    /// Goes on with the keys it had.
-    pub fn resume(self) {
-        let keys = self.inner.with_value(|inner| inner.keys.clone());
-        self.start(keys);
     }
 
     /// Starts nothing new; what is under way is finished and counted.

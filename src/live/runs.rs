@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use futures::channel::oneshot;
+use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
@@ -12,6 +13,9 @@ use super::run::{Phase, Run};
 use super::worker::WorkerHandle;
 use crate::storage::{Progress, RunRecord, RunStatus, Storage};
 use crate::worker::protocol::{DataFiles, Keys, Order, Report};
+
+/// Milliseconds between two looks at whether a journal is read.
+const LOOK_AGAIN: u32 = 30;
 
 /// The runs this tab has opened, by id. They go on while a person looks at other pages.
 #[derive(Clone, Copy)]
@@ -110,7 +114,29 @@ impl Runs {
             .map(|id| self.get(&id))
     }
 
-    /// Keeps the journal in a file as a run; `progress` is told lines read and lines in all.
+    /// Goes on with a run where its journal ends, once that is read.
+    pub fn resume(self, id: &str, keys: Keys) -> Run {
+        let run = self.get(id);
+        spawn_local(async move {
+            while matches!(run.phase.get_untracked(), Phase::Opening(..)) {
+                TimeoutFuture::new(LOOK_AGAIN).await;
+            }
+            if run.study().is_empty() {
+                return;
+            }
+            mark_running(run).await;
+            run.start(keys);
+        });
+        run
+    }
+
+    /// The run of this id, if this tab has opened it.
+    pub fn known(self, id: &str) -> Option<Run> {
+        self.opened.with_value(|opened| opened.get(id).copied())
+    }
+
+    /// Keeps the journal in a file as a run; `progress` is told lines read and lines in all. When
+    /// nobody waits for the answer any more, it is given up and nothing is kept.
     ///
     /// # Errors
     /// What is wrong with the file, or that it cannot be kept; nothing is kept then.
@@ -119,11 +145,15 @@ impl Runs {
         file: &web_sys::File,
         progress: impl Fn(u64, u64) + 'static,
     ) -> Result<Run, String> {
+        let id = fresh_id(js_sys::Date::now());
         let order = Order::Import {
-            run: fresh_id(js_sys::Date::now()),
+            run: id.clone(),
             name: file.name(),
         };
-        import(&order, file, progress).await.map(|id| self.get(&id))
+        let mut unfinished = Unfinished(Some(id));
+        let imported = import(&order, file, progress).await;
+        unfinished.0 = None;
+        imported.map(|id| self.get(&id))
     }
 
     fn make(self, id: &str) -> Run {
@@ -153,6 +183,36 @@ impl Runs {
         runs.retain(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing));
         runs
     }
+}
+
+/// An import under way; dropped, it takes back what was kept of it.
+struct Unfinished(Option<String>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        let Some(id) = self.0.take() else { return };
+        spawn_local(async move {
+            if let Ok(storage) = Storage::open().await {
+                // Lines without a record are of no use, and in nobody's way, if this fails.
+                let _ = storage.delete_run(&id).await;
+            }
+        });
+    }
+}
+
+/// Notes that a run goes on, so that it counts as interrupted when this tab is closed.
+async fn mark_running(run: Run) {
+    let Ok(storage) = Storage::open().await else {
+        return;
+    };
+    let Ok(Some(mut record)) = storage.run(&run.id()).await else {
+        return;
+    };
+    record.status = RunStatus::Running;
+    record.touched = js_sys::Date::now();
+    // A list that is behind is mended by the next round.
+    let _ = storage.put_run(&record).await;
+    run.record.set(Some(record));
 }
 
 /// Has a worker of its own carry out an import or a branch and returns the new run's id.

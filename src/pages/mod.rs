@@ -1,6 +1,7 @@
 //! One file or folder for each page.
 
 pub mod candidate;
+pub mod compare;
 pub mod dynamics;
 pub mod live;
 pub mod not_found;

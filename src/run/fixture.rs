@@ -53,10 +53,14 @@ const STUDY: &str = r#"
 
 /// The events of a run of the small desk with changes written over its study, with what a person
 /// asks for at the next round boundary.
-pub(super) fn events(change: impl Fn(&mut Study), steer: Option<SteerEvent>) -> Vec<Event> {
+pub(crate) fn events(change: impl Fn(&mut Study), steer: Option<SteerEvent>) -> Vec<Event> {
     let mut study = Study::parse(STUDY, Format::Toml).unwrap();
     change(&mut study);
-    let study = study.checked().unwrap();
+    events_of(study.checked().unwrap(), steer)
+}
+
+/// The same of any study on simulated models.
+pub(crate) fn events_of(study: Study, steer: Option<SteerEvent>) -> Vec<Event> {
     let seed = study.study.seed;
     let workloads = capo_workloads::build(&study.workload, &MemoryFiles::new(), seed).unwrap();
     let keys = std::collections::BTreeMap::<String, String>::new();
@@ -94,7 +98,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// The fold over events.
-pub(super) fn fold(events: &[Event]) -> RunState {
+pub(crate) fn fold(events: &[Event]) -> RunState {
     let mut state = RunState::default();
     for (line, event) in (0..).zip(events) {
         state.apply(event, line).unwrap();
@@ -109,6 +113,6 @@ pub(super) fn until(events: &[Event], last: impl Fn(&Event) -> bool) -> RunState
 }
 
 /// The finished small desk.
-pub(super) fn finished() -> RunState {
+pub(crate) fn finished() -> RunState {
     fold(&events(|_| {}, None))
 }

@@ -34,6 +34,6 @@ pub mod studied;
 pub mod summary;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;

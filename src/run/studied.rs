@@ -54,6 +54,15 @@ impl Studied {
         format::phrase(&self.spec.name)
     }
 
+    /// The title of its axis with its unit: "% of examples".
+    pub fn axis(&self) -> String {
+        match self.quantity {
+            Quantity::Rate => "% of examples".into(),
+            Quantity::Thousands => "thousand characters".into(),
+            quantity => quantity.unit(&self.spec),
+        }
+    }
+
     /// Whether it is kept at or below a threshold.
     pub fn is_constraint(&self) -> bool {
         matches!(self.part, Part::Constraint { .. })

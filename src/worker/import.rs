@@ -120,7 +120,7 @@ fn record(run: &str, state: &RunState, about: String, size: u64) -> Option<RunRe
         status: state
             .finished()
             .map_or(RunStatus::Running, |finished| RunStatus::Ended(finished.status)),
-        study: toml::to_string(study).unwrap_or_default(),
+        study: study.to_toml().unwrap_or_default(),
         created: began,
         touched: js_sys::Date::now(),
         size,

@@ -13,7 +13,7 @@ use crate::live::{Pause, Phase, Run, Runs};
 /// The buttons of a run's header.
 #[component]
 pub(super) fn Actions(run: Run) -> impl IntoView {
-    let keys = expect_context::<TabKeys>();
+    let (runs, keys) = (expect_context::<Runs>(), expect_context::<TabKeys>());
     let stop = NodeRef::<Dialog>::new();
     let branch = NodeRef::<Dialog>::new();
     let open = |dialog: NodeRef<Dialog>| {
@@ -34,10 +34,13 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 .is_some_and(|finished| matches!(finished.status, Status::Feasible | Status::Infeasible))
         })
     });
+    let resume = move || {
+        runs.resume(&run.id(), keys.now());
+    };
     use_shortcut("p", "pause or resume the run", move || {
         match run.phase.get_untracked() {
             Phase::Running => run.pause(Pause::Asked),
-            Phase::Paused(_) | Phase::Resting if !over.get_untracked() => run.start(keys.now()),
+            Phase::Paused(_) | Phase::Resting if !over.get_untracked() => resume(),
             _ => {}
         }
     });
@@ -60,7 +63,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
             <Show when=move || !running.get() && !over.get()>
-                <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| run.start(keys.now())>
+                <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| resume()>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 0.8L11 6 2 11.2z"/>
                     </svg>

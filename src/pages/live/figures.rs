@@ -12,7 +12,6 @@ use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
 use crate::components::{Gate, Words};
-use crate::format;
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -292,7 +291,7 @@ fn objective(parts: &Parts) -> ObjectiveData {
     ObjectiveData {
         name: metric.phrase(),
         unit: Unit(metric.quantity),
-        axis: format!("{}, higher is better", axis(metric)),
+        axis: format!("{}, higher is better", metric.axis()),
         last_round: last_round(series),
         now: now(parts),
         leading: series.rounds.iter().filter_map(of).collect(),
@@ -300,15 +299,6 @@ fn objective(parts: &Parts) -> ObjectiveData {
         best_feasible,
         pool: series.rounds.iter().map(pool).collect(),
         also_in_range: Vec::new(),
-    }
-}
-
-/// The title of a metric's axis.
-pub(super) fn axis(metric: &Studied) -> String {
-    match metric.quantity {
-        format::Quantity::Rate => "% of examples".into(),
-        format::Quantity::Thousands => "thousand characters".into(),
-        quantity => quantity.unit(&metric.spec),
     }
 }
 
@@ -354,7 +344,7 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
     Some(StripData {
         name: of.metric.phrase(),
         unit: Unit(of.metric.quantity),
-        axis: axis(&of.metric),
+        axis: of.metric.axis(),
         last_round: last_round(series),
         now: now(parts),
         threshold,

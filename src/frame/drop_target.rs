@@ -1,0 +1,180 @@
+//! Files dropped anywhere on any page.
+
+use leptos::ev;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::components::A;
+use leptos_router::hooks::{use_location, use_navigate};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{DragEvent, File};
+
+use super::handover::Handover;
+use super::imports::Imports;
+use crate::live::Runs;
+
+/// What a file is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Journal,
+    Study,
+    Table,
+    Unknown,
+}
+
+fn kind(name: &str) -> Kind {
+    let extension = name
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_lowercase());
+    match extension.as_deref() {
+        Some("jsonl" | "ndjson") => Kind::Journal,
+        Some("toml" | "json") => Kind::Study,
+        Some("csv" | "tsv") => Kind::Table,
+        _ => Kind::Unknown,
+    }
+}
+
+/// What to do about a file that is not taken in here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Notice {
+    words: String,
+    /// Whether New study is where it belongs.
+    on_new_study: bool,
+}
+
+/// Takes in journals and studies wherever on the page they are dropped. Fields that take files of
+/// their own prevent the event's default before it arrives here.
+#[component]
+pub fn DropTarget() -> impl IntoView {
+    let runs = expect_context::<Runs>();
+    let imports = expect_context::<Imports>();
+    let handover = expect_context::<Handover>();
+    let navigate = use_navigate();
+    let path = use_location().pathname;
+    let held = RwSignal::new(false);
+    let notice = RwSignal::new(None::<Notice>);
+
+    let take = move |file: File| {
+        let name = file.name();
+        match kind(&name) {
+            Kind::Journal => {
+                if !path.with_untracked(|path| path.ends_with("/runs")) {
+                    navigate("/runs", NavigateOptions::default());
+                }
+                let navigate = navigate.clone();
+                imports.read(runs, file, move |run| {
+                    // Whoever went elsewhere meanwhile finds it in the list.
+                    if path.with_untracked(|path| path.ends_with("/runs")) {
+                        navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
+                    }
+                });
+            }
+            Kind::Study => {
+                let navigate = navigate.clone();
+                spawn_local(async move {
+                    let text = JsFuture::from(file.text()).await.ok();
+                    match text.and_then(|text| text.as_string()) {
+                        Some(text) => {
+                            handover.0.set(Some(text));
+                            navigate("/study", NavigateOptions::default());
+                        }
+                        None => notice.set(Some(Notice {
+                            words: format!("{name} could not be read. Nothing was taken in; drop it again."),
+                            on_new_study: false,
+                        })),
+                    }
+                });
+            }
+            Kind::Table => notice.set(Some(Notice {
+                words: format!("{name} is a table. Tables are dropped on New study, as its examples."),
+                on_new_study: true,
+            })),
+            Kind::Unknown => notice.set(Some(Notice {
+                words: format!(
+                    "{name} was not taken in: journals end in .jsonl, studies in .toml or .json, tables in .csv."
+                ),
+                on_new_study: false,
+            })),
+        }
+    };
+
+    let listeners = [
+        window_event_listener(ev::dragenter, move |event| {
+            held.set(carries_files(&event));
+        }),
+        window_event_listener(ev::dragover, move |event| {
+            if carries_files(&event) {
+                event.prevent_default();
+            }
+        }),
+        window_event_listener(ev::dragleave, move |event| {
+            // Nothing is entered instead: the file left the window.
+            if event.related_target().is_none() {
+                held.set(false);
+            }
+        }),
+        window_event_listener(ev::drop, move |event| {
+            held.set(false);
+            if event.default_prevented() || !carries_files(&event) {
+                return;
+            }
+            event.prevent_default();
+            dropped(&event).into_iter().for_each(take.clone());
+        }),
+    ];
+    on_cleanup(move || listeners.into_iter().for_each(WindowListenerHandle::remove));
+
+    // New study has fields that take files: they stay in sight.
+    let shown = move || held.get() && path.with(|path| !path.ends_with("/study"));
+    view! {
+        <Show when=shown>
+            <div class="drop-page">
+                <p>
+                    "Drop it here" <span class="note">"a journal (.jsonl) to open, or a study (.toml, .json) to set up"</span>
+                </p>
+            </div>
+        </Show>
+        <div class="toasts" role="status">
+            {move || notice.get().map(|shown| view! { <Toast shown notice/> })}
+        </div>
+    }
+}
+
+#[component]
+fn Toast(shown: Notice, notice: RwSignal<Option<Notice>>) -> impl IntoView {
+    let link = shown
+        .on_new_study
+        .then(|| view! { <A href="/study" on:click=move |_| notice.set(None)>"New study"</A> });
+    view! {
+        <div class="toast">
+            <span>{shown.words} " " {link}</span>
+            <button type="button" class="link" on:click=move |_| notice.set(None)>
+                "Dismiss"
+            </button>
+        </div>
+    }
+}
+
+fn carries_files(event: &DragEvent) -> bool {
+    let types = event.data_transfer().map(|transfer| transfer.types());
+    types.is_some_and(|types| types.iter().any(|kind| kind == "Files"))
+}
+
+fn dropped(event: &DragEvent) -> Vec<File> {
+    let files = event.data_transfer().and_then(|transfer| transfer.files());
+    files.map_or_else(Vec::new, |files| {
+        (0..files.length()).filter_map(|index| files.get(index)).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_apart_by_their_names() {
+        assert_eq!(kind("airline-nine.jsonl"), Kind::Journal);
+        assert_eq!(kind("study.v2.TOML"), Kind::Study);
+        assert_eq!(kind("rows.csv"), Kind::Table);
+        assert_eq!(kind("README"), Kind::Unknown);
+    }
+}

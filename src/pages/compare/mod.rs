@@ -1,0 +1,325 @@
+//! Runs side by side: every metric by round, paired differences, and what their studies do not share.
+
+mod overlaid;
+mod pairs;
+mod settings;
+
+use std::sync::Arc;
+
+use capo_core::study::Study;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::components::A;
+use leptos_router::hooks::{use_navigate, use_query_map};
+
+use self::overlaid::{Compared, Metric, Overlaid, metrics, overlaid};
+use self::pairs::{Named, Pair, Pairs, pair};
+use self::settings::{Settings, differing};
+use crate::charts::figure::Figure;
+use crate::charts::overlay::{Overlay, overlay_table};
+use crate::components::{Gate, page_title};
+use crate::format;
+use crate::live::{Phase, Run, Runs};
+use crate::run::outcome;
+use crate::run::series::Series;
+use crate::storage::Progress;
+use crate::studies;
+
+/// The most runs that share one plot; from more on each has its own.
+const MOST_IN_ONE_PLOT: usize = 4;
+
+/// The comparison of the runs that the address names: `?runs=A,B`.
+#[component]
+pub fn ComparePage() -> impl IntoView {
+    page_title(|| "Comparison".into());
+    let query = use_query_map();
+    let runs = expect_context::<Runs>();
+    let named = Memo::new(move |_| {
+        let named = query.with(|query| query.get("runs").unwrap_or_default());
+        let mut ids: Vec<String> = Vec::new();
+        for id in named.split(',').filter(|id| !id.is_empty()) {
+            if ids.iter().all(|known| known != id) {
+                ids.push(id.to_owned());
+            }
+        }
+        ids
+    });
+    let body = move || {
+        let ids = named.get();
+        if ids.len() < 2 {
+            return view! {
+                <p class="empty">
+                    "Choose two or more runs in the list, then Compare. "
+                    <A href="/runs">"All runs kept in this browser"</A>
+                </p>
+            }
+            .into_any();
+        }
+        let chosen: Vec<Run> = ids.iter().map(|id| runs.get(id)).collect();
+        view! { <Comparison chosen/> }.into_any()
+    };
+    view! {
+        <div class="page-head">
+            <div>
+                <h1>"Comparison"</h1>
+                <p>
+                    "The best by " <span class="math">"J"</span>
+                    " of each round, and the best prompts on held-out examples. Differences are against the first run."
+                </p>
+            </div>
+            <A href="/runs" attr:class="button">
+                "Choose other runs"
+            </A>
+        </div>
+        {body}
+    }
+}
+
+/// What a run is called here: its name in the list, with its id where names are the same.
+fn names(chosen: &[Run]) -> Vec<String> {
+    let plain = |run: &Run| {
+        let name = run.record.with(|record| Some(record.as_ref()?.name.clone()));
+        name.unwrap_or_else(|| run.id())
+    };
+    let plain: Vec<String> = chosen.iter().map(plain).collect();
+    plain
+        .iter()
+        .enumerate()
+        .map(|(place, name)| {
+            let same = plain.iter().filter(|other| *other == name).count();
+            if same > 1 {
+                format!("{name} ({})", place + 1)
+            } else {
+                name.clone()
+            }
+        })
+        .collect()
+}
+
+#[component]
+fn Comparison(chosen: Vec<Run>) -> impl IntoView {
+    let chosen = StoredValue::new(chosen);
+    let all_names = Memo::new(move |_| chosen.with_value(|chosen| names(chosen)));
+    let compared = Memo::new(move |_| {
+        let compared = |(run, name): (&Run, String)| {
+            let series = run.read(|folded| Series::new(&folded.state))?;
+            Some(Compared {
+                id: run.id(),
+                name,
+                series: Arc::new(series),
+            })
+        };
+        chosen.with_value(|chosen| -> Vec<Compared> {
+            chosen.iter().zip(all_names.get()).filter_map(compared).collect()
+        })
+    });
+    let shown = Memo::new(move |_| compared.with(|compared| metrics(compared)));
+    let pairs = Memo::new(move |_| {
+        let names = all_names.get();
+        chosen.with_value(|chosen| paired(chosen, &names))
+    });
+    let first = Signal::derive(move || all_names.with(|names| names.first().cloned()).unwrap_or_default());
+    let differing = Memo::new(move |_| {
+        let study = |run: &Run| run.read(|folded| Some(folded.state.study()?.study.clone()));
+        let studies: Vec<Study> = chosen.with_value(|chosen| chosen.iter().filter_map(study).collect());
+        differing(&studies)
+    });
+    let waiting = move || {
+        let chosen = chosen.get_value();
+        chosen
+            .into_iter()
+            .zip(all_names.get())
+            .map(opening)
+            .collect_view()
+    };
+    // Small plots of many runs need the whole width.
+    let shares_plots = move || compared.with(|compared| compared.len() <= MOST_IN_ONE_PLOT);
+    let figures = move || {
+        let shown = shown.get().into_iter().enumerate();
+        shown
+            .map(|(place, metric)| view! { <OverlayFigure place metric compared/> })
+            .collect_view()
+    };
+    view! {
+        {waiting}
+        <Summary chosen names=all_names compared/>
+        <div class="compare g" class:g-2=shares_plots>
+            {figures}
+        </div>
+        <Pairs first pairs/>
+        <Settings names=all_names rows=differing/>
+    }
+}
+
+/// Each run against the first.
+fn paired(chosen: &[Run], names: &[String]) -> Vec<Pair> {
+    let Some((first, others)) = chosen.split_first() else {
+        return Vec::new();
+    };
+    let compare = |(other, name): (&Run, &String)| {
+        first.read(|one| {
+            other.read(|two| {
+                pair(
+                    Named {
+                        name: &names[0],
+                        state: &one.state,
+                    },
+                    Named {
+                        name,
+                        state: &two.state,
+                    },
+                )
+            })
+        })
+    };
+    others.iter().zip(&names[1..]).map(compare).collect()
+}
+
+/// That a run is still being read, or cannot be.
+fn opening((run, name): (Run, String)) -> impl IntoView {
+    move || match run.phase.get() {
+        Phase::Opening(read, of) => Some(
+            view! {
+                <p class="note" role="status">
+                    {name.clone()} ": reading the journal, " {read} " of " {of} " parts"
+                </p>
+            }
+            .into_any(),
+        ),
+        Phase::Failed(message) => Some(
+            view! {
+                <div class="msg" role="alert">
+                    <b>{name.clone()} " cannot be shown."</b>
+                    <span>{message}</span>
+                </div>
+            }
+            .into_any(),
+        ),
+        _ => None,
+    }
+}
+
+/// What each run is, with the dash of its line.
+#[component]
+fn Summary(
+    chosen: StoredValue<Vec<Run>>,
+    names: Memo<Vec<String>>,
+    compared: Memo<Vec<Compared>>,
+) -> impl IntoView {
+    // Plots leave out what cannot be read, and with it its dash.
+    let drawn_as = move |run: Run| {
+        compared.with(|compared| {
+            let place = compared.iter().position(|other| other.id == run.id())?;
+            (compared.len() <= MOST_IN_ONE_PLOT).then(|| format!("c-series s{}", place + 1))
+        })
+    };
+    let row = move |(place, run): (usize, Run)| {
+        let name = move || names.with(|names| names.get(place).cloned());
+        let progress = Memo::new(move |_| run.read(|folded| Progress::of(&folded.state)));
+        let rounds = move || run.read(|folded| folded.state.rounds().len());
+        let method = move || {
+            run.read(|folded| {
+                let study = folded.state.study()?;
+                Some(studies::method_name(&study.study.study.method))
+            })
+        };
+        let state = move || {
+            let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
+            match (run.phase.get(), ended) {
+                (Phase::Running | Phase::Pausing, _) => "running",
+                (_, Some(status)) => outcome::ended(status),
+                (_, None) => "not finished",
+            }
+        };
+        let best = move || {
+            run.read(|folded| {
+                let quantity = crate::run::studied::objective(&folded.state)?.quantity;
+                Some(quantity.optional(progress.get().best))
+            })
+        };
+        let gate = move || {
+            let progress = progress.get();
+            progress
+                .best
+                .map(|_| view! { <Gate feasible=progress.feasible/> })
+        };
+        let dash = move || {
+            drawn_as(run).map(|class| {
+                view! {
+                    <svg viewBox="0 0 36 12" aria-hidden="true">
+                        <line class=class x1="0" x2="36" y1="6" y2="6"/>
+                    </svg>
+                }
+            })
+        };
+        view! {
+            <tr>
+                <th scope="row">
+                    <span class="series-list">
+                        {dash} <A href=format!("/run/{}", run.id())>
+                            <b>{name}</b>
+                        </A>
+                    </span>
+                </th>
+                <td>{method}</td>
+                <td>{state}</td>
+                <td class="num">{rounds}</td>
+                <td class="num">{best}</td>
+                <td class="nw">{gate}</td>
+                <td class="num">{move || format::count(progress.get().rollouts)}</td>
+                <td class="num">{move || format::dollars(progress.get().usd)}</td>
+            </tr>
+        }
+    };
+    view! {
+        <section class="plate" aria-label="Compared runs">
+            <div class="scroll" tabindex="0" role="group" aria-label="Compared runs, scrolls sideways">
+                <table class="mid sticky-1">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Run"</th>
+                            <th scope="col">"Method"</th>
+                            <th scope="col">"State"</th>
+                            <th scope="col" class="num">
+                                "Rounds"
+                            </th>
+                            <th scope="col" class="num">
+                                "Best objective"
+                                <small>"on search examples"</small>
+                            </th>
+                            <th scope="col">"Gate"</th>
+                            <th scope="col" class="num">
+                                "Rollouts"
+                            </th>
+                            <th scope="col" class="num">
+                                "Spent"
+                            </th>
+                        </tr>
+                    </thead>
+                    <tbody>{chosen.get_value().into_iter().enumerate().map(row).collect_view()}</tbody>
+                </table>
+            </div>
+        </section>
+    }
+}
+
+/// One metric of all runs.
+#[component]
+fn OverlayFigure(place: usize, metric: Metric, compared: Memo<Vec<Compared>>) -> impl IntoView {
+    let navigate = use_navigate();
+    let open = Callback::new(move |run: String| navigate(&format!("/run/{run}"), NavigateOptions::default()));
+    let overlaid: Memo<Overlaid> = Memo::new(move |_| compared.with(|compared| overlaid(compared, &metric)));
+    let data = Memo::new(move |_| overlaid.with(|overlaid| overlaid.data.clone()));
+    let reading = Memo::new(move |_| overlaid.with(|overlaid| overlaid.reading.clone()));
+    view! {
+        <Figure
+            letter=char::from(b'A' + place as u8).to_string()
+            name=Signal::derive(move || overlaid.with(|overlaid| overlaid.title.clone()))
+            unit=Signal::derive(move || overlaid.with(|overlaid| overlaid.note.clone()))
+            reading=move || reading.get()
+            table=Signal::derive(move || data.with(overlay_table))
+        >
+            <Overlay data=data label=reading on_open=open/>
+        </Figure>
+    }
+}

@@ -1,0 +1,172 @@
+//! What the compared studies do not share.
+
+use capo_core::study::Study;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use crate::format;
+
+/// Characters of a value that are shown; prompts are longer.
+const LONGEST: usize = 60;
+
+/// A setting in which studies differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Differing {
+    /// Its place in the study file: `method.beta`.
+    pub(super) path: String,
+    /// Its value in each of them; an en dash where it is left out.
+    pub(super) values: Vec<String>,
+}
+
+/// The settings in which studies differ, their names for people left out.
+pub(super) fn differing(studies: &[Study]) -> Vec<Differing> {
+    let flat: Vec<Vec<(String, Value)>> = studies.iter().map(flat).collect();
+    let mut paths: Vec<&String> = Vec::new();
+    for (path, _) in flat.iter().flatten() {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let of = |path: &str| -> Vec<Option<&Value>> {
+        let value = |study: &'_ [(String, Value)]| study.iter().position(|(other, _)| other == path);
+        flat.iter()
+            .map(|study| value(study).map(|place| &study[place].1))
+            .collect()
+    };
+    paths
+        .into_iter()
+        .filter(|path| *path != "study.name")
+        .filter_map(|path| {
+            let values = of(path);
+            let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
+            differ.then(|| Differing {
+                path: path.clone(),
+                values: values.into_iter().map(written).collect(),
+            })
+        })
+        .collect()
+}
+
+fn written(value: Option<&Value>) -> String {
+    let text = match value {
+        None => return format::NOTHING.to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+/// Every leaf of a study with its path; constraints by their metric, wherever they stand.
+fn flat(study: &Study) -> Vec<(String, Value)> {
+    let mut leaves = Vec::new();
+    if let Ok(value) = serde_json::to_value(study) {
+        walk(&value, String::new(), &mut leaves);
+    }
+    leaves
+}
+
+fn walk(value: &Value, path: String, leaves: &mut Vec<(String, Value)>) {
+    let under = |key: &str| {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    };
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                walk(value, under(key), leaves);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let name = item.get("metric").and_then(Value::as_str);
+                walk(
+                    item,
+                    under(&name.map_or_else(|| index.to_string(), str::to_owned)),
+                    leaves,
+                );
+            }
+        }
+        Value::Null => {}
+        leaf => leaves.push((path, leaf.clone())),
+    }
+}
+
+/// The table of settings in which the runs differ.
+#[component]
+pub(super) fn Settings(names: Memo<Vec<String>>, rows: Memo<Vec<Differing>>) -> impl IntoView {
+    let head = move || {
+        let name = |name: String| view! { <th scope="col">{name}</th> };
+        names.get().into_iter().map(name).collect_view()
+    };
+    let row = |row: Differing| {
+        let cells = row.values.into_iter().map(|value| view! { <td>{value}</td> });
+        view! {
+            <tr class="differs">
+                <th scope="row">
+                    <code>{row.path}</code>
+                </th>
+                {cells.collect_view()}
+            </tr>
+        }
+    };
+    view! {
+        <section class="plate" aria-labelledby="settings-title">
+            <header>
+                <h2 class="pt" id="settings-title">
+                    <span>"Settings that differ"</span>
+                </h2>
+            </header>
+            <Show
+                when=move || rows.with(|rows| !rows.is_empty())
+                fallback=|| view! { <p class="empty">"None: the same study was run again."</p> }
+            >
+                <div class="scroll" tabindex="0" role="group" aria-label="Settings that differ, scrolls sideways">
+                    <table class="sticky-1">
+                        <thead>
+                            <tr>
+                                <th scope="col">"Setting"</th>
+                                {head}
+                            </tr>
+                        </thead>
+                        <tbody>{move || rows.get().into_iter().map(row).collect_view()}</tbody>
+                    </table>
+                </div>
+            </Show>
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies;
+
+    #[test]
+    fn only_what_differs_is_listed() {
+        let one = studies::help_desk().unwrap();
+        let mut other = one.clone();
+        other.study.name = "another".into();
+        other.study.seed = 3;
+        other.constraints.reverse();
+        other.constraints[0].scale = Some(2.0);
+        let rows = differing(&[one.clone(), other]);
+        let rows: Vec<(&str, Vec<&str>)> = rows
+            .iter()
+            .map(|row| (row.path.as_str(), row.values.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("study.seed", vec!["0", "3"]),
+                ("constraint.prompt_length.scale", vec!["–", "2.0"]),
+            ]
+        );
+        assert!(differing(&[one.clone(), one]).is_empty());
+    }
+}

@@ -1,0 +1,286 @@
+//! What can be turned: sliders and lists, marked where the two sides differ.
+
+use capo_core::multipliers::DualStepName;
+use leptos::prelude::*;
+
+use super::setting::Setting;
+use crate::format;
+
+/// A slider over one number of a setting.
+struct Knob {
+    key: &'static str,
+    symbol: &'static str,
+    index: &'static str,
+    name: &'static str,
+    /// Least, most, step.
+    range: [f64; 3],
+    decimals: usize,
+    read: fn(&Setting) -> f64,
+    write: fn(&mut Setting, f64),
+    /// Whether the dual step reads it.
+    applies: fn(DualStepName) -> bool,
+}
+
+fn always(_: DualStepName) -> bool {
+    true
+}
+
+fn moves(step: DualStepName) -> bool {
+    step != DualStepName::Fixed
+}
+
+fn has_step_size(step: DualStepName) -> bool {
+    matches!(step, DualStepName::Subgradient | DualStepName::Count)
+}
+
+fn is_pid(step: DualStepName) -> bool {
+    step == DualStepName::Pid
+}
+
+/// Every slider in order.
+const KNOBS: [Knob; 10] = [
+    Knob {
+        key: "tools",
+        symbol: "τ",
+        index: "",
+        name: "excess tools",
+        range: [0.1, 3.0, 0.1],
+        decimals: 1,
+        read: |setting| setting.tools,
+        write: |setting, value| setting.tools = value,
+        applies: always,
+    },
+    Knob {
+        key: "requests",
+        symbol: "τ",
+        index: "",
+        name: "human requests",
+        range: [0.0, 0.8, 0.01],
+        decimals: 2,
+        read: |setting| setting.requests,
+        write: |setting, value| setting.requests = value,
+        applies: always,
+    },
+    Knob {
+        key: "beta",
+        symbol: "β",
+        index: "",
+        name: "dual step size",
+        range: [0.5, 12.0, 0.5],
+        decimals: 1,
+        read: |setting| setting.beta,
+        write: |setting, value| setting.beta = value,
+        applies: has_step_size,
+    },
+    Knob {
+        key: "proportional",
+        symbol: "K",
+        index: "p",
+        name: "proportional",
+        range: [0.0, 10.0, 0.5],
+        decimals: 1,
+        read: |setting| setting.gains[0],
+        write: |setting, value| setting.gains[0] = value,
+        applies: is_pid,
+    },
+    Knob {
+        key: "integral",
+        symbol: "K",
+        index: "i",
+        name: "integral",
+        range: [0.0, 10.0, 0.5],
+        decimals: 1,
+        read: |setting| setting.gains[1],
+        write: |setting, value| setting.gains[1] = value,
+        applies: is_pid,
+    },
+    Knob {
+        key: "derivative",
+        symbol: "K",
+        index: "d",
+        name: "derivative",
+        range: [0.0, 10.0, 0.5],
+        decimals: 1,
+        read: |setting| setting.gains[2],
+        write: |setting, value| setting.gains[2] = value,
+        applies: is_pid,
+    },
+    Knob {
+        key: "start",
+        symbol: "λ",
+        index: "0",
+        name: "start",
+        range: [0.0, 10.0, 0.5],
+        decimals: 1,
+        read: |setting| setting.lambda_init.min(setting.lambda_max),
+        write: |setting, value| setting.lambda_init = value,
+        applies: always,
+    },
+    Knob {
+        key: "cap",
+        symbol: "λ",
+        index: "max",
+        name: "cap",
+        range: [1.0, 20.0, 1.0],
+        decimals: 0,
+        read: |setting| setting.lambda_max,
+        write: |setting, value| setting.lambda_max = value,
+        applies: moves,
+    },
+    Knob {
+        key: "gamma",
+        symbol: "γ",
+        index: "",
+        name: "selection",
+        range: [0.0, 4.0, 0.1],
+        decimals: 1,
+        read: |setting| setting.gamma,
+        write: |setting, value| setting.gamma = value,
+        applies: always,
+    },
+    Knob {
+        key: "noise",
+        symbol: "σ",
+        index: "",
+        name: "noise",
+        range: [0.0, 1.0, 0.05],
+        decimals: 2,
+        read: |setting| setting.noise,
+        write: |setting, value| setting.noise = value,
+        applies: always,
+    },
+];
+
+/// The dual steps that are shown here.
+const STEPS: [(DualStepName, &str); 4] = [
+    (DualStepName::Subgradient, "subgradient"),
+    (DualStepName::Pid, "PID"),
+    (DualStepName::Count, "count"),
+    (DualStepName::Fixed, "fixed"),
+];
+
+/// The most candidates that the dual step averages over here: k0.
+const MOST_AVERAGED: usize = 4;
+
+/// All controls of one side.
+#[component]
+pub(super) fn Knobs(
+    /// "A" or "B".
+    letter: &'static str,
+    /// What is turned.
+    setting: RwSignal<Setting>,
+    /// The other side's.
+    other: RwSignal<Setting>,
+) -> impl IntoView {
+    let step = Memo::new(move |_| setting.with(|setting| setting.step));
+    let sliders = move || {
+        let shown = KNOBS.iter().filter(|knob| (knob.applies)(step.get()));
+        shown
+            .map(|knob| view! { <Slider letter knob setting other/> })
+            .collect_view()
+    };
+    let averaged = move || {
+        let option = |best: usize| {
+            let chosen = move || setting.with(|setting| setting.best == best);
+            view! {
+                <option value=best.to_string() selected=chosen>
+                    {format!("best {best}")}
+                </option>
+            }
+        };
+        (1..=MOST_AVERAGED).map(option).collect_view()
+    };
+    let steps = STEPS.map(|(name, words)| {
+        let chosen = move || step.get() == name;
+        view! {
+            <option value=words selected=chosen>
+                {words}
+            </option>
+        }
+    });
+    let differs = move |read: fn(&Setting, &Setting) -> bool| {
+        move || setting.with(|setting| other.with(|other| read(setting, other)))
+    };
+    let best_id = format!("{letter}-best");
+    let step_id = format!("{letter}-step");
+    view! {
+        <div class="knobs">
+            {sliders}
+            <div class="knob" class:diff=differs(|one, other| one.best != other.best)>
+                <label for=best_id.clone()>
+                    <span>
+                        <span class="math">"k"<sub>"0"</sub></span>
+                        " averaged over"
+                    </span>
+                </label>
+                <select
+                    id=best_id
+                    on:change=move |event| {
+                        if let Ok(best) = event_target_value(&event).parse() {
+                            setting.update(|setting| setting.best = best);
+                        }
+                    }
+                >
+                    {averaged}
+                </select>
+            </div>
+            <div class="knob" class:diff=differs(|one, other| one.step != other.step)>
+                <label for=step_id.clone()>
+                    <span>"Dual step"</span>
+                </label>
+                <select
+                    id=step_id
+                    on:change=move |event| {
+                        let words = event_target_value(&event);
+                        if let Some((name, _)) = STEPS.iter().find(|(_, other)| *other == words) {
+                            setting.update(|setting| setting.step = *name);
+                        }
+                    }
+                >
+                    {steps}
+                </select>
+            </div>
+        </div>
+    }
+}
+
+#[component]
+fn Slider(
+    letter: &'static str,
+    knob: &'static Knob,
+    setting: RwSignal<Setting>,
+    other: RwSignal<Setting>,
+) -> impl IntoView {
+    let id = format!("{letter}-{}", knob.key);
+    let value = Memo::new(move |_| setting.with(knob.read));
+    let differs = move || value.get() != other.with(knob.read);
+    let [least, most, step] = knob.range.map(|end| end.to_string());
+    let index = (!knob.index.is_empty()).then(|| view! { <sub>{knob.index}</sub> });
+    let turned = move |event| {
+        if let Ok(value) = event_target_value(&event).parse() {
+            setting.update(|setting| (knob.write)(setting, value));
+        }
+    };
+    view! {
+        <div class="knob" class:diff=differs>
+            <label for=id.clone()>
+                <span>
+                    <span class="math">{knob.symbol} {index}</span>
+                    " "
+                    {knob.name}
+                </span>
+                <output for=id.clone()>{move || format::decimals(value.get(), knob.decimals)}</output>
+            </label>
+            // The value comes last: a range that is not set yet would clip it.
+            <input
+                type="range"
+                id=id
+                min=least
+                max=most
+                step=step
+                prop:value=move || value.get().to_string()
+                on:input=turned
+            />
+        </div>
+    }
+}

@@ -1,9 +1,0 @@
-//! A page.
-
-use leptos::prelude::*;
-
-/// The page.
-#[component]
-pub fn RunsPage() -> impl IntoView {
-    view! { <h1>"RunsPage"</h1> }
-}

@@ -1,0 +1,78 @@
+//! What can be done with selected runs.
+
+use leptos::html::Dialog;
+use leptos::prelude::*;
+use leptos_router::components::A;
+
+use super::actions::export;
+use super::listed::Listed;
+use super::questions::{DeleteDialog, RenameDialog};
+
+/// The header of the list: what is selected and what can be done with it, and the search.
+#[component]
+pub(super) fn Bulk(
+    listed: Listed,
+    /// Told what went wrong.
+    said: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let rename = NodeRef::<Dialog>::new();
+    let delete = NodeRef::<Dialog>::new();
+    let open = |dialog: NodeRef<Dialog>| {
+        if let Some(dialog) = dialog.get_untracked() {
+            // Fails only when it is open already.
+            let _ = dialog.show_modal();
+        }
+    };
+    let count = Memo::new(move |_| listed.selected.with(std::collections::BTreeSet::len));
+    let compare = move || {
+        let ids: Vec<String> = listed.chosen().into_iter().map(|run| run.id).collect();
+        format!("/compare?runs={}", ids.join(","))
+    };
+    let hint = move || match count.get() {
+        0 if listed.is_empty() => "",
+        0 => "Select runs to compare, export, rename or delete them.",
+        1 => "Select another one to compare them.",
+        _ => "",
+    };
+    view! {
+        <header class="row spread">
+            <div class="row bulk">
+                <Show when=move || { count.get() > 0 }>
+                    <b role="status">{count} " selected"</b>
+                    <Show when=move || { count.get() > 1 }>
+                        <A href=compare attr:class="button">
+                            "Compare " {count} " runs"
+                        </A>
+                    </Show>
+                    <button type="button" on:click=move |_| export(listed.chosen(), said)>
+                        "Export"
+                    </button>
+                    <Show when=move || count.get() == 1>
+                        <button type="button" on:click=move |_| open(rename)>
+                            "Rename…"
+                        </button>
+                    </Show>
+                    <button type="button" on:click=move |_| open(delete)>
+                        "Delete…"
+                    </button>
+                </Show>
+                <span class="note">{hint}</span>
+            </div>
+            <div class="row">
+                <label class="sr" for="find-run">
+                    "Find a run by name"
+                </label>
+                <input
+                    id="find-run"
+                    class="search"
+                    type="search"
+                    placeholder="Find by name"
+                    prop:value=move || listed.looked_for.get()
+                    on:input=move |event| listed.looked_for.set(event_target_value(&event))
+                />
+            </div>
+        </header>
+        <RenameDialog listed said node=rename/>
+        <DeleteDialog listed said node=delete/>
+    }
+}

@@ -1,0 +1,163 @@
+//! The list of runs kept in this browser.
+
+mod actions;
+mod budget;
+mod bulk;
+mod listed;
+mod questions;
+mod quota;
+mod rows;
+mod table;
+
+use leptos::html::Input;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::components::A;
+use leptos_router::hooks::use_navigate;
+
+use self::actions::export;
+use self::budget::RaiseDialog;
+use self::bulk::Bulk;
+use self::listed::Listed;
+use self::table::RunTable;
+use crate::components::page_title;
+use crate::frame::imports::{Imports, Trouble};
+use crate::live::Runs;
+
+/// Every run kept in this browser, and what can be done with one or several of them.
+#[component]
+pub fn RunsPage() -> impl IntoView {
+    page_title(|| "Runs".into());
+    let listed = Listed::new();
+    let said = RwSignal::new(None::<String>);
+    let raised = RwSignal::new(None::<String>);
+    view! {
+        <div class="page-head">
+            <div>
+                <h1>"Runs"</h1>
+                <p>
+                    "Kept in this browser. A run that was interrupted resumes where it stopped and pays for \
+                     nothing twice."
+                </p>
+            </div>
+            <div class="row">
+                <OpenJournal/>
+                <button
+                    type="button"
+                    disabled=move || listed.is_empty()
+                    on:click=move |_| export(listed.all(), said)
+                >
+                    "Export all"
+                </button>
+                <A href="/study" attr:class="button primary">
+                    "New study"
+                </A>
+            </div>
+        </div>
+        <Troubles/>
+        {move || {
+            said.get()
+                .map(|words| {
+                    view! {
+                        <div class="msg" role="alert">
+                            <b>{words}</b>
+                        </div>
+                    }
+                })
+        }}
+        <section class="plate" aria-label="Runs kept in this browser">
+            <Bulk listed said/>
+            <RunTable listed raised/>
+            <Footing listed/>
+        </section>
+        <RaiseDialog listed raised/>
+    }
+}
+
+/// A button that reads a journal from a file.
+#[component]
+fn OpenJournal() -> impl IntoView {
+    let runs = expect_context::<Runs>();
+    let imports = expect_context::<Imports>();
+    let navigate = use_navigate();
+    let input = NodeRef::<Input>::new();
+    let chosen = move |_| {
+        let Some(input) = input.get_untracked() else {
+            return;
+        };
+        let files = input.files();
+        let files = files
+            .iter()
+            .flat_map(|files| (0..files.length()).filter_map(|index| files.get(index)));
+        for file in files {
+            let navigate = navigate.clone();
+            imports.read(runs, file, move |run| {
+                navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
+            });
+        }
+        // The same file can be chosen again.
+        input.set_value("");
+    };
+    view! {
+        <input
+            node_ref=input
+            type="file"
+            accept=".jsonl,.ndjson"
+            multiple
+            hidden
+            aria-label="Journals to open"
+            on:change=chosen
+        />
+        <button
+            type="button"
+            on:click=move |_| {
+                if let Some(input) = input.get_untracked() {
+                    input.click();
+                }
+            }
+        >
+            "Open a journal…"
+        </button>
+    }
+}
+
+/// Journals that could not be read.
+#[component]
+fn Troubles() -> impl IntoView {
+    let imports = expect_context::<Imports>();
+    let message = move |trouble: Trouble| {
+        view! {
+            <div class="msg" role="alert">
+                <b>{trouble.what}</b>
+                <span>{trouble.then}</span>
+                <div class="row">
+                    <button type="button" class="link" on:click=move |_| imports.dismiss(trouble.id)>
+                        "Dismiss"
+                    </button>
+                </div>
+            </div>
+        }
+    };
+    view! {
+        <For each=move || imports.troubles() key=|trouble| trouble.id let(trouble)>
+            {message(trouble)}
+        </For>
+    }
+}
+
+/// How much is kept, and what the numbers above rest on.
+#[component]
+fn Footing(listed: Listed) -> impl IntoView {
+    let stored = LocalResource::new(move || {
+        listed.count();
+        quota::stored()
+    });
+    let kept = move || quota::sentence(listed.count(), stored.get().flatten());
+    view! {
+        <Show when=move || !listed.is_empty()>
+            <p class="reading">
+                {kept} " The objective is on the search examples; open a run for its held-out figures."
+            </p>
+        </Show>
+    }
+}

@@ -1,0 +1,243 @@
+//! Rows of the list: what state a run is in, what to do next with it, and in which order they stand.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use capo_core::journal::Status;
+
+use crate::charts::scale::Range;
+use crate::run::outcome;
+use crate::storage::{RunRecord, RunStatus};
+use crate::studies;
+
+/// What state a run is in, as this tab knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It goes on in this tab.
+    Running,
+    /// It was going on when its tab was closed.
+    Interrupted,
+    /// A person paused it.
+    Paused,
+    /// It ended so.
+    Ended(Status),
+}
+
+/// What to do next with a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Look at it.
+    Open,
+    /// Go on in this round on screen.
+    Resume(usize),
+    /// Go on with a higher budget.
+    RaiseBudget,
+}
+
+/// A run in the list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    /// What is kept of it.
+    pub(super) record: RunRecord,
+    /// Its state.
+    pub(super) state: State,
+}
+
+impl Row {
+    /// A run of which this tab knows whether it goes on here.
+    pub(super) fn new(record: RunRecord, running: &BTreeSet<String>) -> Self {
+        let state = match record.status {
+            _ if running.contains(&record.id) => State::Running,
+            RunStatus::Running => State::Interrupted,
+            RunStatus::Paused => State::Paused,
+            RunStatus::Ended(status) => State::Ended(status),
+        };
+        Self { record, state }
+    }
+
+    /// What to do next with it.
+    pub(super) fn next(&self) -> Next {
+        match self.state {
+            State::Running | State::Ended(Status::Feasible | Status::Infeasible) => Next::Open,
+            State::Ended(Status::Budget) => Next::RaiseBudget,
+            // The seed's point is there before the first round is closed.
+            State::Interrupted | State::Paused | State::Ended(Status::Stopped | Status::Failed) => {
+                Next::Resume(self.record.progress.by_round.len().max(1))
+            }
+        }
+    }
+
+    /// What has been found: whether the best prompt is feasible, once one is measured.
+    pub(super) fn gate(&self) -> Option<bool> {
+        self.record.progress.best.map(|_| self.record.progress.feasible)
+    }
+}
+
+impl State {
+    /// In a word or two.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Paused => "paused",
+            Self::Ended(status) => outcome::ended(status),
+        }
+    }
+
+    /// The classes of its tag.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Running => "live",
+            Self::Interrupted | Self::Ended(Status::Failed) => "tag alert",
+            Self::Paused | Self::Ended(_) => "tag plain",
+        }
+    }
+}
+
+/// What rows can be ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Name,
+    State,
+    Method,
+    Best,
+    Gate,
+    Spent,
+    Date,
+}
+
+/// An order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) by: Column,
+    pub(super) descending: bool,
+}
+
+impl Default for Order {
+    /// The last touched first.
+    fn default() -> Self {
+        Self {
+            by: Column::Date,
+            descending: true,
+        }
+    }
+}
+
+impl Order {
+    /// The order after a press on a column's header: turned round, or by that column, figures from
+    /// the highest down and words from A.
+    pub(super) fn pressed(self, by: Column) -> Self {
+        if self.by == by {
+            return Self {
+                descending: !self.descending,
+                ..self
+            };
+        }
+        let descending = matches!(by, Column::Best | Column::Gate | Column::Spent | Column::Date);
+        Self { by, descending }
+    }
+
+    fn compare(self, a: &Row, b: &Row) -> Ordering {
+        let number = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
+        let (one, other) = (&a.record, &b.record);
+        let ordering = match self.by {
+            Column::Name => one.name.to_lowercase().cmp(&other.name.to_lowercase()),
+            Column::State => a.state.words().cmp(b.state.words()),
+            Column::Method => studies::method_name(&one.method).cmp(&studies::method_name(&other.method)),
+            Column::Best => number(one.progress.best).total_cmp(&number(other.progress.best)),
+            Column::Gate => a.gate().cmp(&b.gate()),
+            Column::Spent => number(one.progress.usd).total_cmp(&number(other.progress.usd)),
+            Column::Date => one.touched.total_cmp(&other.touched),
+        };
+        if self.descending {
+            ordering.reverse()
+        } else {
+            ordering
+        }
+    }
+}
+
+/// Rows whose name or note holds what is looked for, in order.
+pub(super) fn arranged(rows: &[Row], looked_for: &str, order: Order) -> Vec<Row> {
+    let looked_for = looked_for.trim().to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&looked_for);
+    let mut found: Vec<Row> = rows
+        .iter()
+        .filter(|row| holds(&row.record.name) || holds(&row.record.about))
+        .cloned()
+        .collect();
+    found.sort_by(|a, b| order.compare(a, b));
+    found
+}
+
+/// The range that all rows' courses share, so that they can be compared by eye.
+pub(super) fn shared_range(rows: &[Row]) -> Range {
+    let courses = rows.iter().flat_map(|row| &row.record.progress.by_round);
+    Range::around(courses.map(|(value, _)| *value), (0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Progress;
+
+    fn row(id: &str, status: RunStatus, best: Option<f64>, usd: Option<f64>, touched: f64) -> Row {
+        let record = RunRecord {
+            id: id.into(),
+            name: format!("Run {id}"),
+            method: "capo".into(),
+            about: "sim-medium, seed 0".into(),
+            status,
+            study: String::new(),
+            created: 0.0,
+            touched,
+            size: 0,
+            progress: Progress {
+                by_round: vec![(0.4, false), (0.5, false), (0.6, true)],
+                best,
+                usd,
+                ..Progress::default()
+            },
+        };
+        Row::new(record, &BTreeSet::from(["here".to_owned()]))
+    }
+
+    #[test]
+    fn a_run_that_says_running_elsewhere_is_interrupted() {
+        let here = row("here", RunStatus::Running, None, None, 0.0);
+        assert_eq!((here.state, here.next()), (State::Running, Next::Open));
+        let gone = row("gone", RunStatus::Running, None, None, 0.0);
+        assert_eq!(gone.state.words(), "interrupted");
+        // The seed and two rounds are closed.
+        assert_eq!(gone.next(), Next::Resume(3));
+    }
+
+    #[test]
+    fn what_ended_early_can_go_on() {
+        let next = |status| row("a", RunStatus::Ended(status), None, None, 0.0).next();
+        assert_eq!(next(Status::Budget), Next::RaiseBudget);
+        assert_eq!(next(Status::Stopped), Next::Resume(3));
+        assert_eq!(next(Status::Infeasible), Next::Open);
+    }
+
+    #[test]
+    fn rows_are_found_and_ordered() {
+        let ended = RunStatus::Ended(Status::Feasible);
+        let rows = [
+            row("a", ended, Some(0.7), Some(4.0), 1.0),
+            row("b", ended, Some(0.8), None, 3.0),
+            row("c", ended, None, Some(6.0), 2.0),
+        ];
+        let ids = |order| -> Vec<String> {
+            let found = arranged(&rows, " RUN ", order);
+            found.into_iter().map(|row| row.record.id).collect()
+        };
+        let by_date = Order::default();
+        assert_eq!(ids(by_date), ["b", "c", "a"]);
+        assert_eq!(ids(by_date.pressed(Column::Date)), ["a", "c", "b"]);
+        assert_eq!(ids(by_date.pressed(Column::Best)), ["b", "a", "c"]);
+        assert_eq!(ids(by_date.pressed(Column::Spent)), ["c", "a", "b"]);
+        assert_eq!(ids(by_date.pressed(Column::Name)), ["a", "b", "c"]);
+        assert!(arranged(&rows, "nothing", by_date).is_empty());
+    }
+}

@@ -1,0 +1,382 @@
+//! The table of runs.
+
+use capo_core::study::{Format, Study};
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::components::A;
+use leptos_router::hooks::use_navigate;
+
+use super::listed::Listed;
+use super::rows::{Column, Next, Order, Row, arranged, shared_range};
+use crate::charts::scale::Range;
+use crate::charts::spark::{Spark, SparkData, SparkPoint};
+use crate::charts::unit::Unit;
+use crate::components::Gate;
+use crate::format::{self, Quantity};
+use crate::frame::imports::{Imports, Reading};
+use crate::frame::keys::TabKeys;
+use crate::live::Runs;
+use crate::studies;
+
+/// Columns of the table, for cells that go across.
+const COLUMNS: usize = 10;
+
+/// What the objectives of all runs are shown as: they lie in [0, 1].
+const UNIT: Unit = Unit(Quantity::Rate);
+
+/// All runs, and journals on their way.
+#[component]
+pub(super) fn RunTable(
+    listed: Listed,
+    /// Set to the run whose budget is to be raised.
+    raised: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let imports = expect_context::<Imports>();
+    let order = RwSignal::new(Order::default());
+    let rows = Memo::new(move |_| {
+        let rows = listed.rows().and_then(Result::ok).unwrap_or_default();
+        listed
+            .looked_for
+            .with(|looked_for| arranged(&rows, looked_for, order.get()))
+    });
+    let range = Memo::new(move |_| rows.with(|rows| shared_range(rows)));
+    let objective = Memo::new(move |_| rows.with(|rows| shared_objective(rows)));
+    let ids = Memo::new(move |_| {
+        rows.with(|rows| -> Vec<String> { rows.iter().map(|row| row.record.id.clone()).collect() })
+    });
+    let course = move || format!("{} by round", objective.get());
+    let best = move || format!("Best {}", objective.with(|objective| objective.to_lowercase()));
+    let nothing = move || nothing(listed, ids.with(Vec::is_empty), imports.readings().is_empty());
+    let header = move |by: Column, name: Signal<String>| view! { <Sortable by name order/> };
+    let fixed = |name: &'static str| Signal::stored(name.to_owned());
+    view! {
+        <div class="scroll" tabindex="0" role="group" aria-label="Runs, scrolls sideways">
+            <table class="mid runs">
+                <thead>
+                    <tr>
+                        <th class="col-check">
+                            <span class="sr">"Select"</span>
+                        </th>
+                        {header(Column::Name, fixed("Run"))} {header(Column::State, fixed("State"))}
+                        {header(Column::Method, fixed("Method"))} <th scope="col">
+                            {course}
+                            <small>
+                                {move || bounds(range.get())} ", "
+                                <span aria-hidden="true">"● feasible ◇ not"</span>
+                            </small>
+                        </th> {header(Column::Best, Signal::derive(best))}
+                        {header(Column::Gate, fixed("Gate"))} {header(Column::Spent, fixed("Spent"))}
+                        {header(Column::Date, fixed("Date"))} <th scope="col">
+                            <span class="sr">"Action"</span>
+                        </th>
+                    </tr>
+                </thead>
+                <tbody>
+                    <For each=move || ids.get() key=Clone::clone let(id)>
+                        <RunRow listed rows objective range raised id/>
+                    </For>
+                    <For each=move || imports.readings() key=|reading| reading.id let(reading)>
+                        <ReadingRow id=reading.id name=reading.name/>
+                    </For>
+                </tbody>
+            </table>
+        </div>
+        {nothing}
+    }
+}
+
+/// What stands below a table without rows.
+fn nothing(listed: Listed, is_empty: bool, nothing_read: bool) -> Option<AnyView> {
+    let words = match listed.rows() {
+        None => "Reading the list of runs.".to_owned(),
+        Some(Err(error)) => format!(
+            "This browser keeps nothing for this page ({error}). Runs go on in memory: download their journals."
+        ),
+        Some(Ok(rows)) if rows.is_empty() && nothing_read => {
+            "None in this browser yet. A run is kept here as it goes, so it can be closed at any moment. \
+             A journal written by the command line can be dropped anywhere on this page."
+                .to_owned()
+        }
+        Some(Ok(rows)) if !rows.is_empty() && is_empty => "No run of this name.".to_owned(),
+        Some(Ok(_)) => return None,
+    };
+    Some(view! { <p class="empty">{words}</p> }.into_any())
+}
+
+#[component]
+fn Sortable(by: Column, name: Signal<String>, order: RwSignal<Order>) -> impl IntoView {
+    let sort = move || {
+        let order = order.get();
+        (order.by == by).then_some(if order.descending {
+            "descending"
+        } else {
+            "ascending"
+        })
+    };
+    let class = match by {
+        Column::Best | Column::Spent | Column::Date => "num",
+        Column::Name | Column::State | Column::Method | Column::Gate => "",
+    };
+    view! {
+        <th scope="col" class=class aria-sort=sort>
+            <button
+                type="button"
+                class="sort"
+                on:click=move |_| order.update(|order| *order = order.pressed(by))
+            >
+                {name}
+            </button>
+        </th>
+    }
+}
+
+#[component]
+fn RunRow(
+    listed: Listed,
+    rows: Memo<Vec<Row>>,
+    objective: Memo<String>,
+    range: Memo<Range>,
+    raised: RwSignal<Option<String>>,
+    id: String,
+) -> impl IntoView {
+    let id = StoredValue::new(id);
+    // The row goes before its memo when a run is deleted: what it showed last stays until then.
+    let row = Memo::new(move |last: Option<&Option<Row>>| {
+        let found = rows.with(|rows| rows.iter().find(|row| row.record.id == id.get_value()).cloned());
+        found.or_else(|| last.cloned().flatten())
+    });
+    let text =
+        move |read: fn(&Row) -> String| move || row.with(|row| row.as_ref().map(read)).unwrap_or_default();
+    let is_picked = move || {
+        listed
+            .selected
+            .with(|selected| selected.contains(&id.get_value()))
+    };
+    let pick = move |_| {
+        listed.selected.update(|selected| {
+            let id = id.get_value();
+            if !selected.remove(&id) {
+                selected.insert(id);
+            }
+        });
+    };
+    let spark = Memo::new(move |_| {
+        row.with(|row| row.as_ref().map(|row| spark(row, objective.get(), range.get())))
+            .unwrap_or_default()
+    });
+    let has_course = Memo::new(move |_| spark.with(|spark| !spark.points.is_empty()));
+    let gate = Memo::new(move |_| row.with(|row| row.as_ref().and_then(Row::gate)));
+    let state = Memo::new(move |_| {
+        row.with(|row| {
+            row.as_ref()
+                .map(|row| (row.state, !row.record.progress.at_cap.is_empty()))
+        })
+    });
+    let tags = move || {
+        let (state, at_cap) = state.get()?;
+        let at_cap = at_cap.then(|| view! { " " <span class="tag cap">"at cap"</span> });
+        Some(view! {
+            <span class=state.class()>{state.words()}</span>
+            {at_cap}
+        })
+    };
+    let next = Memo::new(move |_| row.with(|row| row.as_ref().map(Row::next)));
+    view! {
+        <tr class:pick=is_picked>
+            <td class="col-check">
+                <label class="hit">
+                    <input
+                        type="checkbox"
+                        prop:checked=is_picked
+                        on:change=pick
+                        aria-label=move || format!("Select {}", text(|row| row.record.name.clone())())
+                    />
+                </label>
+            </td>
+            <th scope="row">
+                <A href=format!("/run/{}", id.get_value())>
+                    <b>{text(|row| row.record.name.clone())}</b>
+                </A>
+                <div class="note">{text(|row| row.record.about.clone())}</div>
+            </th>
+            <td class="nw">{tags}</td>
+            <td>{text(|row| studies::method_name(&row.record.method))}</td>
+            <td>
+                <Show when=move || has_course.get() fallback=|| view! { <span class="note">"no round yet"</span> }>
+                    <Spark data=spark/>
+                </Show>
+            </td>
+            <td class="num">{text(|row| Quantity::Rate.optional(row.record.progress.best))}</td>
+            <td class="nw">
+                {move || match gate.get() {
+                    Some(feasible) => view! { <Gate feasible/> }.into_any(),
+                    None => format::NOTHING.into_any(),
+                }}
+            </td>
+            <td class="num">{text(|row| format::dollars(row.record.progress.usd))}</td>
+            <td class="num nw">{text(|row| date(row.record.touched))}</td>
+            <td class="nw">
+                {move || next.get().map(|next| view! { <NextAction next raised id=id.get_value()/> })}
+            </td>
+        </tr>
+    }
+}
+
+#[component]
+fn NextAction(next: Next, raised: RwSignal<Option<String>>, id: String) -> impl IntoView {
+    let runs = expect_context::<Runs>();
+    let keys = expect_context::<TabKeys>();
+    let navigate = use_navigate();
+    let address = format!("/run/{id}");
+    match next {
+        Next::Open => view! { <A href=address>"Open"</A> }.into_any(),
+        Next::Resume(round) => {
+            let resume = move |_| {
+                runs.resume(&id, keys.now());
+                navigate(&address, NavigateOptions::default());
+            };
+            view! {
+                <button type="button" class="link" on:click=resume>
+                    "Resume at round " {round}
+                </button>
+            }
+            .into_any()
+        }
+        Next::RaiseBudget => view! {
+            <button type="button" class="link" on:click=move |_| raised.set(Some(id.clone()))>
+                "Raise budget"
+            </button>
+        }
+        .into_any(),
+    }
+}
+
+/// A journal on its way.
+#[component]
+fn ReadingRow(id: u32, name: String) -> impl IntoView {
+    let imports = expect_context::<Imports>();
+    let reading = Memo::new(move |_| imports.readings().into_iter().find(|reading| reading.id == id));
+    let how_far = move || reading.get().as_ref().map_or_else(String::new, how_far);
+    let share = move || {
+        let share = reading.get().map_or(0, |reading| percent(&reading));
+        format!("{share}%")
+    };
+    view! {
+        <tr class="reading-file" aria-busy="true">
+            <td></td>
+            <th scope="row" colspan=(COLUMNS - 2).to_string()>
+                <b>{name.clone()}</b>
+                <div class="note" role="status">
+                    {how_far}
+                </div>
+                <div
+                    class="progress"
+                    role="progressbar"
+                    aria-label=format!("Reading {name}")
+                    aria-valuemin="0"
+                    aria-valuemax="100"
+                    aria-valuenow=move || reading.get().map_or(0, |reading| percent(&reading)).to_string()
+                >
+                    <i style:--share=share></i>
+                </div>
+            </th>
+            <td class="nw">
+                <button type="button" class="link" on:click=move |_| imports.cancel(id)>
+                    "Cancel"
+                </button>
+            </td>
+        </tr>
+    }
+}
+
+/// "reading the journal, 3,120 of 5,000 lines".
+fn how_far(reading: &Reading) -> String {
+    if reading.of == 0 {
+        return "reading the journal".to_owned();
+    }
+    format!(
+        "reading the journal, {} of {} lines",
+        format::count(reading.read),
+        format::count(reading.of)
+    )
+}
+
+fn percent(reading: &Reading) -> u64 {
+    reading.read * 100 / reading.of.max(1)
+}
+
+/// The objective that all runs share, as a title; "Objective" when they differ.
+fn shared_objective(rows: &[Row]) -> String {
+    let objective = |row: &Row| {
+        let study = Study::parse(&row.record.study, Format::Toml).ok()?;
+        Some(study.objective.metric)
+    };
+    let mut objectives = rows.iter().map(objective);
+    match objectives.next().flatten() {
+        Some(first) if objectives.all(|other| other.as_ref() == Some(&first)) => format::label(&first),
+        _ => "Objective".to_owned(),
+    }
+}
+
+fn spark(row: &Row, objective: String, range: Range) -> SparkData {
+    let points = (0..).zip(&row.record.progress.by_round);
+    SparkData {
+        name: objective.to_lowercase(),
+        unit: UNIT,
+        points: points
+            .map(|(round, (value, feasible))| SparkPoint {
+                round,
+                value: *value,
+                feasible: *feasible,
+            })
+            .collect(),
+        low: range.low,
+        high: range.high,
+    }
+}
+
+/// "35 to 90%".
+fn bounds(range: Range) -> String {
+    let (low, high) = (UNIT.tick(range.low, 0.01), UNIT.tick(range.high, 0.01));
+    format!("{low} to {high}%")
+}
+
+/// A moment in milliseconds since 1970, in the reader's time zone.
+fn date(milliseconds: f64) -> String {
+    let date = js_sys::Date::new(&milliseconds.into());
+    let moment = format::Moment {
+        year: date.get_full_year() as i32,
+        month: date.get_month() as u8 + 1,
+        day: date.get_date() as u8,
+        hour: date.get_hours() as u8,
+        minute: date.get_minutes() as u8,
+    };
+    moment.date_and_time(js_sys::Date::new_0().get_full_year() as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_on_its_way_says_how_far_it_is() {
+        let mut reading = Reading {
+            id: 1,
+            name: "airline-nine.jsonl".into(),
+            read: 0,
+            of: 0,
+        };
+        assert_eq!(
+            (how_far(&reading).as_str(), percent(&reading)),
+            ("reading the journal", 0)
+        );
+        (reading.read, reading.of) = (3120, 5000);
+        assert_eq!(how_far(&reading), "reading the journal, 3,120 of 5,000 lines");
+        assert_eq!(percent(&reading), 62);
+    }
+
+    #[test]
+    fn the_edges_of_the_courses_stand_in_the_header() {
+        assert_eq!(bounds(Range::around([0.41, 0.84], (0.0, 1.0))), "35 to 90%");
+    }
+}
