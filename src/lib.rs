@@ -21,6 +21,7 @@ pub mod pages;
 pub mod run;
 pub mod storage;
 pub mod studies;
+pub mod vault;
 pub mod worker;
 
 /// Starts the page, or the worker when this module was loaded by one.

@@ -6,7 +6,7 @@ use capo_core::study::{Format, Rounds, Study, StudyError};
 const HELP_DESK: &str = include_str!("../studies/help-desk.toml");
 
 /// Part of a simulated model's own seconds that it takes here, so that a person can watch.
-const WATCHABLE: f64 = 0.03;
+pub const WATCHABLE: f64 = 0.03;
 
 /// The help-desk study on simulated models, at a pace that can be watched.
 ///

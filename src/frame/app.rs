@@ -4,8 +4,8 @@ use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
-use super::foot::Foot;
 use super::drop_target::DropTarget;
+use super::foot::Foot;
 use super::handover::Handover;
 use super::imports::Imports;
 use super::keys::TabKeys;

@@ -1,9 +1,9 @@
 //! The frame around all pages.
 
 mod app;
-mod foot;
 pub mod download;
 mod drop_target;
+mod foot;
 pub mod handover;
 pub mod imports;
 pub mod keys;

@@ -4,6 +4,7 @@ use leptos::ev;
 use leptos::prelude::*;
 use web_sys::{BeforeUnloadEvent, Event};
 
+use super::keys::TabKeys;
 use crate::live::{Pause, Phase, Run, Runs};
 use crate::studies;
 
@@ -16,7 +17,7 @@ const ACCEPT: &str = "capo-accept-update";
 /// tab with a running study is closed.
 #[component]
 pub fn Surroundings() -> impl IntoView {
-    let runs = expect_context::<Runs>();
+    let (runs, keys) = (expect_context::<Runs>(), expect_context::<TabKeys>());
     let online = RwSignal::new(window().navigator().on_line());
     let update = RwSignal::new(false);
     let listeners = [
@@ -30,7 +31,7 @@ pub fn Surroundings() -> impl IntoView {
             online.set(true);
             for run in runs.opened() {
                 if run.phase.get_untracked() == Phase::Paused(Pause::NoNetwork) {
-                    run.resume();
+                    runs.resume(&run.id(), keys.now());
                 }
             }
         }),

@@ -59,13 +59,18 @@ impl Browser {
             capabilities.add_arg(argument).expect("an argument is text");
         }
         let profile_argument = format!("--user-data-dir={}", profile.path().display());
-        capabilities.add_arg(&profile_argument).expect("an argument is text");
+        capabilities
+            .add_arg(&profile_argument)
+            .expect("an argument is text");
         let preferences = json!({ "download.default_directory": downloads.path() });
         capabilities
             .add_experimental_option("prefs", preferences)
             .expect("preferences are an object");
         capabilities
-            .set_base_capability("goog:loggingPrefs", json!({ "browser": "ALL", "performance": "ALL" }))
+            .set_base_capability(
+                "goog:loggingPrefs",
+                json!({ "browser": "ALL", "performance": "ALL" }),
+            )
             .expect("logging preferences are an object");
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities).await;
         let driver = driver.expect("Chromium starts; `cargo xtask setup` installs it");
@@ -95,7 +100,9 @@ impl Browser {
 
     async fn ready(&self) {
         self.until("the page can be used", async || {
-            self.js("return document.documentElement.dataset.ready === 'true'").await == json!(true)
+            self.js("return document.documentElement.dataset.ready === 'true'")
+                .await
+                == json!(true)
         })
         .await;
     }
@@ -117,13 +124,16 @@ impl Browser {
 
     /// Waits until the page's text holds `words`.
     pub async fn until_shown(&self, words: &str) {
-        self.until(&format!("it shows `{words}`"), async || self.text("body").await.contains(words))
-            .await;
+        self.until(&format!("it shows `{words}`"), async || {
+            self.text("body").await.contains(words)
+        })
+        .await;
     }
 
     /// The text of the first element that a selector finds, empty while there is none.
     pub async fn text(&self, selector: &str) -> String {
-        let script = "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''";
+        let script =
+            "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''";
         let text = self.js_with(script, vec![json!(selector)]).await;
         text.as_str().unwrap_or_default().to_owned()
     }
@@ -163,9 +173,13 @@ impl Browser {
     /// # Panics
     /// When the script fails.
     pub async fn js_async(&self, script: &str) -> Value {
-        let script = format!("const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done('' + error))");
+        let script = format!(
+            "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done('' + error))"
+        );
         let run = self.driver.execute_async(script.clone(), Vec::new()).await;
-        run.unwrap_or_else(|error| panic!("{script}: {error}")).json().clone()
+        run.unwrap_or_else(|error| panic!("{script}: {error}"))
+            .json()
+            .clone()
     }
 
     /// Presses a key on whatever has the focus.
@@ -202,8 +216,16 @@ impl Browser {
         let session = self.driver.session_id().to_string();
         let address = format!("{}session/{session}/se/log", self.driver.handle.server_url());
         let client = thirtyfour::reqwest::Client::new();
-        let answer = client.post(address).body(json!({ "type": kind }).to_string()).send().await;
-        let answer = answer.expect("the driver answers").text().await.expect("the driver answers in text");
+        let answer = client
+            .post(address)
+            .body(json!({ "type": kind }).to_string())
+            .send()
+            .await;
+        let answer = answer
+            .expect("the driver answers")
+            .text()
+            .await
+            .expect("the driver answers in text");
         let answer: Value = serde_json::from_str(&answer).expect("the driver answers in JSON");
         answer["value"].clone()
     }
@@ -215,8 +237,10 @@ impl Browser {
             let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
             names.find(|path| path.to_string_lossy().ends_with(ending))
         };
-        self.until(&format!("a file *{ending} is downloaded"), async || find().is_some())
-            .await;
+        self.until(&format!("a file *{ending} is downloaded"), async || {
+            find().is_some()
+        })
+        .await;
         find()
             .and_then(|path| std::fs::read_to_string(path).ok())
             .expect("a download can be read")

@@ -18,7 +18,11 @@ use tokio::net::TcpListener;
 pub fn serve() -> String {
     let folder = std::env::var_os("CAPO_PAGE").map(PathBuf::from);
     let folder = folder.expect("CAPO_PAGE names the built page; run these tests by `cargo xtask test`");
-    assert!(folder.join("index.html").is_file(), "{} holds no page", folder.display());
+    assert!(
+        folder.join("index.html").is_file(),
+        "{} holds no page",
+        folder.display()
+    );
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
     let address = format!("http://{}", listener.local_addr().expect("a bound address"));
     listener
@@ -39,7 +43,11 @@ async fn file(State(folder): State<Arc<PathBuf>>, uri: Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     let named = folder.join(path);
     let is_route = Path::new(path).extension().is_none();
-    let file = if is_route { folder.join("index.html") } else { named };
+    let file = if is_route {
+        folder.join("index.html")
+    } else {
+        named
+    };
     match std::fs::read(&file) {
         Ok(bytes) => ([(header::CONTENT_TYPE, media_type(&file))], bytes).into_response(),
         Err(_) => StatusCode::NOT_FOUND.into_response(),

@@ -166,7 +166,10 @@ impl Stub {
             .expect("a listener can be made asynchronous");
         let (stop, stopped) = oneshot::channel::<()>();
         let app = Router::new()
-            .route("/v1/chat/completions", post(complete).options(async || StatusCode::NO_CONTENT))
+            .route(
+                "/v1/chat/completions",
+                post(complete).options(async || StatusCode::NO_CONTENT),
+            )
             .layer(map_response(open_to_pages))
             .with_state(Arc::clone(&shared));
         let thread = thread::spawn(move || {

@@ -1,0 +1,240 @@
+//! What a worker is asked about a draft: what it can cost, and whether its models answer.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use capo_core::llm::Role;
+use gloo_timers::callback::Timeout;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use super::reach::Unreached;
+use super::sending;
+use crate::live::WorkerHandle;
+use crate::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+
+/// How long a draft must rest before its cost is asked for, in milliseconds.
+const REST: u32 = 300;
+
+/// What is known of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Tested {
+    /// It was asked.
+    Asking,
+    /// It answered, after so many seconds.
+    Answers(f64),
+    /// It did not: what happened, and what to do.
+    Fails(String, String),
+}
+
+/// A test of a model, and of what exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Test {
+    /// The model's table.
+    pub(super) table: Value,
+    /// The keys it was asked with.
+    pub(super) keys: Keys,
+    /// What came of it.
+    pub(super) tested: Tested,
+    ticket: u64,
+}
+
+/// A worker that is asked, and its latest answers. Clones are the same.
+#[derive(Clone, Copy)]
+pub(super) struct Asking {
+    inner: StoredValue<Inner, LocalStorage>,
+    /// The forecast of the latest draft, or what is wrong with it; none while it is made.
+    pub(super) forecast: RwSignal<Option<Result<Value, String>>>,
+    /// The latest test of each role's own model.
+    pub(super) tests: RwSignal<BTreeMap<Role, Test>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    worker: Option<Rc<WorkerHandle>>,
+    ticket: u64,
+    /// The ticket of the forecast that counts.
+    awaited: u64,
+    rest: Option<Timeout>,
+}
+
+impl Asking {
+    /// Nothing asked yet.
+    pub(super) fn new() -> Self {
+        Self {
+            inner: StoredValue::new_local(Inner::default()),
+            forecast: RwSignal::new(None),
+            tests: RwSignal::new(BTreeMap::new()),
+        }
+    }
+
+    /// Asks what a study costs at most, once it has not changed for a moment.
+    pub(super) fn forecast(self, study: String, files: DataFiles) {
+        let ask = move || {
+            let ticket = self.ticket();
+            self.inner.update_value(|inner| {
+                inner.awaited = ticket;
+                inner.rest = None;
+            });
+            self.tell(&Order::Forecast { ticket, study, files });
+        };
+        self.inner
+            .update_value(|inner| inner.rest = Some(Timeout::new(REST, ask)));
+    }
+
+    /// Says that there is nothing to forecast.
+    pub(super) fn forget_forecast(self) {
+        self.inner.update_value(|inner| {
+            inner.rest = None;
+            inner.awaited = 0;
+        });
+        self.forecast.set(None);
+    }
+
+    /// Asks the model of a role whether it answers.
+    pub(super) fn test(self, role: Role, table: Value, keys: Keys) {
+        let ticket = self.ticket();
+        let test = Test {
+            table: table.clone(),
+            keys: keys.clone(),
+            tested: Tested::Asking,
+            ticket,
+        };
+        self.tests.update(|tests| {
+            tests.insert(role, test);
+        });
+        self.tell(&Order::Probe {
+            ticket,
+            table,
+            role,
+            keys,
+        });
+    }
+
+    fn ticket(self) -> u64 {
+        let drawn = self.inner.try_update_value(|inner| {
+            inner.ticket += 1;
+            inner.ticket
+        });
+        drawn.unwrap_or_default()
+    }
+
+    fn tell(self, order: &Order) {
+        let worker = self.inner.try_with_value(|inner| inner.worker.clone()).flatten();
+        let worker = worker.map_or_else(|| WorkerHandle::new(move |report| self.hear(report)), Ok);
+        match worker {
+            Ok(worker) => {
+                worker.tell(order);
+                self.inner.update_value(|inner| inner.worker = Some(worker));
+            }
+            Err(message) => self.forecast.set(Some(Err(message))),
+        }
+    }
+
+    fn hear(self, report: Report) {
+        match report {
+            Report::Forecast { ticket, forecast } => {
+                let counts = self.inner.try_with_value(|inner| inner.awaited == ticket);
+                if counts == Some(true) {
+                    self.forecast.set(Some(forecast.map(|forecast| *forecast)));
+                }
+            }
+            Report::Probed { ticket, answer } => self.probed(ticket, answer),
+            Report::Failed { message } => self.failed(&message),
+            // Reports of runs.
+            _ => {}
+        }
+    }
+
+    /// The worker stopped: whatever was asked of it stays without an answer.
+    fn failed(self, message: &str) {
+        self.inner.update_value(|inner| inner.worker = None);
+        self.forecast.set(Some(Err(message.to_owned())));
+        self.tests.update(|tests| {
+            for test in tests.values_mut().filter(|test| test.tested == Tested::Asking) {
+                test.tested = Tested::Fails("The test was cut short.".into(), "Test again.".into());
+            }
+        });
+    }
+
+    fn probed(self, ticket: u64, answer: Result<f64, ProbeFailure>) {
+        let asked = self.tests.with_untracked(|tests| {
+            tests
+                .values()
+                .find(|test| test.ticket == ticket)
+                .map(|test| test.table.clone())
+        });
+        let Some(table) = asked else { return };
+        match answer {
+            Ok(seconds) => self.settle(ticket, &Tested::Answers(seconds)),
+            Err(failure) if !failure.unreachable => {
+                let (what, advice) = told(&failure.message, &table);
+                self.settle(ticket, &Tested::Fails(what, advice));
+            }
+            Err(_) => leptos::task::spawn_local(async move {
+                let address = address(&table);
+                let why = Unreached::why(&address).await;
+                let provider = table["provider"].as_str().unwrap_or_default();
+                let (what, advice) = why.words(provider, &sending::host(&address), &origin());
+                self.settle(ticket, &Tested::Fails(what, advice));
+            }),
+        }
+    }
+
+    fn settle(self, ticket: u64, tested: &Tested) {
+        // The page may be gone by now.
+        let _ = self.tests.try_update(|tests| {
+            for test in tests.values_mut().filter(|test| test.ticket == ticket) {
+                test.tested = tested.clone();
+            }
+        });
+    }
+}
+
+/// A failure's first sentence, and the rest with where the key went.
+fn told(message: &str, table: &Value) -> (String, String) {
+    let (what, rest) = message.split_once(". ").unwrap_or((message, ""));
+    let what = format!("{}.", what.trim_end_matches('.'));
+    let key_was_sent = what.contains("refused the key");
+    let went = format!(" It was sent to {} only.", sending::host(&address(table)));
+    let advice = format!("{rest}{}", if key_was_sent { went.as_str() } else { "" });
+    (what, advice.trim().to_owned())
+}
+
+/// Where a model's table asks.
+fn address(table: &Value) -> String {
+    let provider = table["provider"].as_str().unwrap_or_default();
+    let usual = capo_models::ProviderName::find(provider).and_then(|provider| provider.get().base_url);
+    table["base_url"]
+        .as_str()
+        .or(usual)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Where this page comes from, as servers are told.
+fn origin() -> String {
+    let origin = web_sys::window().and_then(|window| window.location().origin().ok());
+    origin.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_key_is_told_where_it_went() {
+        let table = json!({ "provider": "anthropic", "model": "m" });
+        let (what, advice) = told(
+            "Anthropic refused the key (401). Check that it was copied whole and is still active.",
+            &table,
+        );
+        assert_eq!(what, "Anthropic refused the key (401).");
+        assert_eq!(
+            advice,
+            "Check that it was copied whole and is still active. It was sent to api.anthropic.com only."
+        );
+    }
+}

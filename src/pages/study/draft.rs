@@ -1,0 +1,391 @@
+//! The study while it is being set up: one model that every field reads and edits.
+//!
+//! It is a whole [`Study`], so that what the form has no field for is kept, and beside it only what
+//! a study cannot hold: texts that are no numbers, data files, and what was set up for another kind of
+//! workload.
+
+use std::collections::BTreeMap;
+
+use capo_core::methods;
+use capo_core::study::{Constraint, Objective, Study, StudyError, Table};
+use serde_json::{Value, json};
+
+use crate::studies;
+use crate::worker::protocol::DataFiles;
+
+/// What is wrong, and with which key of the study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// Dotted path, such as `study.rounds`; a constraint's is `constraint.METRIC`.
+    pub(super) key: String,
+    /// What is wrong and what to do.
+    pub(super) message: String,
+}
+
+/// A study being set up.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    /// As far as it can be written down.
+    pub(super) study: Study,
+    /// The data files it names, by path.
+    pub(super) files: DataFiles,
+    /// What is wrong with the text in a field, by the key the field is for.
+    pub(super) wrong: BTreeMap<String, String>,
+    /// What was set up for other kinds of workload, by kind.
+    shelf: BTreeMap<String, Shelved>,
+}
+
+/// What belongs to a kind of workload.
+#[derive(Debug, Clone, PartialEq)]
+struct Shelved {
+    workload: Table,
+    objective: Objective,
+    constraints: Vec<Constraint>,
+}
+
+impl Draft {
+    /// What a person finds who comes to set up a study: the built-in one.
+    ///
+    /// # Errors
+    /// See [`studies::help_desk`].
+    pub(super) fn new() -> Result<Self, StudyError> {
+        studies::help_desk().map(Self::of)
+    }
+
+    /// A study that was written elsewhere.
+    pub(super) fn of(study: Study) -> Self {
+        Self {
+            study,
+            files: DataFiles::new(),
+            wrong: BTreeMap::new(),
+            shelf: BTreeMap::new(),
+        }
+    }
+
+    /// The study, if it is one.
+    ///
+    /// # Errors
+    /// What is wrong, field by field.
+    pub(super) fn checked(&self) -> Result<Study, Vec<Problem>> {
+        let mut problems: Vec<Problem> = self
+            .wrong
+            .iter()
+            .map(|(key, message)| Problem {
+                key: key.clone(),
+                message: message.clone(),
+            })
+            .collect();
+        problems.extend(self.empty_budgets());
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        self.study
+            .seed_prompt()
+            .map(|_| ())
+            .and_then(|()| self.study.clone().checked())
+            .map_err(|error| vec![Problem::of(error)])
+    }
+
+    fn empty_budgets(&self) -> Vec<Problem> {
+        let budget = &self.study.budget;
+        let zero = |name: &str, thing: &str, empty: bool| {
+            empty.then(|| Problem {
+                key: format!("budget.{name}"),
+                message: format!("A budget of 0 {thing} runs nothing. Clear the field for no limit."),
+            })
+        };
+        [
+            zero("rollouts", "rollouts", budget.rollouts == Some(0)),
+            zero("calls", "calls", budget.calls == Some(0)),
+            zero("tokens", "tokens", budget.tokens == Some(0)),
+            zero("usd", "dollars", budget.usd == Some(0.0)),
+            zero("seconds", "minutes", budget.seconds == Some(0.0)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// The kind of workload.
+    pub(super) fn kind(&self) -> &str {
+        self.study
+            .workload
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// Goes over to another kind of workload, and keeps what was set up for this one.
+    pub(super) fn take_kind(&mut self, kind: &str) {
+        if self.kind() == kind {
+            return;
+        }
+        let now = Shelved {
+            workload: self.study.workload.clone(),
+            objective: self.study.objective.clone(),
+            constraints: self.study.constraints.clone(),
+        };
+        self.shelf.insert(self.kind().to_owned(), now);
+        let next = self.shelf.remove(kind).unwrap_or_else(|| beginning(kind));
+        self.study.workload = next.workload;
+        self.study.objective = next.objective;
+        self.study.constraints = next.constraints;
+        self.forget_wrong("workload.");
+        self.forget_wrong("constraint.");
+    }
+
+    /// Goes over to another method; keys that it shares with this one keep their values.
+    pub(super) fn take_method(&mut self, method: &str) {
+        let Ok(defaults) = methods::complete(method, &Table::new()) else {
+            return;
+        };
+        method.clone_into(&mut self.study.study.method);
+        let kept = self
+            .study
+            .method
+            .iter()
+            .filter(|(key, _)| defaults.contains_key(*key));
+        let kept: Table = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
+        self.study.method = methods::complete(method, &kept).unwrap_or(defaults);
+        self.forget_wrong("method.");
+    }
+
+    /// Drops texts of fields that are no longer there.
+    pub(super) fn forget_wrong(&mut self, prefix: &str) {
+        self.wrong.retain(|key, _| !key.starts_with(prefix));
+    }
+
+    /// The same study on simulated models, at a pace that can be watched.
+    pub(super) fn simulated(&self) -> Self {
+        let mut simulated = self.clone();
+        if let Ok(built_in) = studies::help_desk() {
+            simulated.study.models = built_in.models;
+        }
+        simulated
+    }
+
+    /// Sets a constraint's threshold as a number or, with `relative`, as a multiple of the seed's cost.
+    pub(super) fn set_threshold(&mut self, metric: &str, relative: bool, value: f64) {
+        let found = self
+            .study
+            .constraints
+            .iter_mut()
+            .find(|constraint| constraint.metric == metric);
+        if let Some(constraint) = found {
+            (constraint.threshold, constraint.relative_to_seed) = if relative {
+                (None, Some(value))
+            } else {
+                (Some(value), None)
+            };
+        }
+    }
+
+    /// Constrains one more metric.
+    pub(super) fn constrain(&mut self, metric: &str, threshold: f64) {
+        self.study.constraints.push(Constraint {
+            metric: metric.to_owned(),
+            threshold: Some(threshold),
+            relative_to_seed: None,
+            scale: None,
+            from_round: 0,
+        });
+    }
+
+    /// Constrains a metric no longer.
+    pub(super) fn release(&mut self, metric: &str) {
+        self.study
+            .constraints
+            .retain(|constraint| constraint.metric != metric);
+        self.wrong.remove(&format!("constraint.{metric}"));
+    }
+
+    /// A constraint's key in the study file, which [`Problem::key`] names by its metric.
+    pub(super) fn constraint(&self, metric: &str) -> Option<&Constraint> {
+        self.study
+            .constraints
+            .iter()
+            .find(|constraint| constraint.metric == metric)
+    }
+}
+
+impl Problem {
+    /// What the study's own checks say.
+    pub(super) fn of(error: StudyError) -> Self {
+        match error {
+            StudyError::Syntax(message) => Self {
+                key: String::new(),
+                message,
+            },
+            StudyError::Invalid { key, problem } => Self {
+                key: by_metric(&key),
+                message: sentence(&problem),
+            },
+        }
+    }
+
+    /// What building a workload or a forecast says: `KEY: what is wrong`.
+    pub(super) fn of_text(text: &str) -> Self {
+        let (key, problem) = text.split_once(": ").unwrap_or(("", text));
+        let key = by_metric(key.trim_matches('`'));
+        let known = ["study", "workload", "objective", "constraint", "method", "budget"];
+        let start = key.split('.').next().unwrap_or_default();
+        if known.contains(&start) {
+            Self {
+                key,
+                message: sentence(problem),
+            }
+        } else {
+            Self {
+                key: String::new(),
+                message: sentence(text),
+            }
+        }
+    }
+}
+
+/// `constraint[0] (metric)` as `constraint.metric`; other keys as they are.
+fn by_metric(key: &str) -> String {
+    let metric = key
+        .strip_prefix("constraint[")
+        .and_then(|rest| rest.split_once(" (")?.1.strip_suffix(')'));
+    metric.map_or_else(|| key.to_owned(), |metric| format!("constraint.{metric}"))
+}
+
+/// With a capital and a full stop, without code marks.
+fn sentence(problem: &str) -> String {
+    let plain = problem.replace('`', "");
+    let mut letters = plain.trim_end_matches('.').chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+/// What a kind of workload starts with.
+fn beginning(kind: &str) -> Shelved {
+    let (workload, objective) = match kind {
+        "table" => (
+            json!({
+                "kind": "table", "data": "rows.csv", "user": "", "evaluate": 0,
+                "metric": [{ "name": "correct", "type": "normalized", "expected": "" }],
+            }),
+            "correct",
+        ),
+        "external" => (
+            json!({
+                "kind": "external", "data": "rows.csv", "endpoint": "", "evaluate": 0,
+                "metric": [{ "name": "success", "direction": "objective" }],
+            }),
+            "success",
+        ),
+        _ => (
+            json!({ "kind": "desk", "optimize": 74, "evaluate": 40 }),
+            "success",
+        ),
+    };
+    Shelved {
+        workload: workload.as_object().cloned().unwrap_or_default(),
+        objective: Objective {
+            metric: objective.to_owned(),
+        },
+        constraints: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> Draft {
+        Draft::new().unwrap()
+    }
+
+    #[test]
+    fn a_draft_is_the_study_it_was_made_of() {
+        let study = studies::help_desk().unwrap();
+        assert_eq!(Draft::of(study.clone()).checked().unwrap(), study);
+    }
+
+    #[test]
+    fn what_has_no_field_is_kept() {
+        let text = studies::help_desk().unwrap().to_toml().unwrap().replace(
+            "metric = \"excess_tools\"",
+            "metric = \"excess_tools\"\nscale = 0.5",
+        );
+        let study = Study::parse(&text, capo_core::study::Format::Toml).unwrap();
+        let mut draft = Draft::of(study);
+        draft.set_threshold("excess_tools", true, 0.8);
+        let written = draft.checked().unwrap().to_toml().unwrap();
+        assert!(written.contains("scale = 0.5"), "{written}");
+        assert!(written.contains("relative_to_seed = 0.8"), "{written}");
+    }
+
+    #[test]
+    fn a_budget_of_nothing_is_said_at_its_field() {
+        let mut draft = draft();
+        draft.study.budget.rollouts = Some(0);
+        assert_eq!(
+            draft.checked().unwrap_err(),
+            [Problem {
+                key: "budget.rollouts".into(),
+                message: "A budget of 0 rollouts runs nothing. Clear the field for no limit.".into(),
+            }]
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_number_keeps_the_study_from_running() {
+        let mut draft = draft();
+        draft
+            .wrong
+            .insert("study.rounds".into(), "“x” is not a number.".into());
+        assert_eq!(draft.checked().unwrap_err()[0].key, "study.rounds");
+    }
+
+    #[test]
+    fn a_constraint_s_problem_stands_at_its_metric() {
+        let mut draft = draft();
+        draft.study.constraints[1].from_round = 9;
+        let problem = draft.checked().unwrap_err().remove(0);
+        assert_eq!(problem.key, "constraint.excess_tools");
+        assert!(problem.message.ends_with("numbered from 0."), "{problem:?}");
+    }
+
+    #[test]
+    fn another_workload_and_back_loses_nothing() {
+        let mut draft = draft();
+        let before = draft.study.clone();
+        draft.take_kind("table");
+        assert_eq!(draft.kind(), "table");
+        assert!(draft.study.constraints.is_empty());
+        draft.take_kind("desk");
+        assert_eq!(draft.study, before);
+    }
+
+    #[test]
+    fn another_method_keeps_the_keys_it_shares() {
+        let mut draft = draft();
+        draft.study.method.insert("beta".into(), 2.5.into());
+        draft.take_method("capo-ea");
+        assert_eq!(draft.study.method["beta"], 2.5);
+        assert!(!draft.study.method.contains_key("gamma"));
+        draft.take_method("sampling");
+        assert_eq!(draft.study.method["k"], 8);
+        draft.checked().unwrap();
+    }
+
+    #[test]
+    fn simulated_models_serve_any_study() {
+        let mut draft = draft();
+        draft.study.models.clear();
+        assert!(studies::is_simulated(&draft.simulated().checked().unwrap()));
+    }
+
+    #[test]
+    fn words_of_a_workload_find_their_field() {
+        let problem = Problem::of_text("workload.evaluate: is more than there are");
+        assert_eq!(
+            (problem.key.as_str(), problem.message.as_str()),
+            ("workload.evaluate", "Is more than there are.")
+        );
+        assert_eq!(Problem::of_text("rows.csv line 3: not JSON").key, "");
+    }
+}

@@ -1,0 +1,479 @@
+//! Fields: a label, a place to type, what it means, and what is wrong beside it.
+
+use std::sync::Arc;
+
+use capo_core::study::Study;
+use leptos::prelude::*;
+use serde_json::Value;
+
+use super::form::Form;
+use super::place::{self, Place};
+use super::settings::{Kind, Setting};
+use super::typed;
+
+type Read<T> = Arc<dyn Fn(&Study) -> T + Send + Sync>;
+type Write<T> = Arc<dyn Fn(&mut Study, T) + Send + Sync>;
+
+/// A number of a study as a field shows it.
+#[derive(Clone)]
+pub(super) struct Number {
+    /// The key's dotted path.
+    key: String,
+    /// What it is called.
+    label: String,
+    /// What stands behind the field.
+    unit: String,
+    /// What one in the study is on screen, such as 100 for percent.
+    scale: f64,
+    /// Whether only whole numbers make sense.
+    whole: bool,
+    /// What an empty field means; a number is needed where it means nothing.
+    blank: Option<String>,
+    read: Read<Option<f64>>,
+    write: Write<Option<f64>>,
+}
+
+impl Number {
+    /// A number that must be there.
+    pub(super) fn new(
+        key: &str,
+        label: &str,
+        read: impl Fn(&Study) -> Option<f64> + Send + Sync + 'static,
+        write: impl Fn(&mut Study, Option<f64>) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            key: key.to_owned(),
+            label: label.to_owned(),
+            unit: String::new(),
+            scale: 1.0,
+            whole: false,
+            blank: None,
+            read: Arc::new(read),
+            write: Arc::new(write),
+        }
+    }
+
+    /// A number of a table that a schema describes.
+    pub(super) fn of(place: Place, key: &str, whole: bool) -> Self {
+        let (read, write) = (key.to_owned(), key.to_owned());
+        Self {
+            whole,
+            ..Self::new(
+                &place.path(key),
+                &place::label(key),
+                move |study| place.table(study)?.get(&read)?.as_f64(),
+                move |study, value| {
+                    place.set(study, &write, value.map(|value| place::number(value, whole)));
+                },
+            )
+        }
+    }
+
+    /// Under another name than its key's.
+    pub(super) fn called(mut self, label: &str) -> Self {
+        label.clone_into(&mut self.label);
+        self
+    }
+
+    /// With a unit behind it, and what one in the study is in that unit.
+    pub(super) fn in_unit(mut self, unit: &str, scale: f64) -> Self {
+        unit.clone_into(&mut self.unit);
+        self.scale = scale;
+        self
+    }
+
+    /// Counted in whole numbers.
+    pub(super) fn counted(mut self) -> Self {
+        self.whole = true;
+        self
+    }
+
+    /// May be left out, which means `blank`.
+    pub(super) fn optional(mut self, blank: &str) -> Self {
+        self.blank = Some(blank.to_owned());
+        self
+    }
+
+    fn text(&self, study: &Study) -> String {
+        let shown = (self.read)(study).map(|value| value * self.scale);
+        typed::text(shown, self.whole && self.scale == 1.0)
+    }
+
+    /// What was typed, as the study has it.
+    fn parse(&self, text: &str) -> Result<Option<f64>, String> {
+        let value = if self.whole {
+            typed::whole(text)
+        } else {
+            typed::number(text)
+        }?;
+        if value.is_none() && self.blank.is_none() {
+            return Err("Write a number.".into());
+        }
+        Ok(value.map(|value| value / self.scale))
+    }
+}
+
+/// An element's id made of a key.
+pub(super) fn id(key: &str) -> String {
+    let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
+    format!("f-{}", key.chars().map(plain).collect::<String>())
+}
+
+/// What is wrong with a key, beside its field.
+#[component]
+pub(super) fn Wrong(
+    /// The key's dotted path.
+    #[prop(into)]
+    key: String,
+) -> impl IntoView {
+    let problem = expect_context::<Form>().problem(&key);
+    let id = format!("{}-error", id(&key));
+    move || {
+        problem.get().map(|message| {
+            view! {
+                <p class="error" id=id.clone() role="alert">
+                    {message}
+                </p>
+            }
+        })
+    }
+}
+
+/// A number, with its label unless it stands in a table.
+#[component]
+pub(super) fn NumberField(
+    /// Which.
+    number: Number,
+    /// What it means.
+    #[prop(optional, into)]
+    explanation: String,
+    /// Whether the label is only read out.
+    #[prop(optional)]
+    in_table: bool,
+    /// What stands before the field.
+    #[prop(optional)]
+    before: &'static str,
+) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let problem = form.problem(&number.key);
+    let id = id(&number.key);
+    let describe = described(&id, !explanation.is_empty());
+    let (unit, label, key) = (number.unit.clone(), number.label.clone(), number.key.clone());
+    let blank = number.blank.clone();
+    let number = StoredValue::new(number);
+    let stands = move || {
+        form.draft
+            .with_untracked(|draft| number.with_value(|number| number.text(&draft.study)))
+    };
+    let text = RwSignal::new(stands());
+    Effect::new(move |_| {
+        form.renewed.track();
+        text.set(stands());
+    });
+    let input = move |event| {
+        let typed = event_target_value(&event);
+        text.set(typed.clone());
+        let number = number.get_value();
+        let parsed = number.parse(&typed);
+        form.edit(|draft| match parsed {
+            Ok(value) => {
+                draft.wrong.remove(&number.key);
+                (number.write)(&mut draft.study, value);
+            }
+            Err(message) => {
+                draft.wrong.insert(number.key.clone(), message);
+            }
+        });
+    };
+    // Written out once the field is left, unless what was typed is to be mended.
+    let change = move |_| {
+        let typed = text.get_untracked();
+        if number.with_value(|number| number.parse(&typed)).is_ok() {
+            text.set(stands());
+        }
+    };
+    let when_blank = move || {
+        let note = blank.clone().filter(|note| !note.is_empty())?;
+        text.with(|text| text.trim().is_empty())
+            .then(|| view! { <span class="note">{note}</span> })
+    };
+    let labelled = (!in_table).then(|| view! { <label for=id.clone()>{label.clone()}</label> });
+    let explained = explanation_view(&id, explanation);
+    view! {
+        <div class="field">
+            {labelled} <div class="with-unit">
+                {(!before.is_empty()).then(|| view! { <span aria-hidden="true">{before}</span> })}
+                <input
+                    id=id
+                    class="num"
+                    class:short=in_table
+                    type="text"
+                    inputmode="decimal"
+                    autocomplete="off"
+                    aria-label=in_table.then_some(label)
+                    aria-invalid=move || problem.with(Option::is_some).then_some("true")
+                    aria-describedby=move || describe(problem.with(Option::is_some))
+                    prop:value=move || text.get()
+                    on:input=input
+                    on:change=change
+                />
+                {(!unit.is_empty()).then(|| view! { <span>{unit}</span> })}
+            </div> {when_blank} {explained} <Wrong key/>
+        </div>
+    }
+}
+
+/// A text of a study, on one line or several.
+#[component]
+pub(super) fn TextField(
+    /// The key's dotted path.
+    #[prop(into)]
+    key: String,
+    /// What it is called.
+    #[prop(into)]
+    label: String,
+    /// Reads it.
+    read: impl Fn(&Study) -> String + Send + Sync + 'static,
+    /// Writes it.
+    write: impl Fn(&mut Study, String) + 'static,
+    /// What it means.
+    #[prop(optional, into)]
+    explanation: String,
+    /// Lines shown; a field of one line otherwise.
+    #[prop(optional)]
+    lines: Option<u8>,
+    /// Whether the text is code.
+    #[prop(optional)]
+    code: bool,
+    /// An example of what to type.
+    #[prop(optional)]
+    placeholder: &'static str,
+) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let problem = form.problem(&key);
+    let id = id(&key);
+    let describe = described(&id, !explanation.is_empty());
+    let value = form.memo(read);
+    let input = move |event| form.edit(|draft| write(&mut draft.study, event_target_value(&event)));
+    let invalid = move || problem.with(Option::is_some).then_some("true");
+    let describedby = move || describe(problem.with(Option::is_some));
+    let labelled = view! { <label for=id.clone()>{label}</label> };
+    let explained = explanation_view(&id, explanation);
+    let field = match lines {
+        Some(rows) => view! {
+            <textarea
+                id=id
+                rows=rows.to_string()
+                class:code=code
+                placeholder=placeholder
+                aria-invalid=invalid
+                aria-describedby=describedby
+                prop:value=move || value.get()
+                on:input=input
+            ></textarea>
+        }
+        .into_any(),
+        None => view! {
+            <input
+                id=id
+                type="text"
+                autocomplete="off"
+                class:code=code
+                placeholder=placeholder
+                aria-invalid=invalid
+                aria-describedby=describedby
+                prop:value=move || value.get()
+                on:input=input
+            />
+        }
+        .into_any(),
+    };
+    view! { <div class="field">{labelled} {field} {explained} <Wrong key/></div> }
+}
+
+/// The field of a key that a schema describes.
+#[component]
+pub(super) fn SettingField(
+    /// The table.
+    place: Place,
+    /// Its key.
+    setting: Setting,
+    /// Whether its meaning stands below.
+    #[prop(optional)]
+    explained: bool,
+) -> impl IntoView {
+    let explanation = if explained {
+        setting.explanation.clone()
+    } else {
+        String::new()
+    };
+    let key = setting.key.clone();
+    match setting.kind.clone() {
+        kind @ (Kind::Whole | Kind::Number) => {
+            let number = Number::of(place, &key, kind == Kind::Whole);
+            let number = if setting.needed {
+                number
+            } else {
+                number.optional(&when_left_out(&setting))
+            };
+            view! { <NumberField number explanation/> }.into_any()
+        }
+        Kind::Text => {
+            let (read, write, needed) = (key.clone(), key.clone(), setting.needed);
+            view! {
+                <TextField
+                    key=place.path(&key)
+                    label=place::label(&key)
+                    explanation
+                    code=true
+                    read=move |study| place.text(study, &read)
+                    write=move |study, text| {
+                        let value = (needed || !text.is_empty()).then(|| Value::String(text));
+                        place.set(study, &write, value);
+                    }
+                />
+            }
+            .into_any()
+        }
+        Kind::Flag => view! { <FlagField place setting explanation/> }.into_any(),
+        Kind::Choice(words) => view! { <ChoiceField place setting words explanation/> }.into_any(),
+    }
+}
+
+#[component]
+fn FlagField(place: Place, setting: Setting, explanation: String) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let default = setting.default.as_ref().and_then(Value::as_bool);
+    let key = setting.key.clone();
+    let (read, write) = (key.clone(), key.clone());
+    let checked = form.memo(move |study| {
+        let value = place.table(study).and_then(|table| table.get(&read)?.as_bool());
+        value.or(default).unwrap_or_default()
+    });
+    let change = move |event| {
+        form.edit(|draft| {
+            place.set(
+                &mut draft.study,
+                &write,
+                Some(event_target_checked(&event).into()),
+            )
+        })
+    };
+    let id = id(&place.path(&key));
+    let note = format!("{id}-note");
+    let labels = id.clone();
+    view! {
+        <div class="field">
+            <label class="choice" for=labels>
+                <input
+                    id=id
+                    type="checkbox"
+                    aria-describedby=note.clone()
+                    prop:checked=move || checked.get()
+                    on:change=change
+                />
+                <span>{place::label(&key)}</span>
+            </label>
+            <span class="note" id=note>
+                {explanation}
+            </span>
+        </div>
+    }
+}
+
+#[component]
+fn ChoiceField(
+    place: Place,
+    setting: Setting,
+    words: Vec<(String, String)>,
+    explanation: String,
+) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let key = setting.key.clone();
+    let id = id(&place.path(&key));
+    let default = setting
+        .default
+        .as_ref()
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let (read, write) = (key.clone(), key.clone());
+    let otherwise = default.clone().unwrap_or_default();
+    let value = form.memo(move |study| match place.text(study, &read) {
+        text if text.is_empty() => otherwise.clone(),
+        text => text,
+    });
+    let change = move |event| {
+        let word = event_target_value(&event);
+        let value = (!word.is_empty()).then(|| Value::String(word));
+        form.edit(|draft| place.set(&mut draft.study, &write, value));
+    };
+    let meanings = words.clone();
+    let meaning = move || {
+        let word = value.get();
+        let found = meanings.iter().find(|(name, _)| *name == word);
+        found.map(|(_, meaning)| meaning.clone()).unwrap_or_default()
+    };
+    // Without a default there is the choice of not saying.
+    let unsaid = (default.is_none() && !setting.needed).then(
+        || view! { <option value="" selected=move || value.with(String::is_empty)>"as it comes"</option> },
+    );
+    let options = words
+        .into_iter()
+        .map(|(word, _)| {
+            let own = word.clone();
+            let shown = crate::format::label(&word.replace('-', " "));
+            view! {
+                <option value=word selected=move || value.with(|value| *value == own)>
+                    {shown}
+                </option>
+            }
+        })
+        .collect_view();
+    let note = format!("{id}-note");
+    view! {
+        <div class="field">
+            <label for=id.clone()>{place::label(&key)}</label>
+            <select id=id aria-describedby=note.clone() on:change=change>
+                {unsaid}
+                {options}
+            </select>
+            <span class="note" id=note>
+                {explanation} " " {meaning}
+            </span>
+            <Wrong key=place.path(&key)/>
+        </div>
+    }
+}
+
+fn when_left_out(setting: &Setting) -> String {
+    match &setting.default {
+        Some(Value::Number(number)) => format!("{number} unless stated"),
+        _ => "not set".into(),
+    }
+}
+
+fn explanation_view(id: &str, explanation: String) -> Option<impl IntoView + use<>> {
+    let id = format!("{id}-note");
+    (!explanation.is_empty()).then(|| {
+        view! {
+            <span class="note" id=id>
+                {explanation}
+            </span>
+        }
+    })
+}
+
+/// The ids of what describes a field: its explanation, and what is wrong with it.
+fn described(id: &str, explained: bool) -> impl Fn(bool) -> Option<String> + Clone + use<> {
+    let (note, error) = (format!("{id}-note"), format!("{id}-error"));
+    move |wrong| {
+        let ids: Vec<&str> = [
+            explained.then_some(note.as_str()),
+            wrong.then_some(error.as_str()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!ids.is_empty()).then(|| ids.join(" "))
+    }
+}

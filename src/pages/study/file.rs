@@ -1,0 +1,216 @@
+//! The study as a file or a link, in and out.
+
+use capo_core::study::{Format, Study};
+use js_sys::Array;
+use leptos::html::Input;
+use leptos::prelude::*;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{Blob, BlobPropertyBag, File, HtmlAnchorElement, Url};
+
+use super::draft::Draft;
+use super::form::{Form, Said};
+use super::link;
+use super::rows;
+
+/// Import, export, link.
+#[component]
+pub(super) fn StudyFile() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let input = NodeRef::<Input>::new();
+    let choose = move |_| {
+        if let Some(input) = input.get_untracked() {
+            input.click();
+        }
+    };
+    let chosen = move |_| {
+        let file = input.get_untracked().and_then(|input| input.files()?.get(0));
+        if let Some(file) = file {
+            take_file(form, file);
+        }
+        // The same file can be chosen again.
+        if let Some(input) = input.get_untracked() {
+            input.set_value("");
+        }
+    };
+    let export = move |_| {
+        let toml = written(form).and_then(|study| study.to_toml().map_err(|error| error.to_string()));
+        match toml {
+            Ok(toml) => {
+                let name = form
+                    .draft
+                    .with_untracked(|draft| file_name(&draft.study.study.name));
+                download(&name, &toml);
+            }
+            Err(message) => form.said.set(Some(Said::Failed(message))),
+        }
+    };
+    let copy = move |_| match written(form).and_then(|study| link::fragment(&study)) {
+        Ok(fragment) => copy_link(form, &fragment),
+        Err(message) => form.said.set(Some(Said::Failed(message))),
+    };
+    let data = Memo::new(move |_| {
+        form.draft.with(|draft| {
+            let used = draft.kind() != "desk";
+            let names = draft.files.keys().filter(|_| used);
+            names.cloned().collect::<Vec<_>>()
+        })
+    });
+    let download_data = move |name: String| {
+        let file = name.clone();
+        let save = move |_| {
+            let text = form.draft.with_untracked(|draft| draft.files.get(&file).cloned());
+            download(&file, &text.unwrap_or_default());
+        };
+        view! {
+            <button type="button" on:click=save>
+                "Save "
+                {name}
+            </button>
+        }
+    };
+    let said = move || match form.said.get()? {
+        Said::Done(words) => Some(view! { <p class="note" role="status">{words}</p> }.into_any()),
+        Said::Failed(words) => Some(
+            view! {
+                <div class="msg" role="alert">
+                    <b>"Nothing was changed."</b>
+                    <span>{words}</span>
+                </div>
+            }
+            .into_any(),
+        ),
+    };
+    view! {
+        <section class="plate" aria-labelledby="file-title">
+            <header>
+                <h2 class="pt" id="file-title">
+                    "Study file"
+                </h2>
+            </header>
+            <div class="row">
+                <button type="button" on:click=choose>
+                    "Import TOML"
+                </button>
+                <button type="button" on:click=export>
+                    "Export TOML"
+                </button>
+                <button type="button" on:click=copy>
+                    "Copy link"
+                </button>
+                <For each=move || data.get() key=Clone::clone let(name)>
+                    {download_data(name)}
+                </For>
+                <input
+                    node_ref=input
+                    type="file"
+                    accept=".toml,.json"
+                    hidden
+                    aria-label="Study file"
+                    on:change=chosen
+                />
+            </div>
+            <p class="note">
+                "The link carries the study, never a key"
+                {move || data.with(|data| !data.is_empty()).then_some(" and not the data file")} "."
+            </p>
+            {said}
+        </section>
+    }
+}
+
+/// The study as it stands, if it is one.
+fn written(form: Form) -> Result<Study, String> {
+    form.checked.get_untracked().map_err(|problems| {
+        let first = problems.into_iter().next();
+        first.map(|problem| problem.message).unwrap_or_default()
+    })
+}
+
+/// Takes in a file: a study, or the rows of a table.
+pub(super) fn take_file(form: Form, file: File) {
+    spawn_local(async move {
+        let name = file.name();
+        let text = match text_of(&file).await {
+            Ok(text) => text,
+            Err(message) => return form.said.set(Some(Said::Failed(message))),
+        };
+        let ending = name.rsplit('.').next().unwrap_or_default().to_lowercase();
+        if matches!(ending.as_str(), "csv" | "jsonl" | "ndjson") {
+            return rows::take(form, &name, text);
+        }
+        match Study::parse(&text, Format::of_path(&name)) {
+            Ok(study) => {
+                form.renew(|draft| {
+                    // A study may come after the data it names.
+                    let files = std::mem::take(&mut draft.files);
+                    *draft = Draft::of(study);
+                    draft.files = files;
+                });
+                form.said.set(Some(Said::Done(format!("{name} was taken in."))));
+            }
+            Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
+        }
+    });
+}
+
+/// The text of a file.
+pub(super) async fn text_of(file: &File) -> Result<String, String> {
+    let name = file.name();
+    let read = JsFuture::from(file.text()).await;
+    read.ok()
+        .and_then(|text| text.as_string())
+        .ok_or_else(|| format!("{name} cannot be read. It may have been moved or changed meanwhile."))
+}
+
+fn file_name(study: &str) -> String {
+    let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
+    let name: String = study.trim().to_lowercase().chars().map(plain).collect();
+    format!("{name}.toml")
+}
+
+/// Has the browser save a text as a file.
+fn download(name: &str, text: &str) {
+    let save = || -> Result<(), JsValue> {
+        let kind = BlobPropertyBag::new();
+        kind.set_type("text/plain;charset=utf-8");
+        let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &kind)?;
+        let address = Url::create_object_url_with_blob(&blob)?;
+        let link: HtmlAnchorElement = document().create_element("a")?.unchecked_into();
+        link.set_href(&address);
+        link.set_download(name);
+        link.click();
+        Url::revoke_object_url(&address)
+    };
+    // A browser that saves no files says so itself.
+    let _ = save();
+}
+
+/// Puts this page's address with a study into the clipboard.
+fn copy_link(form: Form, fragment: &str) {
+    let window = window();
+    let here = window.location().href().unwrap_or_default();
+    let page = here.split('#').next().unwrap_or_default();
+    let address = format!("{page}#{fragment}");
+    // Pages from elsewhere over plain HTTP have no clipboard.
+    if !window.is_secure_context() {
+        return form.said.set(Some(Said::Done(format!("Copy this: {address}"))));
+    }
+    let copied = window.navigator().clipboard().write_text(&address);
+    spawn_local(async move {
+        form.said.set(Some(Said::Done(match JsFuture::from(copied).await {
+            Ok(_) => "The link is in the clipboard.".into(),
+            Err(_) => format!("The browser copies nothing for this page. Copy this: {address}"),
+        })));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn files_are_named_after_their_study() {
+        assert_eq!(file_name("Help desk, no. 2"), "help-desk--no--2.toml");
+    }
+}

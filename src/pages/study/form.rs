@@ -1,0 +1,134 @@
+//! What the sections of the form share: the draft, what follows from it, and what is asked about it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use capo_core::study::Study;
+use leptos::prelude::*;
+
+use super::asking::Asking;
+use super::draft::{Draft, Problem};
+use super::measured::Measured;
+use super::sending::{self, Sent};
+use crate::frame::keys::TabKeys;
+use crate::worker::protocol::Keys;
+
+thread_local! {
+    /// The draft while a person looks at other pages.
+    static LEFT: RefCell<Option<Draft>> = const { RefCell::new(None) };
+}
+
+/// The form. Copies are the same.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// The study being set up: edit it through [`Form::edit`].
+    pub(super) draft: RwSignal<Draft>,
+    /// Rises when the draft was replaced or changed by more than its own field.
+    pub(super) renewed: RwSignal<u64>,
+    /// The keys of this tab.
+    pub(super) keys: TabKeys,
+    /// The hosts that a person typed a key for.
+    pub(super) typed_for: RwSignal<BTreeSet<Sent>>,
+    /// What the workload measures.
+    pub(super) measured: Memo<Measured>,
+    /// The study, or what is wrong with it by itself.
+    pub(super) checked: Memo<Result<Study, Vec<Problem>>>,
+    /// All that is known to be wrong.
+    pub(super) problems: Memo<Vec<Problem>>,
+    /// A worker that is asked about the draft.
+    pub(super) asking: Asking,
+    /// What came of an import or an export.
+    pub(super) said: RwSignal<Option<Said>>,
+}
+
+/// What happened to a study file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It worked.
+    Done(String),
+    /// It did not.
+    Failed(String),
+}
+
+impl Form {
+    /// A form with the draft that was left, or a new one.
+    pub(super) fn new(keys: TabKeys) -> Option<Self> {
+        let left = LEFT.with_borrow(Clone::clone);
+        let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
+        let workload = Memo::new(move |_| {
+            draft.with(|draft| {
+                (
+                    draft.study.workload.clone(),
+                    draft.files.clone(),
+                    draft.study.study.seed,
+                )
+            })
+        });
+        let measured =
+            Memo::new(move |_| workload.with(|(workload, files, seed)| Measured::of(workload, files, *seed)));
+        let checked = Memo::new(move |_| draft.with(Draft::checked));
+        let asking = Asking::new();
+        let problems = Memo::new(move |_| {
+            let mut problems = checked.with(|checked| checked.clone().err().unwrap_or_default());
+            let of_workload = measured.with(|measured| measured.problem.clone());
+            let nothing_else = problems.is_empty() && of_workload.is_none();
+            problems.extend(of_workload);
+            if nothing_else && let Some(Err(message)) = asking.forecast.get() {
+                problems.push(Problem::of_text(&message));
+            }
+            problems
+        });
+        on_cleanup(move || {
+            if let Some(draft) = draft.try_get_untracked() {
+                LEFT.set(Some(draft));
+            }
+        });
+        Some(Self {
+            draft,
+            renewed: RwSignal::new(0),
+            keys,
+            typed_for: RwSignal::new(BTreeSet::new()),
+            measured,
+            checked,
+            problems,
+            asking,
+            said: RwSignal::new(None),
+        })
+    }
+
+    /// Changes the draft.
+    pub(super) fn edit(self, edit: impl FnOnce(&mut Draft)) {
+        self.draft.update(edit);
+    }
+
+    /// Changes the draft in more than one place, so that all fields show it anew.
+    pub(super) fn renew(self, edit: impl FnOnce(&mut Draft)) {
+        self.draft.update(edit);
+        self.renewed.update(|renewed| *renewed += 1);
+    }
+
+    /// Something of the study, told of changes.
+    pub(super) fn memo<T: Clone + PartialEq + Send + Sync + 'static>(
+        self,
+        read: impl Fn(&Study) -> T + Send + Sync + 'static,
+    ) -> Memo<T> {
+        Memo::new(move |_| self.draft.with(|draft| read(&draft.study)))
+    }
+
+    /// What is wrong with a key of the study.
+    pub(super) fn problem(self, key: &str) -> Memo<Option<String>> {
+        let key = key.to_owned();
+        Memo::new(move |_| {
+            self.problems.with(|problems| {
+                let of_key = problems.iter().find(|problem| problem.key == key);
+                of_key.map(|problem| problem.message.clone())
+            })
+        })
+    }
+
+    /// The keys that the study may use.
+    pub(super) fn allowed_keys(self, study: &Study) -> Keys {
+        self.typed_for
+            .with(|typed_for| sending::allowed(study, &self.keys.get(), typed_for))
+    }
+}

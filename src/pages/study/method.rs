@@ -1,0 +1,181 @@
+//! How the search goes: the method and its hyperparameters, explained.
+
+use capo_core::methods;
+use capo_core::study::{Rounds, UntilBudget};
+use leptos::prelude::*;
+use leptos_router::components::A;
+use serde_json::Value;
+
+use super::field::{Number, NumberField, SettingField};
+use super::form::Form;
+use super::place::{self, Place};
+use super::section::Section;
+use super::settings::{Setting, settings};
+use crate::studies;
+
+/// The keys of a method that most people look at; the others wait under "More settings".
+const FIRST: [&str; 8] = [
+    "parents",
+    "children",
+    "pool",
+    "beta",
+    "lambda_max",
+    "gamma",
+    "k",
+    "weight",
+];
+
+/// Method, hyperparameters, seed.
+#[component]
+pub(super) fn MethodSection() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let method = form.memo(|study| study.study.method.clone());
+    let lead = || {
+        view! { "The paper’s settings. " <A href="/dynamics">"What they do"</A> }
+    };
+    let options = methods::ALL
+        .iter()
+        .map(|entry| {
+            let shown = format!("{}: {}", studies::method_name(entry.name), entry.summary);
+            view! {
+                <option value=entry.name selected=move || method.with(|method| method == entry.name)>
+                    {shown}
+                </option>
+            }
+        })
+        .collect_view();
+    let change = move |event| form.renew(|draft| draft.take_method(&event_target_value(&event)));
+    let fields = move || method.with(|method| hyperparameters(method));
+    view! {
+        <Section number=4 title="Method" lead=lead>
+            <div class="field narrow">
+                <label for="method">"Method"</label>
+                <select id="method" on:change=change>
+                    {options}
+                </select>
+            </div>
+            {fields}
+            <UntilBudgetChoice/>
+        </Section>
+    }
+}
+
+/// The fields of a method, and what each of them does.
+fn hyperparameters(method: &str) -> impl IntoView + use<> {
+    let described: Vec<Setting> = methods::ALL
+        .iter()
+        .find(|entry| entry.name == method)
+        .and_then(|entry| serde_json::to_value(entry.schema()).ok())
+        .map(|schema| settings(&schema))
+        .unwrap_or_default();
+    let (first, more): (Vec<Setting>, Vec<Setting>) = described
+        .iter()
+        .cloned()
+        .partition(|setting| FIRST.contains(&setting.key.as_str()));
+    let field = |setting: Setting| view! { <SettingField place=Place::Method setting/> };
+    let rows = described.into_iter().map(explained).collect_view();
+    let further = (!more.is_empty()).then(|| {
+        let more = more.into_iter().map(field).collect_view();
+        view! {
+            <details>
+                <summary>"More settings"</summary>
+                <div class="fields">{more}</div>
+            </details>
+        }
+    });
+    view! {
+        <div class="fields">
+            <NumberField number=rounds()/>
+            {first.into_iter().map(field).collect_view()}
+            <NumberField number=Number::new(
+                    "study.seed",
+                    "Seed",
+                    |study| Some(study.study.seed as f64),
+                    |study, value| study.study.seed = value.unwrap_or_default() as u64,
+                )
+                .counted()/>
+        </div>
+        {further}
+        <details>
+            <summary>"What each of these does"</summary>
+            <div class="scroll" tabindex="0" role="group" aria-label="Settings explained, scrolls sideways">
+                <table class="facts">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Setting"</th>
+                            <th scope="col">"What it does"</th>
+                            <th scope="col" class="num">"Paper"</th>
+                        </tr>
+                    </thead>
+                    <tbody>
+                        <tr>
+                            <th scope="row">"Rounds"</th>
+                            <td>"How often prompts are rewritten and multipliers move."</td>
+                            <td class="num">"6"</td>
+                        </tr>
+                        <tr>
+                            <th scope="row">"Seed"</th>
+                            <td>"Every random choice of the search follows from it."</td>
+                            <td class="num"></td>
+                        </tr>
+                        {rows}
+                    </tbody>
+                </table>
+            </div>
+        </details>
+    }
+}
+
+fn explained(setting: Setting) -> impl IntoView {
+    let default = match setting.default {
+        Some(Value::String(word)) => word,
+        Some(value) => value.to_string(),
+        None => "all".into(),
+    };
+    view! {
+        <tr>
+            <th scope="row">{place::label(&setting.key)}</th>
+            <td>{setting.explanation}</td>
+            <td class="num">{default}</td>
+        </tr>
+    }
+}
+
+fn rounds() -> Number {
+    Number::new(
+        "study.rounds",
+        "Rounds",
+        |study| studies::rounds(study).map(f64::from),
+        |study, value| {
+            if let Some(value) = value {
+                study.study.rounds = Rounds::Count(value as u32);
+            }
+        },
+    )
+    .counted()
+    .optional("until the budget is spent")
+}
+
+/// Whether the search goes on until the budget is spent, whatever the number of rounds.
+#[component]
+fn UntilBudgetChoice() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let open = form.memo(|study| matches!(study.study.rounds, Rounds::Open(_)));
+    let change = move |event| {
+        let rounds = if event_target_checked(&event) {
+            Rounds::Open(UntilBudget::UntilBudget)
+        } else {
+            Rounds::default()
+        };
+        form.renew(|draft| {
+            draft.wrong.remove("study.rounds");
+            draft.study.study.rounds = rounds;
+        });
+    };
+    view! {
+        <label class="choice">
+            <input type="checkbox" prop:checked=move || open.get() on:change=change/>
+            <span>"Go on until the budget is spent, however many rounds that takes"</span>
+        </label>
+    }
+}

@@ -1,0 +1,153 @@
+//! The page that sets up a study, from the workload to the budget, and starts it.
+
+mod asking;
+mod budget;
+mod constraints;
+mod cost;
+mod draft;
+mod endpoint;
+mod field;
+mod file;
+mod form;
+mod link;
+mod measured;
+mod method;
+mod metrics;
+mod models;
+mod place;
+mod preview;
+mod prompt;
+mod reach;
+mod remember;
+mod rows;
+mod section;
+mod sending;
+mod settings;
+mod start;
+mod typed;
+mod workload;
+
+use leptos::prelude::*;
+use leptos_router::hooks::use_location;
+
+use self::budget::BudgetSection;
+use self::constraints::GoalsSection;
+use self::cost::Cost;
+use self::draft::Draft;
+use self::file::{StudyFile, take_file};
+use self::form::{Form, Said};
+use self::method::MethodSection;
+use self::models::ModelsSection;
+use self::prompt::PromptSection;
+use self::start::Start;
+use self::workload::WorkloadSection;
+use crate::components::page_title;
+use crate::frame::keys::TabKeys;
+
+/// Sets up a study.
+#[component]
+pub fn StudyPage() -> impl IntoView {
+    page_title(|| "New study".into());
+    Form::new(expect_context::<TabKeys>()).map(|form| {
+        provide_context(form);
+        open_links(form);
+        ask_cost(form);
+        view! { <Setup form/> }
+    })
+}
+
+/// Takes in the study that an address carries, now and whenever it changes.
+fn open_links(form: Form) {
+    let fragment = use_location().hash;
+    Effect::new(move |_| match fragment.with(|fragment| link::carried(fragment)) {
+        Some(Ok(study)) => {
+            let name = study.study.name.clone();
+            form.renew(|draft| *draft = Draft::of(study));
+            form.said
+                .set(Some(Said::Done(format!("“{name}” was taken from the link."))));
+        }
+        Some(Err(message)) => form.said.set(Some(Said::Failed(message))),
+        None => {}
+    });
+}
+
+/// Asks what the study costs whenever it has changed and is one.
+fn ask_cost(form: Form) {
+    Effect::new(move |_| {
+        let ready = form.measured.with(|measured| measured.problem.is_none());
+        let toml = form
+            .checked
+            .with(|checked| checked.as_ref().ok().and_then(|study| study.to_toml().ok()));
+        match toml.filter(|_| ready) {
+            Some(toml) => form
+                .asking
+                .forecast(toml, form.draft.with_untracked(|draft| draft.files.clone())),
+            None => form.asking.forget_forecast(),
+        }
+    });
+}
+
+#[component]
+fn Setup(form: Form) -> impl IntoView {
+    let over = RwSignal::new(false);
+    let drop = move |event: web_sys::DragEvent| {
+        over.set(false);
+        let file = event
+            .data_transfer()
+            .and_then(|transfer| transfer.files()?.get(0));
+        if let Some(file) = file {
+            event.prevent_default();
+            take_file(form, file);
+        }
+    };
+    let drag = move |event: web_sys::DragEvent| {
+        let files = event
+            .data_transfer()
+            .is_some_and(|transfer| transfer.types().includes(&"Files".into(), 0));
+        if files {
+            event.prevent_default();
+            over.set(true);
+        }
+    };
+    view! {
+        <div
+            on:dragover=drag
+            on:dragleave=move |_| over.set(false)
+            on:drop=drop
+        >
+            <div class="page-head">
+                <div>
+                    <h1>"New study"</h1>
+                    <p>"The same study runs from the command line: what is set here is one TOML file."</p>
+                </div>
+            </div>
+            <Show when=move || over.get()>
+                <div class="drop-page" aria-hidden="true">
+                    <p>
+                        "Let go to take this file in" <span class="note">"A study (.toml, .json) or a table (.csv, .jsonl)"</span>
+                    </p>
+                </div>
+            </Show>
+            <div class="g g-setup">
+                <form class="form" novalidate on:submit=|event| event.prevent_default()>
+                    <WorkloadSection/>
+                    <PromptSection/>
+                    <GoalsSection/>
+                    <MethodSection/>
+                    <ModelsSection/>
+                    <BudgetSection/>
+                </form>
+                <aside class="side" aria-label="Cost and start">
+                    <section class="plate" aria-labelledby="cost-title">
+                        <header>
+                            <h2 id="cost-title">"What it can cost"</h2>
+                        </header>
+                        <Cost/>
+                        <Start/>
+                    </section>
+                    <StudyFile/>
+                </aside>
+            </div>
+        </div>
+    }
+}

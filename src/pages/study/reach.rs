@@ -1,0 +1,85 @@
+//! Why a host was not reached: a page's request that fails does not say, so more is asked.
+
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{RequestInit, RequestMode};
+
+/// Why a model's server gave no answer that this page can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreached {
+    /// The browser is offline.
+    NoNetwork,
+    /// The server runs, but does not let pages like this one read its answers.
+    NotAllowed,
+    /// Nobody answers there.
+    Down,
+}
+
+impl Unreached {
+    /// Finds out by asking the address for an answer that this page need not read.
+    pub(super) async fn why(address: &str) -> Self {
+        let Some(window) = web_sys::window() else {
+            return Self::Down;
+        };
+        if !window.navigator().on_line() {
+            return Self::NoNetwork;
+        }
+        let init = RequestInit::new();
+        init.set_mode(RequestMode::NoCors);
+        match JsFuture::from(window.fetch_with_str_and_init(address, &init)).await {
+            Ok(_) => Self::NotAllowed,
+            Err(_) => Self::Down,
+        }
+    }
+
+    /// What happened, and what to do: `origin` is this page's own, `host` the server's, `provider`
+    /// its name in studies.
+    pub(super) fn words(self, provider: &str, host: &str, origin: &str) -> (String, String) {
+        match self {
+            Self::NoNetwork => (
+                "No network.".into(),
+                format!("{host} was not asked. Test again when this device is online."),
+            ),
+            Self::NotAllowed => (
+                "The server did not let this page read its answer (CORS).".into(),
+                match provider {
+                    "ollama" => format!("It is running. Start it with OLLAMA_ORIGINS={origin}"),
+                    "openai-compatible" => format!(
+                        "It is running. For vLLM add --allowed-origins '[\"{origin}\"]', for Ollama set \
+                         OLLAMA_ORIGINS={origin}; other servers have a setting for allowed origins."
+                    ),
+                    _ => format!(
+                        "{host} is running, but lets no page ask it directly, or something on the way (a proxy, \
+                         an extension) keeps its answer back. Run the study with the command line, or reach the \
+                         model through OpenRouter."
+                    ),
+                },
+            ),
+            Self::Down => (
+                format!("No answer came from {host}."),
+                match provider {
+                    "ollama" | "openai-compatible" => {
+                        "Check that the server is running and that the address is right.".into()
+                    }
+                    _ => "Check the address, and whether something on the way (a proxy, an extension) \
+                          keeps requests back."
+                        .into(),
+                },
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_server_is_told_which_origin_to_allow() {
+        let (what, advice) =
+            Unreached::NotAllowed.words("ollama", "localhost:11434", "http://127.0.0.1:8787");
+        assert!(what.ends_with("(CORS)."));
+        assert!(advice.contains("OLLAMA_ORIGINS=http://127.0.0.1:8787"));
+        let (_, advice) = Unreached::NotAllowed.words("openai-compatible", "gpu:8000", "https://a.example");
+        assert!(advice.contains("--allowed-origins '[\"https://a.example\"]'"));
+    }
+}

@@ -1,0 +1,442 @@
+//! Rows of somebody's own: taken in by drop, choice or paste, shown, and their columns put to use.
+
+use capo_core::study::Study;
+use leptos::html::Input;
+use leptos::prelude::*;
+use serde_json::{Value, json};
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{ClipboardEvent, File};
+
+use super::draft::Draft;
+use super::file::text_of;
+use super::form::{Form, Said};
+use super::place::Place;
+use super::preview::{self, Preview};
+use crate::format::count;
+
+/// What a column can be used as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Unused,
+    Message,
+    Expected,
+    Name,
+}
+
+impl Use {
+    const ALL: [Self; 4] = [Self::Unused, Self::Message, Self::Expected, Self::Name];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unused => "Not used",
+            Self::Message => "Message",
+            Self::Expected => "Expected answer",
+            Self::Name => "Name of the example",
+        }
+    }
+
+    /// What a study uses a column as.
+    fn of(column: &str, study: &Study) -> Self {
+        let template = preview::template(column).unwrap_or_default();
+        let names = |text: &str| !template.is_empty() && text.contains(&template);
+        if Place::Workload.text(study, "id") == column {
+            Self::Name
+        } else if names(&Place::Workload.text(study, "user")) {
+            Self::Message
+        } else if expecting(study).any(|metric| names(metric["expected"].as_str().unwrap_or_default())) {
+            Self::Expected
+        } else {
+            Self::Unused
+        }
+    }
+
+    /// Uses a column as this.
+    fn put(self, column: &str, study: &mut Study) {
+        let before = Self::of(column, study);
+        if before == self {
+            return;
+        }
+        let template = preview::template(column).unwrap_or_default();
+        before.clear(&template, study);
+        match self {
+            Self::Unused => {}
+            Self::Message => Place::Workload.set(study, "user", Some(template.into())),
+            Self::Expected => expect(study, &template),
+            Self::Name => Place::Workload.set(study, "id", Some(column.into())),
+        }
+    }
+
+    fn clear(self, template: &str, study: &mut Study) {
+        match self {
+            Self::Unused => {}
+            Self::Message => {
+                let without = Place::Workload.text(study, "user").replace(template, "");
+                Place::Workload.set(study, "user", Some(without.trim().into()));
+            }
+            Self::Expected => expect(study, ""),
+            Self::Name => Place::Workload.set(study, "id", None),
+        }
+    }
+}
+
+/// The metrics that compare with what is expected.
+fn expecting(study: &Study) -> impl Iterator<Item = &Value> {
+    let metrics = study.workload.get("metric").and_then(Value::as_array);
+    metrics
+        .into_iter()
+        .flatten()
+        .filter(|metric| metric.get("expected").is_some())
+}
+
+/// Sets what every metric that compares with something expects.
+fn expect(study: &mut Study, template: &str) {
+    let metrics = study.workload.get_mut("metric").and_then(Value::as_array_mut);
+    let metrics = metrics.into_iter().flatten().filter_map(Value::as_object_mut);
+    for metric in metrics.filter(|metric| metric.contains_key("expected")) {
+        metric.insert("expected".into(), template.into());
+    }
+}
+
+/// The paths of the data files that a workload names.
+fn named(study: &Study) -> Vec<String> {
+    let of = |table: &serde_json::Map<String, Value>| {
+        ["data", "evaluate_data"]
+            .into_iter()
+            .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let sets = study.workload.get("set").and_then(Value::as_array);
+    let sets = sets.into_iter().flatten().filter_map(Value::as_object);
+    of(&study.workload).into_iter().chain(sets.flat_map(of)).collect()
+}
+
+/// Takes rows in: as the file that the study misses, or in place of those it has.
+pub(super) fn take(form: Form, name: &str, text: String) {
+    let preview = match Preview::of(name, &text) {
+        Ok(preview) => preview,
+        Err(message) => return form.said.set(Some(Said::Failed(format!("{name}: {message}")))),
+    };
+    form.renew(|draft| add(draft, name, text, &preview));
+    form.said.set(Some(Said::Done(format!(
+        "{name} was taken in, {} rows.",
+        count(preview.count as u64)
+    ))));
+}
+
+fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
+    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let missed = named(&draft.study)
+        .into_iter()
+        .find(|path| last(path) == name && !draft.files.contains_key(path));
+    if let Some(path) = missed {
+        draft.files.insert(path, text);
+        return;
+    }
+    if draft.kind() == "desk" {
+        draft.take_kind("table");
+    }
+    draft.files.clear();
+    draft.files.insert(name.to_owned(), text);
+    let study = &mut draft.study;
+    for key in ["format", "id", "exclude", "optimize", "evaluate_data"] {
+        Place::Workload.set(study, key, None);
+    }
+    Place::Workload.set(study, "data", Some(name.into()));
+    Place::Workload.set(study, "evaluate", Some(json!(preview.count / 3)));
+    draft.forget_wrong("workload.");
+    let guesses = [
+        (
+            Use::Message,
+            &["question", "input", "message", "text", "query", "prompt"][..],
+        ),
+        (
+            Use::Expected,
+            &["answer", "expected", "output", "label", "target"][..],
+        ),
+        (Use::Name, &["id", "name", "key"][..]),
+    ];
+    for (used, names) in guesses {
+        let guess = preview::guess(&preview.columns, names);
+        if let Some(column) = guess.filter(|column| used == Use::Name || preview::template(column).is_some())
+        {
+            used.put(column, &mut draft.study);
+        }
+    }
+}
+
+/// The rows, or a place to drop them.
+#[component]
+pub(super) fn Rows() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let path = form.memo(|study| Place::Workload.text(study, "data"));
+    let preview = Memo::new(move |_| {
+        let path = path.get();
+        form.draft.with(|draft| {
+            let text = draft.files.get(&path)?;
+            Some(Preview::of(&path, text).map(|preview| (path.clone(), preview)))
+        })
+    });
+    move || match preview.get() {
+        None => view! { <Drop/> }.into_any(),
+        Some(Ok((path, preview))) => view! { <Taken path preview/> }.into_any(),
+        Some(Err(message)) => view! {
+            <div class="msg" role="alert">
+                <b>"These rows do not read."</b>
+                <span>{message}</span>
+            </div>
+            <Drop/>
+        }
+        .into_any(),
+    }
+}
+
+#[component]
+fn Drop() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let input = NodeRef::<Input>::new();
+    let over = RwSignal::new(false);
+    let choose = move |_| {
+        if let Some(input) = input.get_untracked() {
+            input.click();
+        }
+    };
+    let chosen = move |_| {
+        let file = input.get_untracked().and_then(|input| input.files()?.get(0));
+        if let Some(file) = file {
+            read(form, file);
+        }
+    };
+    let paste = move |event: ClipboardEvent| {
+        let text = event
+            .clipboard_data()
+            .and_then(|data| data.get_data("text/plain").ok())
+            .unwrap_or_default();
+        if !text.trim().is_empty() {
+            event.prevent_default();
+            take(form, &format!("rows.{}", preview::notation(&text)), text);
+        }
+    };
+    view! {
+        <div
+            class="drop"
+            class:over=move || over.get()
+            on:dragover=move |_| over.set(true)
+            on:dragleave=move |_| over.set(false)
+            on:drop=move |_| over.set(false)
+        >
+            <p>"Drop a CSV file with a header line, or JSON Lines with one object a line."</p>
+            <div class="row">
+                <button type="button" on:click=choose>
+                    "Choose a file"
+                </button>
+                <input
+                    node_ref=input
+                    type="file"
+                    accept=".csv,.jsonl,.ndjson"
+                    hidden
+                    aria-label="Rows"
+                    on:change=chosen
+                />
+            </div>
+            <textarea
+                class="code"
+                rows="2"
+                aria-label="Paste rows here"
+                placeholder="or paste rows here"
+                on:paste=paste
+            ></textarea>
+            <p class="note">"The rows stay in this browser; models see one of them at a time."</p>
+        </div>
+    }
+}
+
+fn read(form: Form, file: File) {
+    spawn_local(async move {
+        match text_of(&file).await {
+            Ok(text) => take(form, &file.name(), text),
+            Err(message) => form.said.set(Some(Said::Failed(message))),
+        }
+    });
+}
+
+/// The first rows, and what each column is used as.
+#[component]
+fn Taken(path: String, preview: Preview) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let mapped = form.memo(|study| super::workload::kind(study) == "table");
+    let size = format!(
+        "{} rows, {} characters",
+        count(preview.count as u64),
+        count(preview.characters as u64)
+    );
+    let remove = {
+        let path = path.clone();
+        move |_| {
+            form.renew(|draft| {
+                draft.files.remove(&path);
+            });
+        }
+    };
+    let columns = preview.columns.clone();
+    let heads = columns
+        .iter()
+        .cloned()
+        .map(|column| view! { <Head column mapped/> })
+        .collect_view();
+    let rows = preview
+        .rows
+        .into_iter()
+        .enumerate()
+        .map(|(index, cells)| {
+            let cells = cells
+                .into_iter()
+                .zip(columns.clone())
+                .map(|(cell, column)| {
+                    let missing = cell.is_empty();
+                    let ignored = form.memo(move |study| Use::of(&column, study) == Use::Unused);
+                    view! {
+                        <td class:missing=missing class:ignored=move || mapped.get() && ignored.get()>
+                            {cell}
+                        </td>
+                    }
+                })
+                .collect_view();
+            view! {
+                <tr>
+                    <th scope="row">{index + 1}</th>
+                    {cells}
+                </tr>
+            }
+        })
+        .collect_view();
+    view! {
+        <div class="file">
+            <span>
+                <b>{path}</b>
+                " "
+                <span class="quiet">{size}</span>
+            </span>
+            <button type="button" class="link" on:click=remove>
+                "Take another"
+            </button>
+        </div>
+        <div class="scroll" tabindex="0" role="group" aria-label="First rows, scroll sideways">
+            <table class="preview">
+                <thead>
+                    <tr>
+                        <th scope="col">
+                            <span class="sr">"Row"</span>
+                        </th>
+                        {heads}
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+    }
+}
+
+#[component]
+fn Head(column: String, mapped: Memo<bool>) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let name = column.clone();
+    let used = form.memo(move |study| Use::of(&name, study));
+    let spelled = preview::template(&column).is_some();
+    let label = format!("Use of column {column}");
+    let choice = {
+        let column = column.clone();
+        move || {
+            mapped.get().then(|| {
+                let column = column.clone();
+                let change = move |event| {
+                    let chosen = event_target_value(&event);
+                    let chosen = Use::ALL.into_iter().find(|used| used.name() == chosen);
+                    if let Some(chosen) = chosen {
+                        form.renew(|draft| chosen.put(&column, &mut draft.study));
+                    }
+                };
+                let options = Use::ALL
+                    .into_iter()
+                    .filter(|used| spelled || matches!(used, Use::Unused | Use::Name))
+                    .map(|one| {
+                        view! {
+                            <option value=one.name() selected=move || used.get() == one>
+                                {one.name()}
+                            </option>
+                        }
+                    })
+                    .collect_view();
+                view! {
+                    <select aria-label=label.clone() on:change=change>
+                        {options}
+                    </select>
+                }
+            })
+        }
+    };
+    let note = (!spelled).then(|| {
+        view! {
+            <span class="note">"To use it, name it with letters, digits and _ only."</span>
+        }
+    });
+    view! {
+        <th scope="col" class:ignored=move || mapped.get() && used.get() == Use::Unused>
+            <span class="name">{column}</span>
+            {choice}
+            {note}
+        </th>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::study::measured::Measured;
+
+    fn with(name: &str, text: &str) -> Draft {
+        let mut draft = Draft::new().unwrap();
+        add(
+            &mut draft,
+            name,
+            text.to_owned(),
+            &Preview::of(name, text).unwrap(),
+        );
+        draft
+    }
+
+    #[test]
+    fn rows_become_a_workload_that_can_run() {
+        let draft = with("rows.csv", "question,answer\na,1\nb,2\nc,3\n");
+        assert_eq!(Use::of("question", &draft.study), Use::Message);
+        assert_eq!(Use::of("answer", &draft.study), Use::Expected);
+        let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+        assert_eq!(measured.problem, None);
+        assert_eq!((measured.optimize, measured.evaluate), (2, 1));
+        draft.checked().unwrap();
+    }
+
+    #[test]
+    fn a_column_is_used_as_one_thing() {
+        let mut draft = with("rows.csv", "question,answer\na,1\nb,2\nc,3\n");
+        Use::Name.put("answer", &mut draft.study);
+        assert_eq!(Use::of("answer", &draft.study), Use::Name);
+        Use::Unused.put("answer", &mut draft.study);
+        assert_eq!(Use::of("answer", &draft.study), Use::Unused);
+        assert!(!draft.study.workload.contains_key("id"));
+    }
+
+    #[test]
+    fn a_file_that_the_study_misses_takes_its_place() {
+        let mut draft = with("rows.csv", "question,answer\na,1\nb,2\nc,3\n");
+        Place::Workload.set(&mut draft.study, "evaluate_data", Some("data/more.csv".into()));
+        let text = "question,answer\nd,4\n";
+        add(
+            &mut draft,
+            "more.csv",
+            text.into(),
+            &Preview::of("more.csv", text).unwrap(),
+        );
+        assert_eq!(draft.files.len(), 2);
+        assert!(draft.files.contains_key("data/more.csv"));
+    }
+}

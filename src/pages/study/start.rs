@@ -1,0 +1,149 @@
+//! The buttons that start a run, and why they may not.
+
+use capo_core::study::Study;
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+
+use super::draft::{Draft, Problem};
+use super::field;
+use super::form::Form;
+use super::models;
+use crate::format;
+use crate::live::{NewRun, Runs};
+use crate::studies;
+use crate::worker::protocol::Keys;
+
+/// Runs the study, with its models or with simulated ones.
+#[component]
+pub(super) fn Start() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let runs = expect_context::<Runs>();
+    let navigate = use_navigate();
+    let failed = RwSignal::new(None::<String>);
+    let missing = Memo::new(move |_| models::without_key(form));
+    let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
+    let begin = {
+        let navigate = navigate.clone();
+        move |study: Result<Study, Vec<Problem>>, keys: Keys| {
+            let study = study.map_err(|problems| {
+                let first = problems.into_iter().next();
+                first.map(|problem| problem.message).unwrap_or_default()
+            });
+            let files = form.draft.with_untracked(named_files);
+            match study.and_then(|study| new_run(&study, files, keys)) {
+                Ok(new) => {
+                    let run = runs.begin(new);
+                    navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
+                }
+                Err(message) => failed.set(Some(message)),
+            }
+        }
+    };
+    let run = {
+        let begin = begin.clone();
+        move |_| {
+            let study = form.checked.get_untracked();
+            let keys = study
+                .as_ref()
+                .map(|study| untrack(|| form.allowed_keys(study)))
+                .unwrap_or_default();
+            begin(study, keys);
+        }
+    };
+    let simulate = move |_| {
+        let study = form.draft.with_untracked(|draft| draft.simulated().checked());
+        begin(study, Keys::new());
+    };
+    view! {
+        <div class="stack close">
+            <button
+                class="primary"
+                type="button"
+                disabled=move || unready.get() || !missing.with(Vec::is_empty)
+                aria-describedby="start-why"
+                on:click=run
+            >
+                <svg viewBox="0 0 12 12" aria-hidden="true">
+                    <path d="M2 0.8L11 6 2 11.2z"/>
+                </svg>
+                "Run study"
+            </button>
+            <div class="note" id="start-why">
+                {move || why(form, missing.get())}
+            </div>
+            <button type="button" disabled=move || unready.get() on:click=simulate>
+                "Run with simulated models instead"
+            </button>
+            {move || failed.get().map(|message| view! { <p class="msg" role="alert"><b>{message}</b></p> })}
+        </div>
+    }
+}
+
+/// Why the study cannot run yet, or what may go wrong.
+fn why(form: Form, missing: Vec<String>) -> AnyView {
+    let problems = form.problems.get();
+    if !problems.is_empty() {
+        let items = problems.into_iter().map(item).collect_view();
+        return view! {
+            "First set right:"
+            <ul class="plain">{items}</ul>
+        }
+        .into_any();
+    }
+    if !missing.is_empty() {
+        return view! {
+            "The "
+            {format::listed(&missing)}
+            ". "
+            <a href="#section-5">"Models"</a>
+        }
+        .into_any();
+    }
+    let silent = models::silent(form);
+    let words = match silent.len() {
+        0 => return ().into_any(),
+        1 => "One model does not answer yet: ".to_owned(),
+        count => format!(
+            "{} models do not answer yet: ",
+            capitalised(&format::number_word(count))
+        ),
+    };
+    view! { {words} <a href="#section-5">{silent.join(", ")}</a> "." }.into_any()
+}
+
+fn capitalised(word: &str) -> String {
+    format::label(word)
+}
+
+/// A problem, leading to its field.
+fn item(problem: Problem) -> impl IntoView {
+    let name = problem.key.rsplit('.').next().unwrap_or_default().to_owned();
+    let named = (!problem.key.is_empty()).then(|| {
+        view! {
+            <a href=format!("#{}", field::id(&problem.key))>{format::label(&name)}</a>
+            ": "
+        }
+    });
+    view! { <li>{named} {problem.message}</li> }
+}
+
+/// The data files that the study's workload can name: a help desk names none.
+fn named_files(draft: &Draft) -> crate::worker::protocol::DataFiles {
+    if draft.kind() == "desk" {
+        Default::default()
+    } else {
+        draft.files.clone()
+    }
+}
+
+fn new_run(study: &Study, files: crate::worker::protocol::DataFiles, keys: Keys) -> Result<NewRun, String> {
+    Ok(NewRun {
+        name: format::label(&study.study.name),
+        method: study.study.method.clone(),
+        about: studies::about(study),
+        study: studies::to_toml(study)?,
+        files,
+        keys,
+    })
+}
