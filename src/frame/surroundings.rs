@@ -31,7 +31,7 @@ pub fn Surroundings() -> impl IntoView {
             online.set(true);
             for run in runs.opened() {
                 if run.phase.get_untracked() == Phase::Paused(Pause::NoNetwork) {
-                    runs.resume(&run.id(), keys.now());
+                    runs.resume(&run.id(), &keys.now());
                 }
             }
         }),

@@ -3,6 +3,7 @@
 mod fold;
 mod run;
 mod runs;
+pub mod sending;
 mod worker;
 
 pub use fold::Folded;

@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
+use std::collections::BTreeSet;
+
 use capo_core::journal::SteerEvent;
+use capo_core::study::{Format, Study};
 use futures::channel::oneshot;
 use futures::future::{Either, select};
 use gloo_timers::callback::Timeout;
@@ -10,6 +13,7 @@ use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 
 use super::fold::Folded;
+use super::sending::{self, Sent};
 use super::worker::WorkerHandle;
 use crate::storage::{RunRecord, Storage, StorageError};
 use crate::worker::protocol::{DataFiles, Keys, Order, Report};
@@ -80,6 +84,8 @@ struct Inner {
     study: String,
     files: DataFiles,
     keys: Keys,
+    /// Where else than to their own providers keys may go, because somebody typed them for it.
+    typed_for: BTreeSet<Sent>,
     keep: bool,
     why: Pause,
     shown: f64,
@@ -114,6 +120,7 @@ impl Run {
                 study: String::new(),
                 files: DataFiles::new(),
                 keys: Keys::new(),
+                typed_for: BTreeSet::new(),
                 keep,
                 why: Pause::Asked,
                 shown: 0.0,
@@ -144,6 +151,41 @@ impl Run {
     /// Like [`Run::read`] without telling the caller of changes.
     pub fn peek<T>(&self, read: impl FnOnce(&Folded) -> T) -> T {
         self.inner.with_value(|inner| read(&inner.folded))
+    }
+
+    /// Remembers that a key of this run was typed for this host.
+    pub fn type_for(&self, sent: Sent) {
+        self.inner.update_value(|inner| {
+            inner.typed_for.insert(sent);
+        });
+    }
+
+    /// Of `keys` those that its study may use, see [`sending::allowed`].
+    pub fn allowed(&self, keys: &Keys) -> Keys {
+        let Ok(study) = Study::parse(&self.study(), Format::Toml) else {
+            return Keys::new();
+        };
+        self.inner
+            .with_value(|inner| sending::allowed(&study, keys, &inner.typed_for))
+    }
+
+    /// What its study sends keys for that it has none for yet: of `keys`, those it may use count.
+    pub fn wanted(&self, keys: &Keys) -> Vec<Sent> {
+        let Ok(study) = Study::parse(&self.study(), Format::Toml) else {
+            return Vec::new();
+        };
+        let had = self.inner.with_value(|inner| inner.keys.clone());
+        let allowed = self.allowed(keys);
+        let mut wanted: Vec<Sent> = study
+            .models
+            .values()
+            .flat_map(sending::sent)
+            .map(|(sent, _)| sent)
+            .filter(|sent| !had.contains_key(&sent.variable) && !allowed.contains_key(&sent.variable))
+            .collect();
+        wanted.sort();
+        wanted.dedup();
+        wanted
     }
 
     /// The study it was started with, as TOML.

@@ -114,9 +114,11 @@ impl Runs {
             .map(|id| self.get(&id))
     }
 
-    /// Goes on with a run where its journal ends, once that is read.
-    pub fn resume(self, id: &str, keys: Keys) -> Run {
+    /// Goes on with a run where its journal ends, once that is read, with those of `keys` that its
+    /// study may use: a study or journal from elsewhere cannot send a key where nobody meant it to go.
+    pub fn resume(self, id: &str, keys: &Keys) -> Run {
         let run = self.get(id);
+        let keys = keys.clone();
         spawn_local(async move {
             while matches!(run.phase.get_untracked(), Phase::Opening(..)) {
                 TimeoutFuture::new(LOOK_AGAIN).await;
@@ -125,7 +127,7 @@ impl Runs {
                 return;
             }
             mark_running(run).await;
-            run.start(keys);
+            run.start(run.allowed(&keys));
         });
         run
     }

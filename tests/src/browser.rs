@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -149,6 +150,48 @@ impl Browser {
             return Boolean(found)";
         self.until(&format!("there is a button `{name}`"), async || {
             self.js_with(script, vec![json!(name)]).await == json!(true)
+        })
+        .await;
+    }
+
+    /// Chooses files in the file input of this name.
+    ///
+    /// # Panics
+    /// When there is no such input.
+    pub async fn choose(&self, label: &str, file: &Path) {
+        let selector = format!("input[type=file][aria-label=\"{label}\"]");
+        self.until(&format!("there is a file input `{label}`"), async || {
+            self.js_with(
+                "return document.querySelector(arguments[0]) !== null",
+                vec![json!(selector)],
+            )
+            .await
+                == json!(true)
+        })
+        .await;
+        let input = self.driver.find(By::Css(selector)).await;
+        let input = input.expect("the input that was there a moment ago");
+        let path = file.to_str().expect("a path of text");
+        input.send_keys(path).await.expect("a file can be chosen");
+    }
+
+    /// Types into the field of this accessible name, in place of what it holds.
+    ///
+    /// # Panics
+    /// When there is no such field.
+    pub async fn fill(&self, label: &str, text: &str) {
+        let script = "const [label, text] = arguments;
+            const labelled = [...document.querySelectorAll('label')].find((one) => one.innerText.trim() === label);
+            const field = document.querySelector(`[aria-label=\"${label}\"]`)
+                || (labelled && (labelled.control || document.getElementById(labelled.htmlFor)));
+            if (!field) return false;
+            field.focus();
+            field.value = text;
+            field.dispatchEvent(new Event('input', { bubbles: true }));
+            field.dispatchEvent(new Event('change', { bubbles: true }));
+            return true";
+        self.until(&format!("there is a field `{label}`"), async || {
+            self.js_with(script, vec![json!(label), json!(text)]).await == json!(true)
         })
         .await;
     }

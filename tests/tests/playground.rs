@@ -1,18 +1,262 @@
 //! The playground in a real browser.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+use std::time::Duration;
+
 use capo_tests::browser::Browser;
+use capo_tests::journal::{events, of_kind};
+use capo_tests::program::run;
+use capo_tests::stub::{Answer, Question, Stub};
+use capo_tests::study::Study;
+use serde_json::{Value, json};
+
+/// Slow enough that a run can be met in its midst.
+const LATENCY: Duration = Duration::from_millis(60);
+
+/// The key of the stub.
+const SECRET: &str = "sk-only-for-the-stub";
 
 #[tokio::test]
 async fn the_demonstration_finds_a_feasible_prompt() {
     let browser = Browser::open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Simulated models, not a real agent").await;
-    // A violated constraint's multiplier has risen above where it began.
     browser.until_shown("Round 2 closed").await;
-    let strips = browser.text(".strips").await;
-    assert!(strips.contains("threshold"), "{strips}");
-    browser.until_shown("finished").await;
+    // A violated constraint's multiplier rose above where it began.
+    let multipliers =
+        "return [...document.querySelectorAll('.strips .c-label')].map((one) => one.textContent)
+        .filter((text) => /^\\d+\\.\\d\\d$/.test(text)).map(Number)";
+    let multipliers = browser.js(multipliers).await;
+    let most = multipliers
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .fold(0.0, f64::max);
+    assert!(most > 1.0, "{multipliers}");
+    browser.until_shown("First feasible prompt").await;
+    browser.until_shown("Finished.").await;
     browser.click("Result").await;
     browser.until_shown("Copy prompt").await;
     assert!(browser.text("main").await.contains("feasible"));
+
+    // Nothing left the page's own host, and nothing went wrong on the way.
+    let elsewhere: Vec<String> = browser.requests().await;
+    let elsewhere: Vec<&String> = elsewhere
+        .iter()
+        .filter(|url| !is_own(url, &browser.page))
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+    let console = browser.console().await;
+    assert!(!console.contains("SEVERE"), "{console}");
+}
+
+/// Whether an address is the page's own, or none that leaves the browser.
+fn is_own(url: &str, page: &str) -> bool {
+    url.starts_with(page) || url.starts_with("data:") || url.starts_with("blob:")
+}
+
+/// Opens the set-up page and gives it the study, its data and the key.
+async fn set_up(study: &Study, key: &str) -> Browser {
+    let browser = Browser::open("/study").await;
+    browser.choose("Study file", &study.path()).await;
+    browser.until_shown("word problems").await;
+    browser.choose("Rows", &study.file("problems.jsonl")).await;
+    browser.fill("Key of task agent", key).await;
+    browser
+}
+
+/// What this tab's storage holds, as text.
+const STORED: &str = "const open = () => new Promise((resolve, reject) => {
+        const request = indexedDB.open('capo');
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    const database = await open();
+    const all = (store) => new Promise((resolve, reject) => {
+        const request = database.transaction(store).objectStore(store).getAll();
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    const stores = {};
+    for (const store of database.objectStoreNames) stores[store] = await all(store);
+    database.close();
+    return JSON.stringify({ stores, local: { ...localStorage }, session: { ...sessionStorage } })";
+
+/// The lines of the only journal that this browser keeps.
+async fn journal(browser: &Browser) -> Vec<Value> {
+    let stored: Value = serde_json::from_str(browser.js_async(STORED).await.as_str().unwrap()).unwrap();
+    let chunks = stored["stores"]["lines"].as_array().unwrap().clone();
+    let lines = chunks.iter().flat_map(|chunk| chunk.as_str().unwrap().lines());
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_table_study_survives_rate_limits_and_a_bad_key() {
+    let study = Study::new("http://unused");
+    let models = study.models();
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), move |question, asked| {
+        // Every seventh first question is put off.
+        let unlucky = question.seed.unwrap_or_default() % 7 == 0;
+        match asked {
+            0 if unlucky => Answer::Error(429, Some(0)),
+            _ => models.answer(question),
+        }
+    });
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, "sk-a-wrong-one").await;
+    browser.click("Test").await;
+    browser.until_shown("refused the key (401)").await;
+    browser.fill("Key of task agent", SECRET).await;
+    browser.click("Test").await;
+    browser.until_shown("answers").await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+
+    let text = browser.js_async(STORED).await;
+    for (what, text) in [
+        ("storage", text.as_str().unwrap().to_owned()),
+        (
+            "the address",
+            browser.js("return location.href").await.to_string(),
+        ),
+        ("the console", browser.console().await),
+        ("the page", browser.text("body").await),
+    ] {
+        assert!(!text.contains(SECRET), "the key leaked into {what}");
+        assert!(
+            !text.contains("sk-a-wrong-one"),
+            "the wrong key leaked into {what}"
+        );
+    }
+    let journal = journal(&browser).await;
+    let finished = of_kind(&journal, "finished");
+    assert_eq!(finished.last().unwrap()["status"], "feasible");
+    let requests = browser.requests().await;
+    let host = stub.base_url.trim_end_matches("/v1");
+    let elsewhere: Vec<&String> = requests
+        .iter()
+        .filter(|url| !is_own(url, &browser.page) && !url.starts_with(host))
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+}
+
+#[tokio::test]
+async fn a_reload_in_the_midst_repeats_no_call() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    // The run comes to a halt on its own in its midst: nothing is under way when the tab goes.
+    stub.admit(30);
+    browser.click("Run study").await;
+    browser
+        .until("the stub holds back what is asked", async || stub.is_held())
+        .await;
+    browser.click("Pause").await;
+    stub.admit_all();
+    browser
+        .until_shown("Calls under way were finished and counted")
+        .await;
+    let before = stub.books();
+    browser.reload().await;
+    browser.until_shown("Resume").await;
+    let host = stub
+        .base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1")
+        .to_owned();
+    browser.fill(&format!("Key for {host}"), SECRET).await;
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+    let after = stub.books();
+    assert!(after.requests > before.requests, "the run went on");
+    assert_eq!(
+        after.repeats(Question::is_rollout),
+        before.repeats(Question::is_rollout)
+    );
+    assert_eq!(before.repeats(Question::is_rollout), 0);
+    assert_eq!(after.repeats(Question::is_rewrite), 0);
+}
+
+#[tokio::test]
+async fn a_steered_threshold_stands_in_the_journal() {
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    browser.fill("Human requests", "0.5").await;
+    browser.until_shown("Pending:").await;
+    browser.until_shown("Round 3 closed").await;
+    let steers: Vec<Value> = of_kind(&journal(&browser).await, "steer")
+        .into_iter()
+        .cloned()
+        .collect();
+    assert_eq!(steers.len(), 1, "{steers:?}");
+    assert_eq!(steers[0]["thresholds"], json!({ "human_requests": 0.5 }));
+    assert!(browser.text("main").await.contains("You set"));
+}
+
+#[tokio::test]
+async fn a_journal_of_the_command_line_shows_the_same_result() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start(study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    run(&mut study.optimize()).expect_code(0);
+    let events = events(&study.journal());
+    let finished = of_kind(&events, "finished");
+    let best = finished.last().unwrap()["best"].as_str().unwrap().to_owned();
+
+    let browser = Browser::open("/runs").await;
+    browser.choose("Journals to open", &study.journal()).await;
+    browser.until_shown("word problems").await;
+    browser.click("word problems").await;
+    browser.click("Result").await;
+    browser.until_shown(&best[..6]).await;
+    assert_eq!(journal(&browser).await, events, "every line is kept as it was");
+}
+
+#[tokio::test]
+async fn an_exported_study_gives_the_command_line_the_same_run() {
+    let browser = Browser::open("/study").await;
+    browser.click("Export TOML").await;
+    let toml = browser.downloaded(".toml").await;
+    let study = Study::new("http://unused");
+    std::fs::write(study.path(), &toml).unwrap();
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    run(&mut study.optimize()).expect_code(0);
+    let decided = |journal: &[Value]| {
+        let finished = of_kind(journal, "finished").last().copied().cloned().unwrap();
+        (
+            finished["best"].clone(),
+            finished["final_scores"].clone(),
+            finished["evaluation"].clone(),
+        )
+    };
+    let (page, command_line) = (journal(&browser).await, events(&study.journal()));
+    assert_eq!(decided(&page), decided(&command_line));
+    assert_eq!(of_kind(&page, "round"), of_kind(&command_line, "round"));
+}
+
+#[tokio::test]
+async fn the_dynamics_page_steps() {
+    let browser = Browser::open("/dynamics").await;
+    browser.until_shown("Simulated models, not a real agent").await;
+    browser.click("Restart").await;
+    browser.click("Step").await;
+    browser
+        .until("round 1 is shown", async || {
+            browser.text(".transport").await.contains("Round 1")
+        })
+        .await;
+    browser.click("Back").await;
+    browser
+        .until("round 0 is shown", async || {
+            !browser.text(".transport").await.contains("Round 1")
+        })
+        .await;
 }

@@ -35,7 +35,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         })
     });
     let resume = move || {
-        runs.resume(&run.id(), keys.now());
+        runs.resume(&run.id(), &keys.now());
     };
     use_shortcut("p", "pause or resume the run", move || {
         match run.phase.get_untracked() {

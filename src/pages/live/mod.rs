@@ -18,7 +18,7 @@ use self::log::Log;
 use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::steer::Steer;
-use crate::components::{RunNotices, page_title, with_run};
+use crate::components::{RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
 
 /// The live page of the run its address names.
@@ -45,6 +45,7 @@ fn Live(run: Run) -> impl IntoView {
     view! {
         <RunBar run/>
         <RunNotices run/>
+        <RunKeys run/>
         <div class="g g-run">
             <Strips run overview open/>
             <div class="stack">

@@ -120,7 +120,7 @@ pub(super) fn RaiseDialog(
             match raise(runs, &id, &typed).await {
                 Ok(()) => {
                     close();
-                    runs.resume(&id, keys.now());
+                    runs.resume(&id, &keys.now());
                     navigate(&format!("/run/{id}"), NavigateOptions::default());
                 }
                 Err(message) => failed.set(Some(message)),

@@ -232,7 +232,7 @@ fn NextAction(next: Next, raised: RwSignal<Option<String>>, id: String) -> impl 
         Next::Open => view! { <A href=address>"Open"</A> }.into_any(),
         Next::Resume(round) => {
             let resume = move |_| {
-                runs.resume(&id, keys.now());
+                runs.resume(&id, &keys.now());
                 navigate(&address, NavigateOptions::default());
             };
             view! {

@@ -9,8 +9,8 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 use super::reach::Unreached;
-use super::sending;
 use crate::live::WorkerHandle;
+use crate::live::sending;
 use crate::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
 
 /// How long a draft must rest before its cost is asked for, in milliseconds.

@@ -9,8 +9,8 @@ use leptos::prelude::*;
 use super::asking::Asking;
 use super::draft::{Draft, Problem};
 use super::measured::Measured;
-use super::sending::{self, Sent};
 use crate::frame::keys::TabKeys;
+use crate::live::sending::{self, Sent};
 use crate::worker::protocol::Keys;
 
 thread_local! {

@@ -21,7 +21,6 @@ mod reach;
 mod remember;
 mod rows;
 mod section;
-mod sending;
 mod settings;
 mod start;
 mod typed;

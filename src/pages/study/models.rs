@@ -12,9 +12,9 @@ use super::form::Form;
 use super::place::Place;
 use super::remember::Remember;
 use super::section::Section;
-use super::sending;
 use super::settings::{Setting, settings};
 use crate::format::{self, decimals};
+use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
 const ROLES: [Role; 5] = [Role::Agent, Role::Rewriter, Role::Critic, Role::User, Role::Judge];

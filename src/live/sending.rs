@@ -12,15 +12,15 @@ use crate::worker::protocol::Keys;
 
 /// A key and the host it is meant for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sent {
+pub struct Sent {
     /// The variable that names the key.
-    pub(super) variable: String,
+    pub variable: String,
     /// The host it would go to, with its port if one is stated.
-    pub(super) host: String,
+    pub host: String,
 }
 
 /// What of a model's table sends a key somewhere, with whether that is the key's own provider.
-pub(super) fn sent(table: &Value) -> Vec<(Sent, bool)> {
+pub fn sent(table: &Value) -> Vec<(Sent, bool)> {
     let Ok(spec) = ModelSpec::parse(table) else {
         return Vec::new();
     };
@@ -56,7 +56,7 @@ pub(super) fn sent(table: &Value) -> Vec<(Sent, bool)> {
 }
 
 /// The variable a provider's keys are in, unless a study says otherwise.
-pub(super) fn usual_variable(key: Key) -> Option<&'static str> {
+pub fn usual_variable(key: Key) -> Option<&'static str> {
     match key {
         Key::Required(variable) | Key::Optional(variable) => Some(variable),
         Key::None => None,
@@ -65,7 +65,7 @@ pub(super) fn usual_variable(key: Key) -> Option<&'static str> {
 
 /// Of the keys in this tab those that a study may use: each of its uses is at the key's own provider
 /// or was allowed by typing the key there.
-pub(super) fn allowed(study: &Study, keys: &Keys, typed_for: &BTreeSet<Sent>) -> Keys {
+pub fn allowed(study: &Study, keys: &Keys, typed_for: &BTreeSet<Sent>) -> Keys {
     let uses: Vec<(Sent, bool)> = study.models.values().flat_map(sent).collect();
     let may = |variable: &str| {
         let mut of_it = uses
@@ -81,7 +81,7 @@ pub(super) fn allowed(study: &Study, keys: &Keys, typed_for: &BTreeSet<Sent>) ->
 }
 
 /// Like [`allowed`], for one model's table.
-pub(super) fn allowed_for(table: &Value, keys: &Keys, typed_for: &BTreeSet<Sent>) -> Keys {
+pub fn allowed_for(table: &Value, keys: &Keys, typed_for: &BTreeSet<Sent>) -> Keys {
     let uses = sent(table);
     let refused = |variable: &str| {
         uses.iter()
@@ -94,7 +94,7 @@ pub(super) fn allowed_for(table: &Value, keys: &Keys, typed_for: &BTreeSet<Sent>
 }
 
 /// The host of an address, with its port if one is stated.
-pub(super) fn host(address: &str) -> String {
+pub fn host(address: &str) -> String {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     // What stands before an @ is no part of the host.

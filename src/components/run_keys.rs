@@ -1,0 +1,72 @@
+//! The keys a run needs to go on and this tab does not hold.
+
+use leptos::prelude::*;
+
+use crate::frame::keys::TabKeys;
+use crate::live::sending::Sent;
+use crate::live::{Phase, Run};
+
+/// A field for each key that is missing, as long as the run does not go on.
+#[component]
+pub fn RunKeys(
+    /// Of which run.
+    run: Run,
+) -> impl IntoView {
+    let keys = expect_context::<TabKeys>();
+    let rests = Memo::new(move |_| {
+        let over = run.read(|folded| {
+            folded.state.finished().is_some_and(|finished| {
+                use capo_core::journal::Status;
+                matches!(finished.status, Status::Feasible | Status::Infeasible)
+            })
+        });
+        !over
+            && matches!(
+                run.phase.get(),
+                Phase::Resting | Phase::Paused(_) | Phase::Failed(_)
+            )
+    });
+    // A field stays while somebody types in it: what was missing once is asked for until the run goes on.
+    let wanted = Memo::new(move |last: Option<&Vec<Sent>>| {
+        if !rests.get() {
+            return Vec::new();
+        }
+        let mut wanted = run.wanted(&keys.get());
+        for sent in last.into_iter().flatten() {
+            if !wanted.contains(sent) {
+                wanted.push(sent.clone());
+            }
+        }
+        wanted.sort();
+        wanted
+    });
+    view! {
+        <Show when=move || wanted.with(|wanted| !wanted.is_empty())>
+            <div class="notice" role="group" aria-label="Keys">
+                <p>"To go on, this run needs a key. It stays in this tab and goes to the host named only."</p>
+                <div class="fields">
+                    <For each=move || wanted.get() key=Clone::clone let(sent)>
+                        <KeyField run sent/>
+                    </For>
+                </div>
+            </div>
+        </Show>
+    }
+}
+
+#[component]
+fn KeyField(run: Run, sent: Sent) -> impl IntoView {
+    let keys = expect_context::<TabKeys>();
+    let label = format!("Key for {}", sent.host);
+    let id = format!("key-{}-{}", sent.variable, sent.host.replace([':', '.'], "-"));
+    let typed = move |event: web_sys::Event| {
+        run.type_for(sent.clone());
+        keys.set(&sent.variable, &event_target_value(&event));
+    };
+    view! {
+        <div class="field">
+            <label for=id.clone()>{label}</label>
+            <input id=id type="password" autocomplete="off" on:input=typed/>
+        </div>
+    }
+}
