@@ -30,9 +30,7 @@ pub fn sent(table: &Value) -> Vec<(Sent, bool)> {
     }
     let address = spec.base_url.as_deref().or(provider.base_url);
     let to = host(address.unwrap_or_default());
-    let at_home = provider
-        .base_url
-        .is_some_and(|home| host(home) == to && !is_local(&to));
+    let at_home = provider.base_url.is_some_and(|home| host(home) == to);
     let usual = usual_variable(provider.key);
     let own = spec.api_key_env.as_deref().or(usual);
     let key = own.map(|variable| {
@@ -100,10 +98,6 @@ pub fn host(address: &str) -> String {
     // What stands before an @ is no part of the host.
     let host = authority.rsplit('@').next().unwrap_or_default();
     host.to_lowercase()
-}
-
-fn is_local(host: &str) -> bool {
-    host.starts_with("localhost")
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ const BELOW_SEED: f64 = 0.8;
 pub(super) fn GoalsSection() -> impl IntoView {
     let form = expect_context::<Form>();
     let objective = form.memo(|study| study.objective.metric.clone());
+    let wrong = form.problem("objective.metric");
     let change = move |event| {
         let metric = event_target_value(&event);
         form.edit(|draft| draft.study.objective.metric = metric);
@@ -58,7 +59,8 @@ pub(super) fn GoalsSection() -> impl IntoView {
                     <label for="objective">"Objective, higher is better"</label>
                     <select
                         id="objective"
-                        aria-describedby="f-objective-metric-error"
+                        aria-invalid=move || wrong.with(Option::is_some).then_some("true")
+                        aria-describedby=move || wrong.with(Option::is_some).then_some("f-objective-metric-error")
                         on:change=change
                     >
                         {options}

@@ -63,9 +63,7 @@ pub(super) fn Cost() -> impl IntoView {
             </thead>
             <tbody>{rows}</tbody>
         </table>
-        <p class="reading" role="status">
-            {reading}
-        </p>
+        <p class="reading">{reading}</p>
     }
 }
 

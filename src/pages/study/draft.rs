@@ -76,6 +76,7 @@ impl Draft {
             })
             .collect();
         problems.extend(self.empty_budgets());
+        problems.extend(self.prompt_elsewhere());
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -84,6 +85,16 @@ impl Draft {
             .map(|_| ())
             .and_then(|()| self.study.clone().checked())
             .map_err(|error| vec![Problem::of(error)])
+    }
+
+    /// A study file may name another file with the prompt, which this page cannot look for.
+    fn prompt_elsewhere(&self) -> Option<Problem> {
+        let prompt = &self.study.prompt;
+        let file = prompt.file.as_ref().filter(|_| prompt.text.is_none())?;
+        Some(Problem {
+            key: "prompt.text".into(),
+            message: format!("The study reads its prompt from {file}. Put the text of that file here."),
+        })
     }
 
     fn empty_budgets(&self) -> Vec<Problem> {
@@ -223,11 +234,30 @@ impl Problem {
         }
     }
 
+    /// Whether simulated models would mend it.
+    pub(super) fn is_of_models(&self) -> bool {
+        self.key.split('.').next() == Some("models")
+    }
+
     /// What building a workload or a forecast says: `KEY: what is wrong`.
     pub(super) fn of_text(text: &str) -> Self {
         let (key, problem) = text.split_once(": ").unwrap_or(("", text));
         let key = by_metric(key.trim_matches('`'));
-        let known = ["study", "workload", "objective", "constraint", "method", "budget"];
+        if text.starts_with("no model for the role") {
+            return Self {
+                key: "models".into(),
+                message: sentence(text),
+            };
+        }
+        let known = [
+            "study",
+            "workload",
+            "objective",
+            "constraint",
+            "method",
+            "models",
+            "budget",
+        ];
         let start = key.split('.').next().unwrap_or_default();
         if known.contains(&start) {
             Self {
@@ -332,6 +362,15 @@ mod tests {
     }
 
     #[test]
+    fn a_prompt_in_another_file_is_asked_for() {
+        let mut draft = draft();
+        (draft.study.prompt.text, draft.study.prompt.file) = (None, Some("prompt.md".into()));
+        let problem = draft.checked().unwrap_err().remove(0);
+        assert_eq!(problem.key, "prompt.text");
+        assert!(problem.message.contains("prompt.md"));
+    }
+
+    #[test]
     fn text_that_is_no_number_keeps_the_study_from_running() {
         let mut draft = draft();
         draft
@@ -387,5 +426,6 @@ mod tests {
             ("workload.evaluate", "Is more than there are.")
         );
         assert_eq!(Problem::of_text("rows.csv line 3: not JSON").key, "");
+        assert!(Problem::of_text("models.agent: `model` is empty").is_of_models());
     }
 }

@@ -14,8 +14,8 @@ use crate::live::sending::{self, Sent};
 use crate::worker::protocol::Keys;
 
 thread_local! {
-    /// The draft while a person looks at other pages.
-    static LEFT: RefCell<Option<Draft>> = const { RefCell::new(None) };
+    /// The draft, and whom keys were typed for, while a person looks at other pages.
+    static LEFT: RefCell<Option<(Draft, BTreeSet<Sent>)>> = const { RefCell::new(None) };
 }
 
 /// The form. Copies are the same.
@@ -54,7 +54,9 @@ impl Form {
     /// A form with the draft that was left, or a new one.
     pub(super) fn new(keys: TabKeys) -> Option<Self> {
         let left = LEFT.with_borrow(Clone::clone);
-        let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
+        let new = || Some((Draft::new().ok()?, BTreeSet::new()));
+        let (draft, typed_for) = left.or_else(new)?;
+        let (draft, typed_for) = (RwSignal::new(draft), RwSignal::new(typed_for));
         let workload = Memo::new(move |_| {
             draft.with(|draft| {
                 (
@@ -79,15 +81,14 @@ impl Form {
             problems
         });
         on_cleanup(move || {
-            if let Some(draft) = draft.try_get_untracked() {
-                LEFT.set(Some(draft));
-            }
+            let left = draft.try_get_untracked().zip(typed_for.try_get_untracked());
+            LEFT.set(left);
         });
         Some(Self {
             draft,
             renewed: RwSignal::new(0),
             keys,
-            typed_for: RwSignal::new(BTreeSet::new()),
+            typed_for,
             measured,
             checked,
             problems,

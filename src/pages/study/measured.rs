@@ -31,7 +31,7 @@ impl Measured {
     pub(super) fn of(workload: &Table, files: &DataFiles, seed: u64) -> Self {
         let problem = match built(workload, files, seed) {
             Ok(measured) => return measured,
-            Err(message) => Problem::of_text(&message),
+            Err(message) => missing(workload, files).unwrap_or_else(|| Problem::of_text(&message)),
         };
         let (declared, example) = stand_in(workload);
         let measured = built(&declared, &example, seed).unwrap_or_default();
@@ -75,6 +75,17 @@ impl Measured {
         }
         asked
     }
+}
+
+/// The rows that are not there, in words that fit a page without a disk.
+fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
+    let keys = ["data", "evaluate_data"].into_iter();
+    let mut named = keys.filter_map(|key| Some((key, workload.get(key)?.as_str()?)));
+    let (key, path) = named.find(|(_, path)| !files.contains_key(*path))?;
+    Some(Problem {
+        key: format!("workload.{key}"),
+        message: format!("The rows of {path} are not here yet. Drop, choose or paste them."),
+    })
 }
 
 fn built(workload: &Table, files: &DataFiles, seed: u64) -> Result<Measured, String> {

@@ -147,9 +147,9 @@ fn rounds() -> Number {
         "Rounds",
         |study| studies::rounds(study).map(f64::from),
         |study, value| {
-            if let Some(value) = value {
-                study.study.rounds = Rounds::Count(value as u32);
-            }
+            study.study.rounds = value.map_or(Rounds::Open(UntilBudget::UntilBudget), |value| {
+                Rounds::Count(value as u32)
+            });
         },
     )
     .counted()

@@ -26,6 +26,8 @@ mod start;
 mod typed;
 mod workload;
 
+use std::cell::RefCell;
+
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
@@ -55,18 +57,30 @@ pub fn StudyPage() -> impl IntoView {
     })
 }
 
-/// Takes in the study that an address carries, now and whenever it changes.
+/// Takes in the study that an address carries, now and whenever it changes. Going back to an address
+/// whose study was taken in already leaves what was made of it since.
 fn open_links(form: Form) {
+    thread_local! {
+        static TAKEN: RefCell<String> = const { RefCell::new(String::new()) };
+    }
     let fragment = use_location().hash;
-    Effect::new(move |_| match fragment.with(|fragment| link::carried(fragment)) {
-        Some(Ok(study)) => {
-            let name = study.study.name.clone();
-            form.renew(|draft| *draft = Draft::of(study));
-            form.said
-                .set(Some(Said::Done(format!("“{name}” was taken from the link."))));
+    Effect::new(move |_| {
+        let fragment = fragment.get();
+        let Some(carried) = link::carried(&fragment) else {
+            return;
+        };
+        if TAKEN.replace(fragment.clone()) == fragment {
+            return;
         }
-        Some(Err(message)) => form.said.set(Some(Said::Failed(message))),
-        None => {}
+        match carried {
+            Ok(study) => {
+                let name = study.study.name.clone();
+                form.renew(|draft| *draft = Draft::of(study));
+                form.said
+                    .set(Some(Said::Done(format!("“{name}” was taken from the link."))));
+            }
+            Err(message) => form.said.set(Some(Said::Failed(message))),
+        }
     });
 }
 
@@ -108,10 +122,16 @@ fn Setup(form: Form) -> impl IntoView {
             over.set(true);
         }
     };
+    // Between two elements of the page the file has not left it.
+    let leave = move |event: web_sys::DragEvent| {
+        if event.related_target().is_none() {
+            over.set(false);
+        }
+    };
     view! {
         <div
             on:dragover=drag
-            on:dragleave=move |_| over.set(false)
+            on:dragleave=leave
             on:drop=drop
         >
             <div class="page-head">

@@ -13,7 +13,7 @@ use super::place::Place;
 use super::remember::Remember;
 use super::section::Section;
 use super::settings::{Setting, settings};
-use crate::format::{self, decimals};
+use crate::format::decimals;
 use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
@@ -345,7 +345,7 @@ fn ModelName(role: Role) -> impl IntoView {
                 autocomplete="off"
                 spellcheck="false"
                 aria-label=format!("Model of {}", role_name(role).to_lowercase())
-                aria-describedby=missing.get().then(|| format!("model-{role}-missing"))
+                aria-describedby=move || missing.get().then(|| format!("model-{role}-missing"))
                 placeholder="model"
                 prop:value=move || model.get()
                 on:input=input
@@ -367,6 +367,7 @@ fn ModelName(role: Role) -> impl IntoView {
 fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
     let form = expect_context::<Form>();
     let provider = form.memo(move |study| Place::Model(role).text(study, "provider"));
+    let elsewhere = form.memo(move |study| !Place::Model(role).text(study, "base_url").is_empty());
     let fields = move || {
         let provider = provider
             .with(|name| ProviderName::find(name))
@@ -374,10 +375,7 @@ fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
         if provider.in_process() {
             return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
         }
-        let address = form
-            .draft
-            .with_untracked(|draft| !Place::Model(role).text(&draft.study, "base_url").is_empty());
-        let with_address = address || !matches!(provider.key, Key::Required(_));
+        let with_address = elsewhere.get() || !matches!(provider.key, Key::Required(_));
         Some(
             view! {
                 <div class="stack close">
@@ -561,9 +559,9 @@ fn takes(simulated: bool, setting: &Setting) -> bool {
     }
 }
 
-/// The roles a run asks whose model wants a key that this study may not use yet, each with what is
-/// missing.
-pub(super) fn without_key(form: Form) -> Vec<String> {
+/// The roles a run asks whose model has no name, or wants a key that this study may not use yet, each
+/// with what is missing.
+pub(super) fn lacking(form: Form) -> Vec<String> {
     let measured = form.measured.get();
     form.draft.with(|draft| {
         let allowed = form.allowed_keys(&draft.study);
@@ -576,6 +574,11 @@ pub(super) fn without_key(form: Form) -> Vec<String> {
             let Some(provider) = provider_of(table) else {
                 continue;
             };
+            let unnamed = provider.model.is_none() && !table["model"].is_string();
+            let words = format!("{} has no model name", role_name(of).to_lowercase());
+            if unnamed && !missing.contains(&words) {
+                missing.push(words);
+            }
             let named = table["api_key_env"].is_string();
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process());
             let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
@@ -598,7 +601,5 @@ pub(super) fn silent(form: Form) -> Vec<String> {
         let test = current_test(form, *role);
         test.is_some_and(|test| matches!(test.tested, Tested::Fails(..)))
     });
-    failed
-        .map(|role| format::phrase(&role_name(role).to_lowercase()))
-        .collect()
+    failed.map(|role| role_name(role).to_lowercase()).collect()
 }

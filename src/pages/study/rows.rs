@@ -8,6 +8,7 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{ClipboardEvent, File};
 
 use super::draft::Draft;
+use super::field::Wrong;
 use super::file::text_of;
 use super::form::{Form, Said};
 use super::place::Place;
@@ -194,7 +195,6 @@ pub(super) fn Rows() -> impl IntoView {
 fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
     let input = NodeRef::<Input>::new();
-    let over = RwSignal::new(false);
     let choose = move |_| {
         if let Some(input) = input.get_untracked() {
             input.click();
@@ -219,10 +219,8 @@ fn Drop() -> impl IntoView {
     view! {
         <div
             class="drop"
-            class:over=move || over.get()
-            on:dragover=move |_| over.set(true)
-            on:dragleave=move |_| over.set(false)
-            on:drop=move |_| over.set(false)
+            id="f-workload-data"
+            tabindex="-1"
         >
             <p>"Drop a CSV file with a header line, or JSON Lines with one object a line."</p>
             <div class="row">
@@ -246,6 +244,10 @@ fn Drop() -> impl IntoView {
                 on:paste=paste
             ></textarea>
             <p class="note">"The rows stay in this browser; models see one of them at a time."</p>
+            <div class="field">
+                <Wrong key="workload.data"/>
+                <Wrong key="workload.evaluate_data"/>
+            </div>
         </div>
     }
 }

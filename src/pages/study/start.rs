@@ -21,7 +21,11 @@ pub(super) fn Start() -> impl IntoView {
     let runs = expect_context::<Runs>();
     let navigate = use_navigate();
     let failed = RwSignal::new(None::<String>);
-    let missing = Memo::new(move |_| models::without_key(form));
+    let missing = Memo::new(move |_| models::lacking(form));
+    let unready_anyway = Memo::new(move |_| {
+        form.problems
+            .with(|problems| !problems.iter().all(Problem::is_of_models))
+    });
     let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
     let begin = {
         let navigate = navigate.clone();
@@ -72,7 +76,7 @@ pub(super) fn Start() -> impl IntoView {
             <div class="note" id="start-why">
                 {move || why(form, missing.get())}
             </div>
-            <button type="button" disabled=move || unready.get() on:click=simulate>
+            <button type="button" disabled=move || unready_anyway.get() on:click=simulate>
                 "Run with simulated models instead"
             </button>
             {move || failed.get().map(|message| view! { <p class="msg" role="alert"><b>{message}</b></p> })}
@@ -106,22 +110,23 @@ fn why(form: Form, missing: Vec<String>) -> AnyView {
         1 => "One model does not answer yet: ".to_owned(),
         count => format!(
             "{} models do not answer yet: ",
-            capitalised(&format::number_word(count))
+            format::label(&format::number_word(count))
         ),
     };
     view! { {words} <a href="#section-5">{silent.join(", ")}</a> "." }.into_any()
 }
 
-fn capitalised(word: &str) -> String {
-    format::label(word)
-}
-
 /// A problem, leading to its field.
 fn item(problem: Problem) -> impl IntoView {
     let name = problem.key.rsplit('.').next().unwrap_or_default().to_owned();
+    let address = if problem.is_of_models() {
+        "#section-5".to_owned()
+    } else {
+        format!("#{}", field::id(&problem.key))
+    };
     let named = (!problem.key.is_empty()).then(|| {
         view! {
-            <a href=format!("#{}", field::id(&problem.key))>{format::label(&name)}</a>
+            <a href=address>{format::label(&name)}</a>
             ": "
         }
     });
