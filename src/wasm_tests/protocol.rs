@@ -36,7 +36,10 @@ fn orders_arrive_as_they_were_given() {
     for order in orders {
         let text = serde_json::to_string(&order).unwrap();
         let again: Order = serde_json::from_str(&text).unwrap();
-        assert_eq!(serde_json::to_value(&again).unwrap(), serde_json::to_value(&order).unwrap());
+        assert_eq!(
+            serde_json::to_value(&again).unwrap(),
+            serde_json::to_value(&order).unwrap()
+        );
     }
 }
 
@@ -48,9 +51,7 @@ fn reports_arrive_as_they_were_made() {
             lines: vec!["{}".into(), "{\"a\":1}".into()],
         },
         Report::Ended,
-        Report::Failed {
-            message: "no".into(),
-        },
+        Report::Failed { message: "no".into() },
         Report::Forecast {
             ticket: 3,
             forecast: Ok(Box::new(json!({ "rollouts": 5 }))),

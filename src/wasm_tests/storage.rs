@@ -12,8 +12,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
-const ROLLOUT: &str =
-    r#"{"event":"rollout","example":"e1","trace":{"messages":[{"role":"user","content":"hello"}]},"usage":{}}"#;
+const ROLLOUT: &str = r#"{"event":"rollout","example":"e1","trace":{"messages":[{"role":"user","content":"hello"}]},"usage":{}}"#;
 
 fn line(number: usize) -> String {
     format!(r#"{{"event":"round","round":{number}}}"#)
@@ -121,7 +120,13 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
     store.flush().unwrap();
     store.sync().await.unwrap();
 
-    let mut ids: Vec<String> = storage.runs().await.unwrap().into_iter().map(|run| run.id).collect();
+    let mut ids: Vec<String> = storage
+        .runs()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|run| run.id)
+        .collect();
     ids.retain(|id| id == "first" || id == "second");
     assert_eq!(ids, ["second", "first"], "the last touched comes first");
     assert_eq!(storage.files("first").await.unwrap()["rows.csv"], "a,b\n1,2\n");
@@ -137,7 +142,10 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
 async fn the_vault_keeps_and_forgets() {
     let storage = Storage::open().await.unwrap();
     storage.put_in_vault("keys", "encrypted").await.unwrap();
-    assert_eq!(storage.in_vault("keys").await.unwrap().as_deref(), Some("encrypted"));
+    assert_eq!(
+        storage.in_vault("keys").await.unwrap().as_deref(),
+        Some("encrypted")
+    );
     storage.forget_in_vault("keys").await.unwrap();
     assert_eq!(storage.in_vault("keys").await.unwrap(), None);
 }
