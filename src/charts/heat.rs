@@ -129,7 +129,10 @@ pub fn Heat(
             return;
         }
         match event.key().as_str() {
-            "Enter" => open(at),
+            "Enter" => {
+                visited.set(at);
+                open(at);
+            }
             "Escape" => leave(&element),
             key => {
                 let Some(next) = next(at, key, extent.get_untracked()) else {

@@ -18,6 +18,8 @@ use crate::format::Quantity;
 /// The height of one row of marks in pixels, and the least height of the whole.
 const ROW: usize = 36;
 const LEAST_HEIGHT: usize = 120;
+/// The least distance of two rounds in rem: room for a mark and its number.
+const ROUND: u32 = 5;
 /// The room left of the first column and right of the last, where the numbers stand, 0 to 1.
 const MARGINS: (f64, f64) = (0.037, 0.12);
 
@@ -114,7 +116,11 @@ pub fn LineageTree(
     );
     view! {
         <Chart label=label roving=roving on_open=on_open>
-            <div class="plot last lineage" style:--height=move || format!("{}px", height.get())>
+            <div
+                class="plot last lineage"
+                style:--width=move || data.with(|data| format!("{}rem", ROUND * data.last_round))
+                style:--height=move || format!("{}px", height.get())
+            >
                 <svg>
                     <g aria-hidden="true">
                         {rounds} <text class="c-axis" x="50%" y="100%" dy="30" text-anchor="middle">

@@ -66,6 +66,14 @@ impl Map {
         self.places.iter().filter(|place| place.scored.feasible).count()
     }
 
+    /// The prompt of the smallest worst residual; `None` when none was measured.
+    pub fn closest(&self) -> Option<CandidateId> {
+        let residual = |place: &Place| place.worst_residual.unwrap_or(f64::INFINITY);
+        let places = self.places.iter();
+        let closest = places.min_by(|a, b| residual(a).total_cmp(&residual(b)));
+        closest.map(|place| place.scored.candidate)
+    }
+
     /// Where a prompt stands.
     pub fn place(&self, candidate: CandidateId) -> Option<&Place> {
         self.places

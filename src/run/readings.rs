@@ -349,11 +349,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
 
 /// The infeasible prompt of the smallest worst residual, and by how much it is over.
 pub fn closest(state: &RunState, map: &Map) -> Sentence {
-    let residual = |place: &super::map::Place| place.worst_residual.unwrap_or(f64::INFINITY);
-    let nearest = map
-        .places
-        .iter()
-        .min_by(|a, b| residual(a).total_cmp(&residual(b)));
+    let nearest = map.closest().and_then(|closest| map.place(closest));
     let limits = in_force::limits_now(state);
     let Some((nearest, metric)) = nearest.and_then(|nearest| {
         let metric = super::studied::named(state, nearest.worst.as_ref()?)?;

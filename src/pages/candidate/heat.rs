@@ -45,6 +45,13 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
     let unit = move || data.with(legend);
     let current = Signal::derive(move || current(page));
     let open = Callback::new(move |(candidate, example): HeatCell| open(page, &candidate, example));
+    let order = move || {
+        if page.table.everyone.get() {
+            "Prompts in the order in which they were written."
+        } else {
+            "The selected prompt first, then the pool, its ancestors, the seed."
+        }
+    };
     let label = move || {
         data.with(|data| {
             format!(
@@ -73,8 +80,7 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
                 </div>
                 <Pages first start examples/>
                 <p class="reading">
-                    "The selected prompt first, then the pool, its ancestors, the seed. An outlined cell is open \
-                     at the side. Arrow keys move, Enter opens a trace."
+                    {order} " An outlined cell is open at the side. Arrow keys move, Enter opens a trace."
                 </p>
             </Show>
         </section>

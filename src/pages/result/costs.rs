@@ -4,7 +4,7 @@ use capo_core::run_state::RunState;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::take_away::{Taken, take};
+use super::take_away::{Document, Taken, take};
 use crate::format::{count, counted, dollars, tokens};
 use crate::live::Run;
 use crate::run::outcome::{self, Cost};
@@ -55,7 +55,7 @@ pub(super) fn CostsPlate(run: Run) -> impl IntoView {
                     "Journal (JSONL)"
                 </button>
                 <Show when=move || ended.get()>
-                    <button type="button" on:click=move |_| offer(Taken::Markdown)>
+                    <button type="button" on:click=move |_| offer(Taken::Document(Document::Markdown))>
                         "Report (Markdown)"
                     </button>
                 </Show>

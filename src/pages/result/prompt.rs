@@ -30,15 +30,14 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// The returned prompt of a run that has ended, else the best feasible one so far, else the
-    /// leading one.
+    /// The returned prompt of a run that has ended, else the best feasible one so far, else the one
+    /// closest to being so.
     pub(super) fn of(state: &RunState) -> Option<Self> {
         let map = Map::new(state);
         let finished = state.finished();
-        let leader = || state.rounds().last().and_then(|last| last.best.first().copied());
         let id = match finished {
             Some(finished) => finished.best,
-            None => map.best.or_else(leader).or(map.seed),
+            None => map.best.or_else(|| map.closest()).or(map.seed),
         }?;
         let feasible = map.place(id).is_some_and(|place| place.scored.feasible);
         let candidate = state.candidate(&id)?;
@@ -47,7 +46,7 @@ impl Best {
                 (true, true) => "Best feasible prompt",
                 (true, false) => "Closest prompt, not feasible",
                 (false, true) => "Best feasible prompt so far",
-                (false, false) => "Leading prompt so far, not feasible",
+                (false, false) => "Closest prompt so far, not feasible",
             },
             length: format!(
                 "{} characters",

@@ -20,40 +20,48 @@ const PLACE: &str = "data-place";
 /// What can be taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
+    /// A file made of what the page knows.
+    Document(Document),
+    /// Every line as it was written.
+    Journal,
+}
+
+/// A file made of what the page knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Document {
     Prompt,
     Text,
     Json,
     Markdown,
-    Journal,
 }
 
 impl Taken {
     const ALL: [Self; 5] = [
-        Self::Prompt,
-        Self::Text,
-        Self::Json,
-        Self::Markdown,
+        Self::Document(Document::Prompt),
+        Self::Document(Document::Text),
+        Self::Document(Document::Json),
+        Self::Document(Document::Markdown),
         Self::Journal,
     ];
 
     fn words(self) -> &'static str {
         match self {
-            Self::Prompt => "Prompt alone (text)",
-            Self::Text => "Result (text)",
-            Self::Json => "Result (JSON)",
-            Self::Markdown => "Report (Markdown)",
+            Self::Document(Document::Prompt) => "Prompt alone (text)",
+            Self::Document(Document::Text) => "Result (text)",
+            Self::Document(Document::Json) => "Result (JSON)",
+            Self::Document(Document::Markdown) => "Report (Markdown)",
             Self::Journal => "Journal (JSONL)",
         }
     }
 
-    /// Whether there is such a thing before the run has ended.
+    /// Whether there is no such thing before the run has ended.
     fn needs_end(self) -> bool {
-        matches!(self, Self::Text | Self::Json | Self::Markdown)
+        !matches!(self, Self::Document(Document::Prompt) | Self::Journal)
     }
 }
 
 /// The name of files about a run, without an ending.
-pub(super) fn file_name(run: Run) -> String {
+fn file_name(run: Run) -> String {
     run.peek(|folded| {
         let study = folded.state.study();
         let name = study.map_or("", |started| started.study.study.name.as_str());
@@ -67,35 +75,38 @@ pub(super) fn file_name(run: Run) -> String {
 /// Why there is none, in words.
 pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
     let name = file_name(run);
-    if what == Taken::Journal {
-        return download::offer_journal(run, &name).await;
+    match what {
+        Taken::Journal => download::offer_journal(run, &name).await,
+        Taken::Document(document) => {
+            let made = run.peek(|folded| content(&folded.state, document, &name));
+            let (name, kind, text) = made?;
+            download::offer(&name, kind, [text])
+        }
     }
-    let made = run.peek(|folded| content(&folded.state, what, &name));
-    let (name, kind, text) = made?;
-    download::offer(&name, kind, [text])
 }
 
-fn content(state: &RunState, what: Taken, name: &str) -> Result<(String, Kind, String), String> {
+/// A file's name, kind and text.
+fn content(state: &RunState, document: Document, name: &str) -> Result<(String, Kind, String), String> {
     let unfinished = || "The run has not ended, so there is no result yet.".to_owned();
     let plain = name.to_owned();
-    match what {
-        Taken::Prompt => {
+    Ok(match document {
+        Document::Prompt => {
             let best = Best::of(state).ok_or("There is no prompt yet.")?;
-            Ok((format!("{name}-prompt"), Kind::Text, best.text))
+            (format!("{name}-prompt"), Kind::Text, best.text)
         }
-        Taken::Text => Ok((plain, Kind::Text, report::text(state).ok_or_else(unfinished)?)),
-        Taken::Markdown => Ok((
+        Document::Text => (plain, Kind::Text, report::text(state).ok_or_else(unfinished)?),
+        Document::Markdown => (
             plain,
             Kind::Markdown,
             report::markdown(state).ok_or_else(unfinished)?,
-        )),
-        Taken::Json | Taken::Journal => {
+        ),
+        Document::Json => {
             let journal = format!("{name}.{}", Kind::Journal.ending());
             let summary = Summary::new(state, &journal).ok_or_else(unfinished)?;
             let json = summary.to_json().map_err(|error| error.to_string())?;
-            Ok((plain, Kind::Json, json + "\n"))
+            (plain, Kind::Json, json + "\n")
         }
-    }
+    })
 }
 
 /// A button with a menu under it.

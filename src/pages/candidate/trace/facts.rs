@@ -10,6 +10,9 @@ use leptos::prelude::*;
 use crate::format::{self, Quantity, count, dollars};
 use crate::run::outcome::who;
 
+/// The metric of a workload that measures how long answers take; of others the models' seconds stand in.
+const LATENCY: &str = "latency";
+
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fact {
@@ -45,6 +48,11 @@ pub(super) fn Facts(
 }
 
 fn facts(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> Vec<Fact> {
+    let total = rollout.usage.total();
+    let calls = |usage: &RoleUsage| match usage.calls {
+        1 => "one model call".to_owned(),
+        calls => format!("{} model calls", count(calls)),
+    };
     let mut facts: Vec<Fact> = metrics
         .iter()
         .filter(|spec| spec.name != PROMPT_LENGTH)
@@ -56,21 +64,19 @@ fn facts(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> Vec<Fact> {
                 value: quantity.measurement(spec, value),
                 note: match quantity {
                     Quantity::Ratio => spec.unit.clone(),
+                    Quantity::Seconds if spec.name == LATENCY => calls(&total),
                     _ => String::new(),
                 },
             })
         })
         .collect();
-    let total = rollout.usage.total();
-    let calls = |usage: &RoleUsage| match usage.calls {
-        1 => "one model call".to_owned(),
-        calls => format!("{} model calls", count(calls)),
-    };
-    facts.push(Fact {
-        name: "Model time".into(),
-        value: Quantity::Seconds.value(total.seconds),
-        note: calls(&total),
-    });
+    if metrics.iter().all(|spec| spec.name != LATENCY) {
+        facts.push(Fact {
+            name: format::label(LATENCY),
+            value: Quantity::Seconds.value(total.seconds),
+            note: calls(&total),
+        });
+    }
     facts.push(Fact {
         name: "Cost".into(),
         value: dollars(total.usd),
