@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::worker::protocol::Keys;
 
 /// A key and the host it is meant for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sent {
     /// The variable that names the key.
     pub variable: String,
