@@ -32,20 +32,24 @@ pub(super) fn GoalsSection() -> impl IntoView {
     let options = move || {
         let metrics = form.measured.with(|measured| {
             let all = measured.towards(Direction::Objective);
-            all.map(|metric| (metric.name.clone(), about(metric)))
-                .collect::<Vec<_>>()
+            all.map(|metric| metric.name.clone()).collect::<Vec<_>>()
         });
         metrics
             .into_iter()
-            .map(|(name, about)| {
-                let own = name.clone();
+            .map(|name| {
+                let (own, shown) = (name.clone(), format::label(&name));
                 view! {
                     <option value=name selected=move || objective.with(|objective| *objective == own)>
-                        {about}
+                        {shown}
                     </option>
                 }
             })
             .collect_view()
+    };
+    let explanation = move || {
+        let metric = objective.get();
+        form.measured
+            .with(|measured| Some(measured.metric(&metric)?.explanation.clone()))
     };
     let lead = || {
         "One thing to raise, any number of costs to keep at or under a threshold. A mark shows the seed prompt where \
@@ -60,11 +64,20 @@ pub(super) fn GoalsSection() -> impl IntoView {
                     <select
                         id="objective"
                         aria-invalid=move || wrong.with(Option::is_some).then_some("true")
-                        aria-describedby=move || wrong.with(Option::is_some).then_some("f-objective-metric-error")
+                        aria-describedby=move || {
+                            if wrong.with(Option::is_some) {
+                                "objective-note f-objective-metric-error"
+                            } else {
+                                "objective-note"
+                            }
+                        }
                         on:change=change
                     >
                         {options}
                     </select>
+                    <span class="note" id="objective-note">
+                        {explanation}
+                    </span>
                     <Wrong key="objective.metric"/>
                 </div>
                 <Ways others/>
@@ -73,12 +86,6 @@ pub(super) fn GoalsSection() -> impl IntoView {
             <Add/>
         </Section>
     }
-}
-
-/// A metric in a list: its name and what it is.
-fn about(metric: &MetricSpec) -> String {
-    let explanation = metric.explanation.trim_end_matches('.');
-    format!("{}: {explanation}", format::label(&metric.name))
 }
 
 /// Thresholds as numbers or as shares of the seed prompt's cost.
@@ -279,7 +286,7 @@ fn threshold(metric: &str, relative: bool, spec: Option<&MetricSpec>) -> Number 
         },
     );
     match spec {
-        _ if relative => number.in_unit("% of the seed’s", 100.0),
+        _ if relative => number.in_unit("% of seed", 100.0),
         Some(spec) if Quantity::of(spec) == Quantity::Rate => number.in_unit("%", 100.0),
         Some(spec) => number.in_unit(&Quantity::of(spec).unit(spec), 1.0),
         None => number,
@@ -315,42 +322,50 @@ fn Add() -> impl IntoView {
             form.draft.with(|draft| {
                 let free = |metric: &&MetricSpec| draft.constraint(&metric.name).is_none();
                 let left = measured.towards(Direction::Cost).filter(free);
-                left.map(|metric| (metric.clone(), about(metric)))
-                    .collect::<Vec<_>>()
+                left.cloned().collect::<Vec<_>>()
             })
         })
     });
-    let add = move |_| {
-        let metric = left.with_untracked(|left| {
+    let named = move || {
+        left.with(|left| {
             let named = left
                 .iter()
-                .find(|(metric, _)| chosen.with_untracked(|chosen| metric.name == *chosen));
-            named.or(left.first()).map(|(metric, _)| metric.clone())
-        });
-        if let Some(metric) = metric {
+                .find(|metric| chosen.with(|chosen| metric.name == *chosen));
+            named.or(left.first()).cloned()
+        })
+    };
+    let add = move |_| {
+        if let Some(metric) = untrack(named) {
             form.edit(|draft| draft.constrain(&metric.name, usual_threshold(&metric)));
         }
     };
     let options = move || {
-        let option = |(metric, about): (MetricSpec, String)| {
-            let unit = Quantity::of(&metric).unit(&metric);
-            view! { <option value=metric.name>{about} " (" {unit} ")"</option> }
+        let option = |metric: MetricSpec| {
+            let (unit, shown) = (Quantity::of(&metric).unit(&metric), format::label(&metric.name));
+            view! { <option value=metric.name>{shown} " (" {unit} ")"</option> }
         };
         left.get().into_iter().map(option).collect_view()
     };
+    let explanation = move || named().map(|metric| metric.explanation);
     view! {
         <Show when=move || left.with(|left| !left.is_empty())>
-            <div class="row">
-                <select
-                    class="auto"
-                    aria-label="Metric to constrain"
-                    on:change=move |event| chosen.set(event_target_value(&event))
-                >
-                    {options}
-                </select>
-                <button type="button" on:click=add>
-                    "Add a constraint"
-                </button>
+            <div class="stack close">
+                <div class="row">
+                    <select
+                        class="auto"
+                        aria-label="Metric to constrain"
+                        aria-describedby="constrain-note"
+                        on:change=move |event| chosen.set(event_target_value(&event))
+                    >
+                        {options}
+                    </select>
+                    <button type="button" on:click=add>
+                        "Add a constraint"
+                    </button>
+                </div>
+                <p class="note" id="constrain-note">
+                    {explanation}
+                </p>
             </div>
         </Show>
     }

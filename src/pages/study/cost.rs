@@ -1,5 +1,7 @@
 //! What a study can cost, before it runs.
 
+use std::collections::BTreeSet;
+
 use leptos::prelude::*;
 use serde_json::Value;
 
@@ -24,6 +26,7 @@ pub(super) fn Cost() -> impl IntoView {
         move |before: Option<&Option<Value>>| match form.asking.forecast.get() {
             Some(Ok(forecast)) => Some(forecast),
             Some(Err(_)) => None,
+            None if form.problems.with(|problems| !problems.is_empty()) => None,
             None => before.cloned().flatten(),
         },
     );
@@ -162,7 +165,8 @@ fn reading(forecast: &Value) -> String {
         .into_iter()
         .flatten()
         .filter(|(_, role)| role["price"].is_null());
-    let unknown: Vec<&str> = priced.filter_map(|(_, role)| role["model"].as_str()).collect();
+    let unknown: BTreeSet<&str> = priced.filter_map(|(_, role)| role["model"].as_str()).collect();
+    let unknown: Vec<&str> = unknown.into_iter().collect();
     if !unknown.is_empty() {
         sentences.push(format!(
             "The price of {} is unknown: state it to bound the dollars.",

@@ -265,9 +265,10 @@ impl Problem {
                 message: sentence(problem),
             }
         } else {
+            // It begins with the name of a file.
             Self {
                 key: String::new(),
-                message: sentence(text),
+                message: format!("{}.", text.replace('`', "").trim_end_matches('.')),
             }
         }
     }
@@ -294,14 +295,14 @@ fn beginning(kind: &str) -> Shelved {
     let (workload, objective) = match kind {
         "table" => (
             json!({
-                "kind": "table", "data": "rows.csv", "user": "", "evaluate": 0,
+                "kind": "table", "data": "", "user": "", "evaluate": 0,
                 "metric": [{ "name": "correct", "type": "normalized", "expected": "" }],
             }),
             "correct",
         ),
         "external" => (
             json!({
-                "kind": "external", "data": "rows.csv", "endpoint": "", "evaluate": 0,
+                "kind": "external", "data": "", "endpoint": "", "evaluate": 0,
                 "metric": [{ "name": "success", "direction": "objective" }],
             }),
             "success",

@@ -126,8 +126,8 @@ pub(super) fn Wrong(
     #[prop(into)]
     key: String,
 ) -> impl IntoView {
-    let problem = expect_context::<Form>().problem(&key);
     let id = format!("{}-error", id(&key));
+    let problem = expect_context::<Form>().problem(key);
     move || {
         problem.get().map(|message| {
             view! {
@@ -155,7 +155,7 @@ pub(super) fn NumberField(
     before: &'static str,
 ) -> impl IntoView {
     let form = expect_context::<Form>();
-    let problem = form.problem(&number.key);
+    let problem = form.problem(number.key.clone());
     let id = id(&number.key);
     let describe = described(&id, !explanation.is_empty());
     let (unit, label, key) = (number.unit.clone(), number.label.clone(), number.key.clone());
@@ -250,7 +250,7 @@ pub(super) fn TextField(
     placeholder: &'static str,
 ) -> impl IntoView {
     let form = expect_context::<Form>();
-    let problem = form.problem(&key);
+    let problem = form.problem(key.clone());
     let id = id(&key);
     let describe = described(&id, !explanation.is_empty());
     let value = form.memo(read);
@@ -351,13 +351,8 @@ fn FlagField(place: Place, setting: Setting, explanation: String) -> impl IntoVi
         value.or(default).unwrap_or_default()
     });
     let change = move |event| {
-        form.edit(|draft| {
-            place.set(
-                &mut draft.study,
-                &write,
-                Some(event_target_checked(&event).into()),
-            )
-        })
+        let value = Some(event_target_checked(&event).into());
+        form.edit(|draft| place.set(&mut draft.study, &write, value));
     };
     let id = id(&place.path(&key));
     let note = format!("{id}-note");

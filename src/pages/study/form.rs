@@ -117,8 +117,8 @@ impl Form {
     }
 
     /// What is wrong with a key of the study.
-    pub(super) fn problem(self, key: &str) -> Memo<Option<String>> {
-        let key = key.to_owned();
+    pub(super) fn problem(self, key: impl Into<String>) -> Memo<Option<String>> {
+        let key = key.into();
         Memo::new(move |_| {
             self.problems.with(|problems| {
                 let of_key = problems.iter().find(|problem| problem.key == key);

@@ -82,9 +82,13 @@ fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
     let keys = ["data", "evaluate_data"].into_iter();
     let mut named = keys.filter_map(|key| Some((key, workload.get(key)?.as_str()?)));
     let (key, path) = named.find(|(_, path)| !files.contains_key(*path))?;
+    let rows = match path {
+        "" => "The rows".to_owned(),
+        path => format!("The rows of {path}"),
+    };
     Some(Problem {
         key: format!("workload.{key}"),
-        message: format!("The rows of {path} are not here yet. Drop, choose or paste them."),
+        message: format!("{rows} are not here yet. Drop, choose or paste them."),
     })
 }
 

@@ -197,7 +197,9 @@ fn append(study: &mut Study, kind: &str) {
     let taken: Vec<String> = (0..listed(study).len())
         .map(|index| Place::Metric(index).text(study, "name"))
         .collect();
-    let free = (taken.len() + 1..)
+    // One of so many names is not among those taken.
+    let free = (1..=taken.len() + 1)
+        .rev()
         .map(|number| format!("metric_{number}"))
         .find(|name| !taken.contains(name));
     let name = free.unwrap_or_default();

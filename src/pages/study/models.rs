@@ -175,10 +175,8 @@ fn RoleRow(role: Role) -> impl IntoView {
     };
     let message = move || {
         let (what, advice) = failed.get()?;
-        let scripted = (role == Role::User)
-            .then(|| form.draft.with(|draft| draft.kind() == "desk"))
-            .unwrap_or_default()
-            .then(|| view! { <LetTheScriptPlay/> });
+        let has_script = role == Role::User && form.draft.with(|draft| draft.kind() == "desk");
+        let scripted = has_script.then(|| view! { <LetTheScriptPlay/> });
         Some(view! {
             <tr>
                 <td colspan="5" class="across">

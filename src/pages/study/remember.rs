@@ -206,12 +206,11 @@ fn PassphraseDialog(
 fn objection(purpose: Purpose, first: &str, second: &str) -> Option<&'static str> {
     match purpose {
         _ if first.is_empty() => Some("Type a passphrase."),
-        Purpose::Unlock => None,
         Purpose::Keep if first.chars().count() < LEAST => {
             Some("Use at least 8 characters; several words are best.")
         }
         Purpose::Keep if first != second => Some("Type the same passphrase twice."),
-        Purpose::Keep => None,
+        Purpose::Keep | Purpose::Unlock => None,
     }
 }
 
@@ -223,10 +222,7 @@ fn strength(passphrase: &str) -> (&'static str, f64) {
         |letter| letter.is_numeric(),
         |letter| !letter.is_alphanumeric(),
     ];
-    let used = kinds
-        .iter()
-        .filter(|kind| passphrase.chars().any(|letter| kind(letter)))
-        .count();
+    let used = kinds.iter().filter(|kind| passphrase.chars().any(kind)).count();
     let distinct = passphrase
         .chars()
         .collect::<std::collections::BTreeSet<char>>()

@@ -104,6 +104,7 @@ fn named(study: &Study) -> Vec<String> {
         ["data", "evaluate_data"]
             .into_iter()
             .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
+            .filter(|path| !path.is_empty())
             .collect::<Vec<_>>()
     };
     let sets = study.workload.get("set").and_then(Value::as_array);
@@ -415,6 +416,16 @@ mod tests {
         assert_eq!(measured.problem, None);
         assert_eq!((measured.optimize, measured.evaluate), (2, 1));
         draft.checked().unwrap();
+        let mut chosen = Draft::new().unwrap();
+        chosen.take_kind("table");
+        let text = "question,answer\na,1\nb,2\nc,3\n";
+        add(
+            &mut chosen,
+            "rows.csv",
+            text.into(),
+            &Preview::of("rows.csv", text).unwrap(),
+        );
+        assert_eq!(chosen.study, draft.study);
     }
 
     #[test]

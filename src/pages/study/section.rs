@@ -11,7 +11,7 @@ pub(super) fn Section(
     title: &'static str,
     /// What stands below the title.
     #[prop(into)]
-    lead: ViewFn,
+    lead: ViewFnOnce,
     /// Whether it needs the whole width where there is little.
     #[prop(optional)]
     full: bool,

@@ -9,10 +9,11 @@ use super::draft::{Draft, Problem};
 use super::field;
 use super::form::Form;
 use super::models;
+use super::place;
 use crate::format;
 use crate::live::{NewRun, Runs};
 use crate::studies;
-use crate::worker::protocol::Keys;
+use crate::worker::protocol::{DataFiles, Keys};
 
 /// Runs the study, with its models or with simulated ones.
 #[component]
@@ -74,7 +75,7 @@ pub(super) fn Start() -> impl IntoView {
                 "Run study"
             </button>
             <div class="note" id="start-why">
-                {move || why(form, missing.get())}
+                {move || missing.with(|missing| why(form, missing))}
             </div>
             <button type="button" disabled=move || unready_anyway.get() on:click=simulate>
                 "Run with simulated models instead"
@@ -85,20 +86,20 @@ pub(super) fn Start() -> impl IntoView {
 }
 
 /// Why the study cannot run yet, or what may go wrong.
-fn why(form: Form, missing: Vec<String>) -> AnyView {
+fn why(form: Form, missing: &[String]) -> AnyView {
     let problems = form.problems.get();
     if !problems.is_empty() {
         let items = problems.into_iter().map(item).collect_view();
         return view! {
             "First set right:"
-            <ul class="plain">{items}</ul>
+            {items}
         }
         .into_any();
     }
     if !missing.is_empty() {
         return view! {
             "The "
-            {format::listed(&missing)}
+            {format::listed(missing)}
             ". "
             <a href="#section-5">"Models"</a>
         }
@@ -126,23 +127,23 @@ fn item(problem: Problem) -> impl IntoView {
     };
     let named = (!problem.key.is_empty()).then(|| {
         view! {
-            <a href=address>{format::label(&name)}</a>
+            <a href=address>{place::label(&name)}</a>
             ": "
         }
     });
-    view! { <li>{named} {problem.message}</li> }
+    view! { <div>{named} {problem.message}</div> }
 }
 
 /// The data files that the study's workload can name: a help desk names none.
-fn named_files(draft: &Draft) -> crate::worker::protocol::DataFiles {
+fn named_files(draft: &Draft) -> DataFiles {
     if draft.kind() == "desk" {
-        Default::default()
+        DataFiles::new()
     } else {
         draft.files.clone()
     }
 }
 
-fn new_run(study: &Study, files: crate::worker::protocol::DataFiles, keys: Keys) -> Result<NewRun, String> {
+fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String> {
     Ok(NewRun {
         name: format::label(&study.study.name),
         method: study.study.method.clone(),
