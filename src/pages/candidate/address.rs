@@ -92,9 +92,9 @@ impl Address {
     }
 
     /// The same page with another prompt selected, and no trace open.
-    pub(super) fn select(&self, candidate: impl ToString) -> Self {
+    pub(super) fn select(&self, candidate: &str) -> Self {
         Self {
-            candidate: Some(candidate.to_string()),
+            candidate: Some(candidate.to_owned()),
             against: self
                 .against
                 .clone()

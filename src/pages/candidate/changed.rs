@@ -106,13 +106,11 @@ fn LineRow(line: Line) -> impl IntoView {
 
 /// "74 examples", or how many of them so far.
 fn examples(_: &Parts, row: &Row) -> String {
-    match row.gate {
-        Gate::Undecided(progress) => format!("{} of {} examples", progress.done, progress.of),
-        _ => {
-            let n = row.estimates.values().map(|estimate| estimate.n).max();
-            format!("{} examples", n.unwrap_or(0))
-        }
+    if let Gate::Undecided(progress) = row.gate {
+        return format!("{} of {} examples", progress.done, progress.of);
     }
+    let n = row.estimates.values().map(|estimate| estimate.n).max();
+    format!("{} examples", n.unwrap_or(0))
 }
 
 fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
@@ -121,36 +119,56 @@ fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
         let of = |row: &Row| row.estimates.get(metric.name()).copied();
         let threshold = parts.limits.get(metric.name()).map(|limit| limit.threshold);
         let this = of(row);
-        line(metric, this, beside.map(of), threshold)
+        let line = line(metric, this, threshold);
+        match beside {
+            Some(beside) => line.beside(metric, this, of(beside), threshold),
+            None => line,
+        }
     };
     parts.metrics.iter().map(line).collect()
 }
 
-fn line(
-    metric: &Studied,
-    this: Option<Estimate>,
-    other: Option<Option<Estimate>>,
-    threshold: Option<f64>,
-) -> Line {
-    let quantity = metric.quantity;
-    let value = |estimate: Option<Estimate>| match (estimate, threshold) {
-        (None, _) => NOTHING.to_owned(),
-        (Some(estimate), None) => quantity.value(estimate.mean),
-        (Some(estimate), Some(threshold)) => quantity.against(estimate.mean, threshold),
-    };
-    let change = other.map(|other| match (this, other) {
-        (Some(this), Some(other)) => quantity.difference(this.mean - other.mean),
-        _ => NOTHING.to_owned(),
-    });
+fn line(metric: &Studied, this: Option<Estimate>, threshold: Option<f64>) -> Line {
     Line {
         metric: metric.label(),
-        other: value(other.flatten()),
-        this: value(this),
-        change: change.unwrap_or_default(),
-        threshold: threshold.map_or_else(|| NOTHING.to_owned(), |threshold| quantity.limit(threshold)),
+        other: String::new(),
+        this: value(metric, this, threshold),
+        change: String::new(),
+        threshold: threshold.map_or_else(
+            || NOTHING.to_owned(),
+            |threshold| metric.quantity.limit(threshold),
+        ),
         kept: this
             .zip(threshold)
             .map(|(this, threshold)| this.mean <= threshold),
+    }
+}
+
+impl Line {
+    /// The same beside another prompt's measurement.
+    fn beside(
+        self,
+        metric: &Studied,
+        this: Option<Estimate>,
+        other: Option<Estimate>,
+        threshold: Option<f64>,
+    ) -> Self {
+        let change = this
+            .zip(other)
+            .map(|(this, other)| metric.quantity.difference(this.mean - other.mean));
+        Self {
+            other: value(metric, other, threshold),
+            change: change.unwrap_or_else(|| NOTHING.to_owned()),
+            ..self
+        }
+    }
+}
+
+fn value(metric: &Studied, estimate: Option<Estimate>, threshold: Option<f64>) -> String {
+    match (estimate, threshold) {
+        (None, _) => NOTHING.to_owned(),
+        (Some(estimate), None) => metric.quantity.value(estimate.mean),
+        (Some(estimate), Some(threshold)) => metric.quantity.against(estimate.mean, threshold),
     }
 }
 

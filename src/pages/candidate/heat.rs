@@ -300,7 +300,7 @@ fn Pages(first: RwSignal<usize>, start: Memo<usize>, examples: Memo<usize>) -> i
                 </span>
                 <button
                     type="button"
-                    disabled=move || end() >= examples.get()
+                    disabled=move || { end() >= examples.get() }
                     on:click=move |_| first.set(start.get_untracked() + COLUMNS)
                 >
                     "Solved by fewer ›"

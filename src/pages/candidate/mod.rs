@@ -71,7 +71,7 @@ fn Candidates(run: Run) -> impl IntoView {
             .flatten()
         });
         if let Some(next) = next {
-            page.go(|address| address.select(next));
+            page.go(|address| address.select(&next.to_string()));
         }
     };
     let step = move |step: isize| {
@@ -87,10 +87,10 @@ fn Candidates(run: Run) -> impl IntoView {
         move || step(-1),
     );
     use_shortcut("]", "next prompt, or next example of the open trace", move || {
-        step(1)
+        step(1);
     });
     use_shortcut("d", "compare with the parent, the seed, nothing", move || {
-        prompt::turn(page)
+        prompt::turn(page);
     });
     let tracing = Memo::new(move |_| page.address.with(|address| address.trace.is_some()));
     let known = Memo::new(move |_| page.selected.get().is_some());

@@ -12,13 +12,14 @@ pub(super) fn Verdict(outcome: Memo<Option<Outcome>>) -> impl IntoView {
         let sentence = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.verdict.clone()));
         sentence.map(|sentence| view! { <Words sentence/> })
     };
-    let tag = move || match outcome.with(|outcome| outcome.as_ref()?.all_sat)? {
-        true => Some(
-            view! { <span class="tag is-f"><span class="m f" aria-hidden="true"></span>"feasible"</span> },
-        ),
-        false => Some(
-            view! { <span class="tag is-i"><span class="m i" aria-hidden="true"></span>"not feasible"</span> },
-        ),
+    let tag = move || {
+        let kept = outcome.with(|outcome| outcome.as_ref()?.all_sat)?;
+        let (class, mark, words) = if kept {
+            ("tag is-f", "m f", "feasible")
+        } else {
+            ("tag is-i", "m i", "not feasible")
+        };
+        Some(view! { <span class=class><span class=mark aria-hidden="true"></span>{words}</span> })
     };
     let notes = move || outcome.with(|outcome| outcome.as_ref().map(notes));
     view! {

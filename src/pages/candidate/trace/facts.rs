@@ -1,7 +1,5 @@
 //! What one rollout measured, took and cost.
 
-use std::rc::Rc;
-
 use capo_core::journal::RolloutEvent;
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::usage::RoleUsage;
@@ -21,14 +19,8 @@ struct Fact {
     note: String,
 }
 
-/// Measurements, seconds, dollars and tokens of a rollout.
-#[component]
-pub(super) fn Facts(
-    /// The rollout, whole.
-    rollout: Rc<RolloutEvent>,
-    /// What its workload measures.
-    metrics: Vec<MetricSpec>,
-) -> impl IntoView {
+/// Measurements, seconds, dollars and tokens of a rollout of a workload that measures these metrics.
+pub(super) fn facts_table(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> impl IntoView + use<> {
     let row = |fact: Fact| {
         view! {
             <tr>
@@ -38,7 +30,7 @@ pub(super) fn Facts(
             </tr>
         }
     };
-    let rows = facts(&rollout, &metrics).into_iter().map(row).collect_view();
+    let rows = facts(rollout, metrics).into_iter().map(row).collect_view();
     view! {
         <table class="facts">
             <caption class="sr">"What this rollout measured and cost"</caption>

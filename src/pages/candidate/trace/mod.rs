@@ -19,9 +19,9 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use self::everyone::Everyone;
-use self::facts::Facts;
+use self::facts::facts_table;
 use self::place::{Located, Place, locate};
-use self::talk::Talk;
+use self::talk::talk;
 use super::address::{Address, TraceAddress};
 use super::page::Page;
 use crate::format::{self, Quantity};
@@ -300,13 +300,13 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
         Some(Ok(rollout)) => {
             let (text, characters) = prompt.clone();
             view! {
-                <Facts rollout=Rc::clone(&rollout) metrics=metrics.clone()/>
+                {facts_table(&rollout, &metrics)}
                 <Outcome rollout=Rc::clone(&rollout)/>
                 <details class="fold">
                     <summary>{format!("System prompt, {characters} characters")}</summary>
                     <div class="prompt inset">{text}</div>
                 </details>
-                <Talk messages=rollout.trace.messages.clone()/>
+                {talk(&rollout.trace.messages)}
                 <Details rollout/>
             }
             .into_any()

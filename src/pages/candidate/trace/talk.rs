@@ -60,12 +60,8 @@ struct Call {
 }
 
 /// Who said and called what. Tools' answers stand with their calls.
-#[component]
-pub(super) fn Talk(
-    /// The conversation, without the candidate prompt.
-    messages: Vec<Message>,
-) -> impl IntoView {
-    let turns = turns(&messages);
+pub(super) fn talk(messages: &[Message]) -> AnyView {
+    let turns = turns(messages);
     if turns.is_empty() {
         return view! { <p class="quiet small">"No conversation was recorded."</p> }.into_any();
     }
