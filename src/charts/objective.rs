@@ -38,7 +38,8 @@ pub struct ObjectiveData {
     pub best_feasible: Vec<RoundValue>,
     /// What the pool held after each closed round; empty when the chart is drawn without it.
     pub pool: Vec<PoolColumn>,
-    /// Values that the value axis holds too, for charts that are compared side by side.
+    /// Values that the value axis is drawn around, for charts that are compared side by side: all
+    /// that either of them draws. Empty when it stands alone.
     pub also_in_range: Vec<f64>,
 }
 
@@ -207,19 +208,22 @@ pub fn objective_table(data: &ObjectiveData) -> TableData {
 
 /// The range of the objective's axis: set by the first round, then only grown.
 fn range(data: &ObjectiveData, last: Option<Range>) -> Range {
+    // Charts side by side know the same values, whichever came first: their axes are alike.
+    if !data.also_in_range.is_empty() {
+        let values = data.also_in_range.iter().copied();
+        return Range::around(values, data.unit.natural_bounds());
+    }
     let first_round = data
         .leading
         .iter()
         .filter(|point| point.round == 0)
         .flat_map(Leading::reach);
-    let first = first_round.chain(data.also_in_range.iter().copied());
-    let start = || Range::around(first, data.unit.natural_bounds());
+    let start = || Range::around(first_round, data.unit.natural_bounds());
     let later = data
         .leading
         .iter()
         .flat_map(|point| point.reach().map(|value| (point.round, value)));
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
-    let later = later.chain(data.also_in_range.iter().map(|value| (0, *value)));
     last.unwrap_or_else(start).grown_by_round(later)
 }
 

@@ -46,7 +46,8 @@ pub struct StripData {
     pub pending_multiplier: Option<RoundValue>,
     /// The multiplier's cap, positive.
     pub cap: f64,
-    /// Values that the value axis holds too, for strips that are compared side by side.
+    /// Values that the value axis is drawn around, for strips that are compared side by side: all
+    /// that either of them draws. Empty when it stands alone.
     pub also_in_range: Vec<f64>,
     /// A remark beside the line.
     pub remark: Option<Remark>,
@@ -175,15 +176,18 @@ pub fn ConstraintStrip(
 
 /// The range of the cost axis: set by the first round and the threshold, then only grown.
 fn range(data: &StripData, last: Option<Range>) -> Range {
+    // Charts side by side know the same values, whichever came first: their axes are alike.
+    if !data.also_in_range.is_empty() {
+        let values = data.also_in_range.iter().copied();
+        return Range::around(values, data.unit.natural_bounds());
+    }
     let first_round = data
         .leading
         .iter()
         .filter(|point| point.round == 0)
         .flat_map(Leading::reach);
     let first_threshold = data.threshold.first().map(|step| step.value);
-    let first = first_round
-        .chain(first_threshold)
-        .chain(data.also_in_range.iter().copied());
+    let first = first_round.chain(first_threshold);
     let start = || Range::around(first, data.unit.natural_bounds());
     let later = data
         .leading
@@ -192,7 +196,6 @@ fn range(data: &StripData, last: Option<Range>) -> Range {
     let later = later.chain(data.others.iter().map(|point| (point.round, point.value)));
     let later = later.chain(data.threshold.iter().map(|step| (step.round, step.value)));
     let later = later.chain(data.pending_threshold.map(|step| (step.round, step.value)));
-    let later = later.chain(data.also_in_range.iter().map(|value| (0, *value)));
     last.unwrap_or_else(start).grown_by_round(later)
 }
 

@@ -1,7 +1,6 @@
 //! The frame around all pages.
 
 mod app;
-pub mod download;
 mod drop_target;
 mod foot;
 pub mod handover;

@@ -106,6 +106,9 @@ pub fn ShortcutKeys() -> impl IntoView {
             return;
         }
         let key = event.key();
+        if key == " " && is_pressed_by_space(&event) {
+            return;
+        }
         if going.get_untracked() {
             going.set(false);
             if focus_plate(&key.to_uppercase()) {
@@ -143,6 +146,17 @@ fn is_typing(event: &KeyboardEvent) -> bool {
             _ => target.has_attribute("contenteditable"),
         };
         own || target.closest("dialog").is_ok_and(|dialog| dialog.is_some())
+    })
+}
+
+/// Whether the space bar presses what has the focus.
+fn is_pressed_by_space(event: &KeyboardEvent) -> bool {
+    let target = event
+        .target()
+        .and_then(|target| target.dyn_into::<Element>().ok());
+    target.is_some_and(|target| {
+        let pressed = target.closest("button, a, summary, input:not([type=range]), [role=button]");
+        pressed.is_ok_and(|pressed| pressed.is_some())
     })
 }
 
@@ -187,7 +201,7 @@ fn Keyboard(shortcuts: Shortcuts) -> impl IntoView {
     let row = |(key, does): (&'static str, &'static str)| {
         view! {
             <dt>
-                <kbd>{key}</kbd>
+                <kbd>{if key == " " { "space" } else { key }}</kbd>
             </dt>
             <dd>{does}</dd>
         }

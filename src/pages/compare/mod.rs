@@ -22,6 +22,7 @@ use crate::format;
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome;
 use crate::run::series::Series;
+use crate::run::studied;
 use crate::storage::Progress;
 use crate::studies;
 
@@ -233,7 +234,7 @@ fn Summary(
         };
         let best = move || {
             run.read(|folded| {
-                let quantity = crate::run::studied::objective(&folded.state)?.quantity;
+                let quantity = studied::objective(&folded.state)?.quantity;
                 Some(quantity.optional(progress.get().best))
             })
         };

@@ -6,7 +6,7 @@ use super::setting::Setting;
 use crate::charts::series::RoundValue;
 use crate::format;
 use crate::run::rounds::ScreenRound;
-use crate::run::series::{ConstraintSeries, Series};
+use crate::run::series::{ConstraintSeries, RoundPoint, Series};
 
 /// From this round on a search has left its seed behind: averages begin here.
 const SETTLED: ScreenRound = 8;
@@ -41,7 +41,7 @@ pub(super) fn up_to(series: &Series, last: ScreenRound) -> Series {
 
 /// The leading cost of a constraint by round.
 pub(super) fn costs(series: &Series, of: &ConstraintSeries) -> Vec<RoundValue> {
-    let cost = |point: &crate::run::series::RoundPoint| {
+    let cost = |point: &RoundPoint| {
         let value = point.leading.as_ref()?.estimate(&of.metric)?.mean;
         Some(RoundValue {
             round: point.round,
@@ -116,9 +116,7 @@ pub(super) struct Feasible {
 
 /// How often the leading prompt kept all thresholds, the seed's round included.
 pub(super) fn feasible(series: &Series) -> Feasible {
-    let is_feasible = |point: &&crate::run::series::RoundPoint| {
-        point.leading.as_ref().is_some_and(|leading| leading.feasible)
-    };
+    let is_feasible = |point: &&RoundPoint| point.leading.as_ref().is_some_and(|leading| leading.feasible);
     let kept: Vec<ScreenRound> = series
         .rounds
         .iter()

@@ -4,7 +4,7 @@ use capo_core::multipliers::DualStepName;
 use leptos::prelude::*;
 
 use super::setting::Setting;
-use crate::format;
+use crate::format::{self, Quantity};
 
 /// A slider over one number of a setting.
 struct Knob {
@@ -14,7 +14,7 @@ struct Knob {
     name: &'static str,
     /// Least, most, step.
     range: [f64; 3],
-    decimals: usize,
+    show: fn(f64) -> String,
     read: fn(&Setting) -> f64,
     write: fn(&mut Setting, f64),
     /// Whether the dual step reads it.
@@ -45,7 +45,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "excess tools",
         range: [0.1, 3.0, 0.1],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.tools,
         write: |setting, value| setting.tools = value,
         applies: always,
@@ -56,7 +56,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "human requests",
         range: [0.0, 0.8, 0.01],
-        decimals: 2,
+        show: |share| Quantity::Rate.limit(share),
         read: |setting| setting.requests,
         write: |setting, value| setting.requests = value,
         applies: always,
@@ -67,7 +67,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "dual step size",
         range: [0.5, 12.0, 0.5],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.beta,
         write: |setting, value| setting.beta = value,
         applies: has_step_size,
@@ -78,7 +78,7 @@ const KNOBS: [Knob; 10] = [
         index: "p",
         name: "proportional",
         range: [0.0, 10.0, 0.5],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.gains[0],
         write: |setting, value| setting.gains[0] = value,
         applies: is_pid,
@@ -89,7 +89,7 @@ const KNOBS: [Knob; 10] = [
         index: "i",
         name: "integral",
         range: [0.0, 10.0, 0.5],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.gains[1],
         write: |setting, value| setting.gains[1] = value,
         applies: is_pid,
@@ -100,7 +100,7 @@ const KNOBS: [Knob; 10] = [
         index: "d",
         name: "derivative",
         range: [0.0, 10.0, 0.5],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.gains[2],
         write: |setting, value| setting.gains[2] = value,
         applies: is_pid,
@@ -111,7 +111,7 @@ const KNOBS: [Knob; 10] = [
         index: "0",
         name: "start",
         range: [0.0, 10.0, 0.5],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.lambda_init.min(setting.lambda_max),
         write: |setting, value| setting.lambda_init = value,
         applies: always,
@@ -122,7 +122,7 @@ const KNOBS: [Knob; 10] = [
         index: "max",
         name: "cap",
         range: [1.0, 20.0, 1.0],
-        decimals: 0,
+        show: |value| format::decimals(value, 0),
         read: |setting| setting.lambda_max,
         write: |setting, value| setting.lambda_max = value,
         applies: moves,
@@ -133,7 +133,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "selection",
         range: [0.0, 4.0, 0.1],
-        decimals: 1,
+        show: |value| format::decimals(value, 1),
         read: |setting| setting.gamma,
         write: |setting, value| setting.gamma = value,
         applies: always,
@@ -144,7 +144,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "noise",
         range: [0.0, 1.0, 0.05],
-        decimals: 2,
+        show: |value| format::decimals(value, 2),
         read: |setting| setting.noise,
         write: |setting, value| setting.noise = value,
         applies: always,
@@ -269,7 +269,7 @@ fn Slider(
                     " "
                     {knob.name}
                 </span>
-                <output for=id.clone()>{move || format::decimals(value.get(), knob.decimals)}</output>
+                <output for=id.clone()>{move || (knob.show)(value.get())}</output>
             </label>
             // The value comes last: a range that is not set yet would clip it.
             <input

@@ -12,6 +12,7 @@ use super::setting::{REQUESTS, ROUNDS, Setting, TOOLS, scene_of};
 use crate::charts::figure::AsTable;
 use crate::charts::objective::ObjectiveChart;
 use crate::charts::strip::ConstraintStrip;
+use crate::format;
 use crate::live::{Phase, Run};
 use crate::run::series::Series;
 use crate::studies;
@@ -212,7 +213,7 @@ fn Cost(
         })
     });
     view! {
-        <h3>{crate::format::label(metric)}</h3>
+        <h3>{format::label(metric)}</h3>
         <ConstraintStrip data=data label=label height=height multiplier_height="60px"/>
     }
 }

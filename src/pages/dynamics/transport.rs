@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use leptos::ev;
 use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
-use wasm_bindgen::JsCast;
-use web_sys::{Element, KeyboardEvent};
 
 use super::setting::{ROUNDS, SCENES, scene_of};
 use super::side::Side;
+use crate::frame::shortcuts::use_shortcut;
 
 /// Speeds in rounds a second.
 const SPEEDS: [u32; 4] = [1, 2, 4, 8];
@@ -98,34 +96,6 @@ impl Playback {
         }
         self.playing.set(plays);
     }
-
-    fn key(self, event: &KeyboardEvent) {
-        if event.ctrl_key() || event.alt_key() || event.meta_key() || is_typing(event) {
-            return;
-        }
-        match event.key().as_str() {
-            "." => self.step(),
-            "," => self.back(),
-            // On a button, space presses it.
-            " " if !is_on(event, "button, a, summary") => self.play(),
-            _ => return,
-        }
-        event.prevent_default();
-    }
-}
-
-fn is_on(event: &KeyboardEvent, selector: &str) -> bool {
-    let target = event
-        .target()
-        .and_then(|target| target.dyn_into::<Element>().ok());
-    target.is_some_and(|target| matches!(target.closest(selector), Ok(Some(_))))
-}
-
-fn is_typing(event: &KeyboardEvent) -> bool {
-    is_on(
-        event,
-        "input:not([type=range]), select, textarea, [contenteditable], dialog",
-    )
 }
 
 fn less_motion() -> bool {
@@ -136,8 +106,9 @@ fn less_motion() -> bool {
 /// Restart, back, play, step, the round, the speed and the scene.
 #[component]
 pub(super) fn Transport(playback: Playback) -> impl IntoView {
-    let keys = window_event_listener(ev::keydown, move |event| playback.key(&event));
-    on_cleanup(move || keys.remove());
+    use_shortcut(".", "step to the next round", move || playback.step());
+    use_shortcut(",", "back to the round before", move || playback.back());
+    use_shortcut(" ", "play or pause", move || playback.play());
     let [a, b] = playback.sides;
     let playing = move || playback.playing.get();
     let scrubbed = move |event| {

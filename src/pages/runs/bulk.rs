@@ -7,6 +7,7 @@ use leptos_router::components::A;
 use super::actions::export;
 use super::listed::Listed;
 use super::questions::{DeleteDialog, RenameDialog};
+use crate::live::Runs;
 
 /// The header of the list: what is selected and what can be done with it, and the search.
 #[component]
@@ -15,6 +16,7 @@ pub(super) fn Bulk(
     /// Told what went wrong.
     said: RwSignal<Option<String>>,
 ) -> impl IntoView {
+    let runs = expect_context::<Runs>();
     let rename = NodeRef::<Dialog>::new();
     let delete = NodeRef::<Dialog>::new();
     let open = |dialog: NodeRef<Dialog>| {
@@ -44,7 +46,7 @@ pub(super) fn Bulk(
                             "Compare " {count} " runs"
                         </A>
                     </Show>
-                    <button type="button" on:click=move |_| export(listed.chosen(), said)>
+                    <button type="button" on:click=move |_| export(runs, listed.chosen(), said)>
                         "Export"
                     </button>
                     <Show when=move || count.get() == 1>

@@ -7,7 +7,7 @@ use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::rows::Row;
+use super::rows::{Row, State};
 use crate::frame::imports::Imports;
 use crate::live::Runs;
 use crate::storage::{RunRecord, Storage};
@@ -45,8 +45,7 @@ impl Listed {
         let goes_on = move || {
             let shown = listed.rows.with_untracked(|rows| {
                 let rows = rows.iter().flatten().flatten();
-                rows.filter(|row| row.state == super::rows::State::Running)
-                    .count()
+                rows.filter(|row| row.state == State::Running).count()
             });
             shown > 0 || !runs.running().is_empty()
         };

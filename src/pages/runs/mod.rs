@@ -29,6 +29,7 @@ use crate::live::Runs;
 pub fn RunsPage() -> impl IntoView {
     page_title(|| "Runs".into());
     let listed = Listed::new();
+    let runs = expect_context::<Runs>();
     let said = RwSignal::new(None::<String>);
     let raised = RwSignal::new(None::<String>);
     view! {
@@ -45,7 +46,7 @@ pub fn RunsPage() -> impl IntoView {
                 <button
                     type="button"
                     disabled=move || listed.is_empty()
-                    on:click=move |_| export(listed.all(), said)
+                    on:click=move |_| export(runs, listed.all(), said)
                 >
                     "Export all"
                 </button>

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::listed::Listed;
 use crate::format;
 use crate::live::Runs;
-use crate::storage::{RunRecord, Storage};
+use crate::storage::{RunRecord, Storage, StorageError};
 
 fn close(node: NodeRef<Dialog>) {
     if let Some(dialog) = node.get_untracked() {
@@ -75,7 +75,7 @@ pub(super) fn RenameDialog(
 }
 
 async fn renamed(id: &str, name: &str) -> Result<RunRecord, String> {
-    let failed = |error: crate::storage::StorageError| format!("The run was not renamed: {error}");
+    let failed = |error: StorageError| format!("The run was not renamed: {error}");
     let storage = Storage::open().await.map_err(failed)?;
     let record = storage.run(id).await.map_err(failed)?;
     let mut record = record.ok_or("The run was not renamed: it is no longer in this browser.")?;
@@ -132,7 +132,7 @@ pub(super) fn DeleteDialog(
 
 /// Deletes all but those that go on, and says which these are.
 async fn deleted(runs: Runs, chosen: &[RunRecord]) -> Result<(), String> {
-    let failed = |error: crate::storage::StorageError| format!("Not everything was deleted: {error}");
+    let failed = |error: StorageError| format!("Not everything was deleted: {error}");
     let storage = Storage::open().await.map_err(failed)?;
     let going_on: Vec<String> = runs.running().iter().map(|run| run.id()).collect();
     let (kept, gone): (Vec<&RunRecord>, Vec<&RunRecord>) =

@@ -213,7 +213,7 @@ fn RunRow(
                     None => format::NOTHING.into_any(),
                 }}
             </td>
-            <td class="num">{text(|row| format::dollars(row.record.progress.usd))}</td>
+            <td class="num">{text(spent)}</td>
             <td class="num nw">{text(|row| date(row.record.touched))}</td>
             <td class="nw">
                 {move || next.get().map(|next| view! { <NextAction next raised id=id.get_value()/> })}
@@ -332,6 +332,14 @@ fn spark(row: &Row, objective: String, range: Range) -> SparkData {
             .collect(),
         low: range.low,
         high: range.high,
+    }
+}
+
+/// Dollars; an en dash before anything is spent.
+fn spent(row: &Row) -> String {
+    match row.record.progress.rollouts {
+        0 => format::NOTHING.to_owned(),
+        _ => format::dollars(row.record.progress.usd),
     }
 }
 

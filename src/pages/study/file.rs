@@ -12,6 +12,7 @@ use super::draft::Draft;
 use super::form::{Form, Said};
 use super::link;
 use super::rows;
+use crate::frame::handover::Handover;
 
 /// Import, export, link.
 #[component]
@@ -139,19 +140,38 @@ pub(super) fn take_file(form: Form, file: File) {
         if matches!(ending.as_str(), "csv" | "jsonl" | "ndjson") {
             return rows::take(form, &name, text);
         }
-        match Study::parse(&text, Format::of_path(&name)) {
-            Ok(study) => {
-                form.renew(|draft| {
-                    // A study may come after the data it names.
-                    let files = std::mem::take(&mut draft.files);
-                    *draft = Draft::of(study);
-                    draft.files = files;
-                });
-                form.said.set(Some(Said::Done(format!("{name} was taken in."))));
-            }
-            Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
-        }
+        take_study(form, &name, &text, Format::of_path(&name));
     });
+}
+
+/// Takes in a study that was dropped on another page.
+pub(super) fn take_handed_over(form: Form) {
+    let Handover(handed) = expect_context();
+    Effect::new(move |_| {
+        let Some(text) = handed.get() else {
+            return;
+        };
+        handed.set(None);
+        // A study in JSON is an object; no TOML file begins with a brace.
+        let is_json = text.trim_start().starts_with('{');
+        let format = if is_json { Format::Json } else { Format::Toml };
+        take_study(form, "The study", &text, format);
+    });
+}
+
+fn take_study(form: Form, name: &str, text: &str, format: Format) {
+    match Study::parse(text, format) {
+        Ok(study) => {
+            form.renew(|draft| {
+                // A study may come after the data it names.
+                let files = std::mem::take(&mut draft.files);
+                *draft = Draft::of(study);
+                draft.files = files;
+            });
+            form.said.set(Some(Said::Done(format!("{name} was taken in."))));
+        }
+        Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
+    }
 }
 
 /// The text of a file.

@@ -35,7 +35,7 @@ use self::budget::BudgetSection;
 use self::constraints::GoalsSection;
 use self::cost::Cost;
 use self::draft::Draft;
-use self::file::{StudyFile, take_file};
+use self::file::{StudyFile, take_file, take_handed_over};
 use self::form::{Form, Said};
 use self::method::MethodSection;
 use self::models::ModelsSection;
@@ -52,6 +52,7 @@ pub fn StudyPage() -> impl IntoView {
     Form::new(expect_context::<TabKeys>()).map(|form| {
         provide_context(form);
         open_links(form);
+        take_handed_over(form);
         ask_cost(form);
         view! { <Setup form/> }
     })
