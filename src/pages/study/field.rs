@@ -440,7 +440,8 @@ fn ChoiceField(
     }
 }
 
-fn when_left_out(setting: &Setting) -> String {
+/// What an empty field of a setting means.
+pub(super) fn when_left_out(setting: &Setting) -> String {
     match &setting.default {
         Some(Value::Number(number)) => format!("{number} unless stated"),
         _ => "not set".into(),

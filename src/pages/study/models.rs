@@ -566,14 +566,14 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for role in measured.asked(&draft.study) {
             let Some((of, table)) = serving(role, &draft.study.models) else {
-                missing.push(format!("{} has no model", role_name(role).to_lowercase()));
+                missing.push(format!("the {} has no model", role_name(role).to_lowercase()));
                 continue;
             };
             let Some(provider) = provider_of(table) else {
                 continue;
             };
             let unnamed = provider.model.is_none() && !table["model"].is_string();
-            let words = format!("{} has no model name", role_name(of).to_lowercase());
+            let words = format!("the {} has no model name", role_name(of).to_lowercase());
             if unnamed && !missing.contains(&words) {
                 missing.push(words);
             }
@@ -581,7 +581,7 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process());
             let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
             let words = format!(
-                "{} has no key for {}",
+                "the {} has no key for {}",
                 role_name(of).to_lowercase(),
                 provider.title
             );

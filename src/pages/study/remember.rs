@@ -62,7 +62,7 @@ pub(super) fn Remember() -> impl IntoView {
         said.set(Some(match what {
             Purpose::Keep => "Kept, encrypted. The passphrase is kept nowhere.".into(),
             Purpose::Unlock => {
-                let names = form.keys.names();
+                let names = untrack(|| form.keys.names());
                 format!("Taken out: {}.", names.join(", "))
             }
         }));

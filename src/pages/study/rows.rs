@@ -32,7 +32,7 @@ impl Use {
             Self::Unused => "Not used",
             Self::Message => "Message",
             Self::Expected => "Expected answer",
-            Self::Name => "Name of the example",
+            Self::Name => "Example id",
         }
     }
 

@@ -98,8 +98,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
     }
     if !missing.is_empty() {
         return view! {
-            "The "
-            {format::listed(missing)}
+            {format::label(&format::listed(missing))}
             ". "
             <a href="#section-5">"Models"</a>
         }

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use super::field::{Number, NumberField, SettingField, TextField, Wrong};
+use super::field::{Number, NumberField, SettingField, TextField, Wrong, when_left_out};
 use super::form::Form;
 use super::metrics::Metrics;
 use super::place::Place;
@@ -85,7 +85,10 @@ fn Examples() -> impl IntoView {
         let split = |key: &'static str, label: &str, blank: &'static str| {
             let number = Number::of(Place::Workload, key, true).called(label);
             if desk {
-                number.in_unit(&format!("of {TASKS}"), 1.0).optional("")
+                let unsaid = of_kind("desk", &[key]).first().map(when_left_out);
+                number
+                    .in_unit(&format!("of {TASKS}"), 1.0)
+                    .optional(&unsaid.unwrap_or_default())
             } else {
                 number.optional(blank)
             }
