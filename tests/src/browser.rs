@@ -3,13 +3,16 @@
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::http::Method;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use thirtyfour::common::command::{Command, ExtensionCommand};
 use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
 
@@ -36,7 +39,7 @@ impl Browser {
     pub async fn open(path: &str) -> Self {
         let page = crate::page::serve();
         let port = free_port();
-        let chromedriver = Command::new("chromedriver")
+        let chromedriver = process::Command::new("chromedriver")
             .arg(format!("--port={port}"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -68,7 +71,7 @@ impl Browser {
             .add_experimental_option("prefs", preferences)
             .expect("preferences are an object");
         capabilities
-            .set_base_capability(
+            .set(
                 "goog:loggingPrefs",
                 json!({ "browser": "ALL", "performance": "ALL" }),
             )
@@ -255,22 +258,11 @@ impl Browser {
         entries.iter().filter_map(address).collect()
     }
 
-    async fn log(&self, kind: &str) -> Value {
-        let session = self.driver.session_id().to_string();
-        let address = format!("{}session/{session}/se/log", self.driver.handle.server_url());
-        let client = thirtyfour::reqwest::Client::new();
-        let answer = client
-            .post(address)
-            .body(json!({ "type": kind }).to_string())
-            .send()
-            .await;
-        let answer = answer
-            .expect("the driver answers")
-            .text()
-            .await
-            .expect("the driver answers in text");
-        let answer: Value = serde_json::from_str(&answer).expect("the driver answers in JSON");
-        answer["value"].clone()
+    async fn log(&self, kind: &'static str) -> Value {
+        let command = Command::ExtensionCommand(Box::new(Log(kind)));
+        let answer = self.driver.handle().cmd(command).await;
+        let answer = answer.expect("the driver keeps a log");
+        answer.value_json().expect("a log is JSON")
     }
 
     /// The only file downloaded so far whose name ends so, once it is whole.
@@ -287,6 +279,24 @@ impl Browser {
         find()
             .and_then(|path| std::fs::read_to_string(path).ok())
             .expect("a download can be read")
+    }
+}
+
+/// Asks the driver for what was logged since the last look.
+#[derive(Debug)]
+struct Log(&'static str);
+
+impl ExtensionCommand for Log {
+    fn parameters_json(&self) -> Option<Value> {
+        Some(json!({ "type": self.0 }))
+    }
+
+    fn method(&self) -> Method {
+        Method::POST
+    }
+
+    fn endpoint(&self) -> Arc<str> {
+        "/se/log".into()
     }
 }
 

@@ -13,6 +13,7 @@ use capo_tests::program::run;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
+use thirtyfour::Key;
 
 /// Slow enough that a run can be met in its midst.
 const LATENCY: Duration = Duration::from_millis(60);
@@ -259,4 +260,54 @@ async fn the_dynamics_page_steps() {
             !browser.text(".transport").await.contains("Round 1")
         })
         .await;
+}
+
+/// What axe finds on the page shown, of the impacts that keep people out.
+async fn barriers(browser: &Browser) -> Vec<String> {
+    let axe =
+        std::env::var("CAPO_AXE").expect("CAPO_AXE names axe.min.js; run these tests by `cargo xtask test`");
+    let axe = std::fs::read_to_string(&axe).unwrap();
+    browser.js(&format!("{axe}; return true")).await;
+    let found = browser.js_async("const found = await axe.run(document, { resultTypes: ['violations'] });
+        return JSON.stringify(found.violations
+            .filter((one) => ['serious', 'critical'].includes(one.impact))
+            .map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html).join(' ')}`))");
+    serde_json::from_str(found.await.as_str().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn axe_finds_no_barrier_on_any_page() {
+    let browser = Browser::open("/").await;
+    let mut found = vec![("first page", barriers(&browser).await)];
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 2 closed").await;
+    found.push(("live", barriers(&browser).await));
+    browser.until_shown("Finished.").await;
+    for page in ["Candidates", "Result", "Runs", "New study", "Constraint dynamics"] {
+        browser.click(page).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        found.push((page, barriers(&browser).await));
+    }
+    found.retain(|(_, barriers)| !barriers.is_empty());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[tokio::test]
+async fn the_keyboard_alone_leads_from_load_to_result() {
+    let browser = Browser::open("/").await;
+    let focused = "return document.activeElement ? document.activeElement.innerText.trim() : ''";
+    let reach = async |name: &str| {
+        for _ in 0..200 {
+            browser.press(Key::Tab).await;
+            if browser.js(focused).await.as_str().unwrap_or_default() == name {
+                return browser.press(Key::Enter).await;
+            }
+        }
+        panic!("the Tab key does not lead to `{name}`");
+    };
+    reach("Run the help-desk study").await;
+    browser.until_shown("Finished.").await;
+    reach("Result").await;
+    browser.until_shown("Copy prompt").await;
+    reach("Copy prompt").await;
 }

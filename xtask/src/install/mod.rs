@@ -22,6 +22,7 @@ const NEXTEST: &str = "0.9.143";
 const TRUNK: &str = "0.21.14";
 /// Binaryen's major version. Debian 12's 108 refuses what Rust 1.95 emits.
 const BINARYEN: u32 = 132;
+const AXE: &str = "4.14.1";
 
 /// A program, or a part of the Rust toolchain, that a task needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub(crate) enum Tool {
     Trunk,
     Binaryen,
     Chromium,
+    Axe,
 }
 
 impl Tool {
@@ -54,6 +56,7 @@ impl Tool {
             Self::Trunk => "builds the page (some minutes, once)",
             Self::Binaryen => "its wasm-opt makes the page's module small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
+            Self::Axe => "finds what keeps people from using a page",
         }
     }
 
@@ -64,7 +67,7 @@ impl Tool {
             Self::WasmBindgen(version) => Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin")),
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
-            Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium => None,
+            Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium | Self::Axe => None,
         }
     }
 
@@ -89,6 +92,7 @@ impl Tool {
             Self::Chromium => ["chromium", "chromedriver"]
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
+            Self::Axe => toolbox.axe().is_file(),
         }
     }
 
@@ -113,16 +117,8 @@ impl Tool {
             Self::WasmBindgen(version) => cargo::install(cache, "wasm-bindgen-cli", version, &[]),
             Self::Trunk => cargo::install(cache, "trunk", TRUNK, &["--locked"]),
             Self::Node => system::apt(&["nodejs"]),
-            Self::Binaryen => {
-                if !command::succeeds(toolbox.command("npm").arg("--version")) {
-                    system::apt(&["npm"])?;
-                }
-                system::npm(
-                    toolbox.command("npm"),
-                    &binaryen_root(cache),
-                    &format!("binaryen@{BINARYEN}"),
-                )
-            }
+            Self::Binaryen => npm(toolbox, &binaryen_root(cache), &format!("binaryen@{BINARYEN}")),
+            Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
         }
     }
@@ -140,6 +136,7 @@ impl fmt::Display for Tool {
             Self::Trunk => write!(formatter, "trunk {TRUNK}"),
             Self::Binaryen => write!(formatter, "binaryen {BINARYEN}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
+            Self::Axe => write!(formatter, "axe-core {AXE}"),
         }
     }
 }
@@ -152,6 +149,11 @@ pub(crate) struct Toolbox {
 }
 
 impl Toolbox {
+    /// The script that looks for what keeps people from using a page, once installed.
+    pub(crate) fn axe(&self) -> PathBuf {
+        axe_root(&self.cache).join("node_modules/axe-core/axe.min.js")
+    }
+
     /// Looks only; nothing is installed or created.
     ///
     /// # Errors
@@ -230,6 +232,18 @@ pub(crate) fn wasm_tools(workspace: &Workspace) -> Result<Vec<Tool>> {
     let mut tools = vec![Tool::WasmTarget, Tool::Node];
     tools.extend(workspace.locked_version("wasm-bindgen")?.map(Tool::WasmBindgen));
     Ok(tools)
+}
+
+/// Installs a package of npm's, and npm before where it is missing.
+fn npm(toolbox: &Toolbox, root: &Path, package: &str) -> Result<()> {
+    if !command::succeeds(toolbox.command("npm").arg("--version")) {
+        system::apt(&["npm"])?;
+    }
+    system::npm(toolbox.command("npm"), root, package)
+}
+
+fn axe_root(cache: &Path) -> PathBuf {
+    cache.join(format!("axe-core-{AXE}"))
 }
 
 fn binaryen_root(cache: &Path) -> PathBuf {

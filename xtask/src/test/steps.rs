@@ -66,7 +66,7 @@ impl Step {
             // The page's tests run in a browser.
             Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
             Self::EndToEnd => {
-                let mut tools = vec![Tool::Nextest, Tool::Chromium];
+                let mut tools = vec![Tool::Nextest, Tool::Chromium, Tool::Axe];
                 tools.extend(page::tools(workspace)?);
                 tools
             }
@@ -171,7 +171,10 @@ impl Gate<'_> {
         let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
         self.nextest("end-to-end", &["--package", END_TO_END], |cargo| {
-            cargo.env("CAPO_BIN", &binary).env("CAPO_PAGE", &page);
+            cargo
+                .env("CAPO_BIN", &binary)
+                .env("CAPO_PAGE", &page)
+                .env("CAPO_AXE", self.toolbox.axe());
         })
     }
 }
