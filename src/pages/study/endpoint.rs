@@ -3,10 +3,11 @@
 use leptos::prelude::*;
 use serde_json::Value;
 
-use super::field::{SettingField, TextField};
+use super::field::TextField;
 use super::metrics::Metrics;
 use super::place::Place;
 use super::rows::Rows;
+use super::setting_field::SettingField;
 use super::workload::of_kind;
 
 /// Address, pace, rows and metrics of an outside agent.

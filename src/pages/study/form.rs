@@ -7,8 +7,9 @@ use capo_core::study::Study;
 use leptos::prelude::*;
 
 use super::asking::Asking;
-use super::draft::{Draft, Problem};
+use super::draft::Draft;
 use super::measured::Measured;
+use super::problem::Problem;
 use crate::frame::keys::TabKeys;
 use crate::live::sending::{self, Sent};
 use crate::worker::protocol::Keys;

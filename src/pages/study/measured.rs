@@ -8,7 +8,7 @@ use capo_core::workload::Split;
 use capo_workloads::files::MemoryFiles;
 use serde_json::{Value, json};
 
-use super::draft::Problem;
+use super::problem::Problem;
 use crate::worker::protocol::DataFiles;
 
 /// What a workload measures.

@@ -6,10 +6,11 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use serde_json::Value;
 
-use super::field::{Number, NumberField, SettingField};
+use super::field::{Number, NumberField};
 use super::form::Form;
 use super::place::{self, Place};
 use super::section::Section;
+use super::setting_field::SettingField;
 use super::settings::{Setting, settings};
 use crate::studies;
 

@@ -5,9 +5,10 @@ use leptos::prelude::*;
 use serde_json::{Value, json};
 
 use super::draft::Draft;
-use super::field::{SettingField, TextField};
+use super::field::TextField;
 use super::form::Form;
 use super::place::Place;
+use super::setting_field::SettingField;
 use super::settings::{Kind, Setting, settings, variants};
 use crate::format;
 

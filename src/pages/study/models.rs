@@ -1,26 +1,23 @@
 //! Who answers for each role, and whether it does.
 
 use capo_core::llm::Role;
-use capo_models::providers::{Key, PROVIDERS, Provider};
-use capo_models::{ModelSpec, ProviderName, serving};
+use capo_models::providers::PROVIDERS;
+use capo_models::{ModelSpec, serving};
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
 use super::asking::{Test, Tested};
-use super::field::SettingField;
+use super::credentials::{KeyFields, provider_of};
 use super::form::Form;
+use super::further::Further;
 use super::place::Place;
 use super::remember::Remember;
 use super::section::Section;
-use super::settings::{Setting, settings};
 use crate::format::decimals;
 use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
-const ROLES: [Role; 5] = [Role::Agent, Role::Rewriter, Role::Critic, Role::User, Role::Judge];
-
-/// Keys of a model's table that have columns of their own.
-const IN_COLUMNS: [&str; 4] = ["provider", "model", "api_key_env", "base_url"];
+pub(super) const ROLES: [Role; 5] = [Role::Agent, Role::Rewriter, Role::Critic, Role::User, Role::Judge];
 
 /// Models per role.
 #[component]
@@ -77,22 +74,6 @@ fn does(role: Role) -> &'static str {
         Role::User => "plays the customer",
         Role::Judge => "grades answers",
     }
-}
-
-/// The provider of a table, if it names one that exists.
-fn provider_of(table: &Value) -> Option<&'static Provider> {
-    ProviderName::find(table["provider"].as_str()?).map(ProviderName::get)
-}
-
-/// The variable that a role's key is in.
-fn variable(role: Role, table: &Value) -> Option<String> {
-    let provider = provider_of(table).filter(|provider| !provider.in_process())?;
-    let named = table["api_key_env"].as_str().map(str::to_owned);
-    let usual = sending::usual_variable(provider.key).map(str::to_owned);
-    // A server of somebody's own has no usual variable: its key belongs to the role.
-    named
-        .or(usual)
-        .or_else(|| Some(format!("{}_SERVER_KEY", role.name().to_uppercase())))
 }
 
 #[component]
@@ -200,12 +181,13 @@ fn RoleRow(role: Role) -> impl IntoView {
     }
 }
 
-fn message_id(role: Role) -> String {
+/// The id of what is said about a role's model.
+pub(super) fn message_id(role: Role) -> String {
     format!("model-{role}-message")
 }
 
 /// The latest test of a role's model, if it was of what stands there now.
-fn current_test(form: Form, role: Role) -> Option<Test> {
+pub(super) fn current_test(form: Form, role: Role) -> Option<Test> {
     let test = form.asking.tests.with(|tests| tests.get(&role).cloned())?;
     let same_table = form
         .draft
@@ -362,111 +344,6 @@ fn ModelName(role: Role) -> impl IntoView {
 }
 
 #[component]
-fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
-    let form = expect_context::<Form>();
-    let provider = form.memo(move |study| Place::Model(role).text(study, "provider"));
-    let elsewhere = form.memo(move |study| !Place::Model(role).text(study, "base_url").is_empty());
-    let fields = move || {
-        let provider = provider
-            .with(|name| ProviderName::find(name))
-            .map(ProviderName::get)?;
-        if provider.in_process() {
-            return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
-        }
-        let with_address = elsewhere.get() || !matches!(provider.key, Key::Required(_));
-        Some(
-            view! {
-                <div class="stack close">
-                    {with_address.then(|| view! { <Address role wrong usual=provider.base_url/> })}
-                    <KeyField role wrong needed=matches!(provider.key, Key::Required(_))/>
-                </div>
-            }
-            .into_any(),
-        )
-    };
-    move || fields().into_any()
-}
-
-#[component]
-fn Address(role: Role, wrong: Signal<bool>, usual: Option<&'static str>) -> impl IntoView {
-    let form = expect_context::<Form>();
-    let address = form.memo(move |study| Place::Model(role).text(study, "base_url"));
-    let input = move |event| {
-        let address = event_target_value(&event).trim().to_owned();
-        let address = (!address.is_empty()).then_some(Value::String(address));
-        form.edit(|draft| Place::Model(role).set(&mut draft.study, "base_url", address));
-    };
-    view! {
-        <input
-            type="url"
-            aria-label=format!("Base URL of {}", role_name(role).to_lowercase())
-            placeholder=usual.unwrap_or("http://…")
-            aria-invalid=move || wrong.get().then_some("true")
-            aria-describedby=move || wrong.get().then(|| message_id(role))
-            prop:value=move || address.get()
-            on:input=input
-        />
-    }
-}
-
-#[component]
-fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
-    let form = expect_context::<Form>();
-    let name = form.memo(move |study| variable(role, study.models.get(&role)?));
-    let key = move || {
-        let keys = form.keys.get();
-        name.get()
-            .and_then(|name| keys.get(&name).cloned())
-            .unwrap_or_default()
-    };
-    let input = move |event| {
-        let key = event_target_value(&event).trim().to_owned();
-        let Some(name) = name.get_untracked() else { return };
-        form.keys.set(&name, &key);
-        form.edit(|draft| name_variable(draft, role, &name, !key.is_empty()));
-        let sent = form.draft.with_untracked(|draft| {
-            draft
-                .study
-                .models
-                .get(&role)
-                .map(sending::sent)
-                .unwrap_or_default()
-        });
-        // Whoever types a key beside an address means that address.
-        form.typed_for.update(|typed_for| {
-            let meant = sent.into_iter().map(|(sent, _)| sent);
-            typed_for.extend(meant.filter(|sent| sent.variable == name));
-        });
-    };
-    view! {
-        <input
-            type="password"
-            autocomplete="off"
-            aria-label=format!("Key of {}", role_name(role).to_lowercase())
-            placeholder=if needed { "key" } else { "key, if it wants one" }
-            aria-invalid=move || wrong.get().then_some("true")
-            aria-describedby=move || wrong.get().then(|| message_id(role))
-            prop:value=key
-            on:input=input
-        />
-    }
-}
-
-/// Names the variable of a key in the table where the provider has no usual one.
-fn name_variable(draft: &mut super::draft::Draft, role: Role, name: &str, there: bool) {
-    let table = draft.study.models.get(&role);
-    let usual = table
-        .and_then(provider_of)
-        .is_some_and(|provider| provider.key != Key::None);
-    let own = Place::Model(role).text(&draft.study, "api_key_env");
-    if usual || (!own.is_empty() && own != name) {
-        return;
-    }
-    let value = there.then(|| Value::String(name.to_owned()));
-    Place::Model(role).set(&mut draft.study, "api_key_env", value);
-}
-
-#[component]
 fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
     let form = expect_context::<Form>();
     let simulated = form.memo(move |study| Place::Model(role).text(study, "provider") == "simulated");
@@ -505,99 +382,4 @@ fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
         }
         .into_any(),
     }
-}
-
-/// The rest of each model's settings.
-#[component]
-fn Further() -> impl IntoView {
-    let form = expect_context::<Form>();
-    let tables = form.memo(|study| {
-        let named = ROLES.into_iter().filter_map(|role| {
-            let provider = Place::Model(role).text(study, "provider");
-            (!provider.is_empty()).then_some((role, provider))
-        });
-        named.collect::<Vec<_>>()
-    });
-    let of_role = move |role: Role, provider: &str| {
-        let simulated = provider == "simulated";
-        let described = serde_json::to_value(capo_models::schema())
-            .map(|schema| settings(&schema))
-            .unwrap_or_default();
-        let fields = described
-            .into_iter()
-            .filter(|setting| !IN_COLUMNS.contains(&setting.key.as_str()) || setting.key == "base_url")
-            .filter(|setting| takes(simulated, setting))
-            .map(|setting| view! { <SettingField place=Place::Model(role) setting explained=true/> })
-            .collect_view();
-        view! {
-            <fieldset>
-                <legend>{role_name(role)}</legend>
-                <div class="fields wide">{fields}</div>
-            </fieldset>
-        }
-    };
-    view! {
-        <details>
-            <summary>"More settings of the models"</summary>
-            <div class="stack">
-                <For each=move || tables.get() key=Clone::clone let((role, provider))>
-                    {of_role(role, &provider)}
-                </For>
-            </div>
-        </details>
-    }
-}
-
-/// Whether a key means something for models in this page, or for all others.
-fn takes(simulated: bool, setting: &Setting) -> bool {
-    match setting.key.as_str() {
-        "concurrency" => true,
-        "latency" | "seed" => simulated,
-        _ => !simulated,
-    }
-}
-
-/// The roles a run asks whose model has no name, or wants a key that this study may not use yet, each
-/// with what is missing.
-pub(super) fn lacking(form: Form) -> Vec<String> {
-    let measured = form.measured.get();
-    form.draft.with(|draft| {
-        let allowed = form.allowed_keys(&draft.study);
-        let mut missing: Vec<String> = Vec::new();
-        for role in measured.asked(&draft.study) {
-            let Some((of, table)) = serving(role, &draft.study.models) else {
-                missing.push(format!("the {} has no model", role_name(role).to_lowercase()));
-                continue;
-            };
-            let Some(provider) = provider_of(table) else {
-                continue;
-            };
-            let unnamed = provider.model.is_none() && !table["model"].is_string();
-            let words = format!("the {} has no model name", role_name(of).to_lowercase());
-            if unnamed && !missing.contains(&words) {
-                missing.push(words);
-            }
-            let named = table["api_key_env"].is_string();
-            let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process());
-            let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
-            let words = format!(
-                "the {} has no key for {}",
-                role_name(of).to_lowercase(),
-                provider.title
-            );
-            if wants && !there && !missing.contains(&words) {
-                missing.push(words);
-            }
-        }
-        missing
-    })
-}
-
-/// The roles whose model was tested and did not answer.
-pub(super) fn silent(form: Form) -> Vec<String> {
-    let failed = ROLES.into_iter().filter(|role| {
-        let test = current_test(form, *role);
-        test.is_some_and(|test| matches!(test.tested, Tested::Fails(..)))
-    });
-    failed.map(|role| role_name(role).to_lowercase()).collect()
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{ClipboardEvent, File};
 
+use super::columns::Use;
 use super::draft::Draft;
 use super::field::Wrong;
 use super::file::text_of;
@@ -14,89 +15,6 @@ use super::form::{Form, Said};
 use super::place::Place;
 use super::preview::{self, Preview};
 use crate::format::count;
-
-/// What a column can be used as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Unused,
-    Message,
-    Expected,
-    Name,
-}
-
-impl Use {
-    const ALL: [Self; 4] = [Self::Unused, Self::Message, Self::Expected, Self::Name];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Unused => "Not used",
-            Self::Message => "Message",
-            Self::Expected => "Expected answer",
-            Self::Name => "Example id",
-        }
-    }
-
-    /// What a study uses a column as.
-    fn of(column: &str, study: &Study) -> Self {
-        let template = preview::template(column).unwrap_or_default();
-        let names = |text: &str| !template.is_empty() && text.contains(&template);
-        if Place::Workload.text(study, "id") == column {
-            Self::Name
-        } else if names(&Place::Workload.text(study, "user")) {
-            Self::Message
-        } else if expecting(study).any(|metric| names(metric["expected"].as_str().unwrap_or_default())) {
-            Self::Expected
-        } else {
-            Self::Unused
-        }
-    }
-
-    /// Uses a column as this.
-    fn put(self, column: &str, study: &mut Study) {
-        let before = Self::of(column, study);
-        if before == self {
-            return;
-        }
-        let template = preview::template(column).unwrap_or_default();
-        before.clear(&template, study);
-        match self {
-            Self::Unused => {}
-            Self::Message => Place::Workload.set(study, "user", Some(template.into())),
-            Self::Expected => expect(study, &template),
-            Self::Name => Place::Workload.set(study, "id", Some(column.into())),
-        }
-    }
-
-    fn clear(self, template: &str, study: &mut Study) {
-        match self {
-            Self::Unused => {}
-            Self::Message => {
-                let without = Place::Workload.text(study, "user").replace(template, "");
-                Place::Workload.set(study, "user", Some(without.trim().into()));
-            }
-            Self::Expected => expect(study, ""),
-            Self::Name => Place::Workload.set(study, "id", None),
-        }
-    }
-}
-
-/// The metrics that compare with what is expected.
-fn expecting(study: &Study) -> impl Iterator<Item = &Value> {
-    let metrics = study.workload.get("metric").and_then(Value::as_array);
-    metrics
-        .into_iter()
-        .flatten()
-        .filter(|metric| metric.get("expected").is_some())
-}
-
-/// Sets what every metric that compares with something expects.
-fn expect(study: &mut Study, template: &str) {
-    let metrics = study.workload.get_mut("metric").and_then(Value::as_array_mut);
-    let metrics = metrics.into_iter().flatten().filter_map(Value::as_object_mut);
-    for metric in metrics.filter(|metric| metric.contains_key("expected")) {
-        metric.insert("expected".into(), template.into());
-    }
-}
 
 /// The paths of the data files that a workload names.
 fn named(study: &Study) -> Vec<String> {

@@ -5,11 +5,12 @@ use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
-use super::draft::{Draft, Problem};
+use super::draft::Draft;
 use super::field;
 use super::form::Form;
-use super::models;
 use super::place;
+use super::problem::Problem;
+use super::readiness;
 use crate::format;
 use crate::live::{NewRun, Runs};
 use crate::studies;
@@ -22,7 +23,7 @@ pub(super) fn Start() -> impl IntoView {
     let runs = expect_context::<Runs>();
     let navigate = use_navigate();
     let failed = RwSignal::new(None::<String>);
-    let missing = Memo::new(move |_| models::lacking(form));
+    let missing = Memo::new(move |_| readiness::lacking(form));
     let unready_anyway = Memo::new(move |_| {
         form.problems
             .with(|problems| !problems.iter().all(Problem::is_of_models))
@@ -104,7 +105,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
         }
         .into_any();
     }
-    let silent = models::silent(form);
+    let silent = readiness::silent(form);
     let words = match silent.len() {
         0 => return ().into_any(),
         1 => "One model does not answer yet: ".to_owned(),

@@ -5,12 +5,13 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use super::field::{Number, NumberField, SettingField, TextField, Wrong, when_left_out};
+use super::field::{Number, NumberField, TextField, Wrong};
 use super::form::Form;
 use super::metrics::Metrics;
 use super::place::Place;
 use super::rows::Rows;
 use super::section::Section;
+use super::setting_field::{SettingField, when_left_out};
 use super::settings::{Setting, settings};
 
 /// The kinds of workload, and what they are called here.

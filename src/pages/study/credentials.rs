@@ -1,0 +1,135 @@
+//! Where a model is, and its key.
+
+use capo_core::llm::Role;
+use capo_models::ProviderName;
+use capo_models::providers::{Key, Provider};
+use leptos::prelude::*;
+use serde_json::Value;
+
+use super::draft::Draft;
+use super::form::Form;
+use super::models::{message_id, role_name};
+use super::place::Place;
+use crate::live::sending;
+
+/// The provider of a table, if it names one that exists.
+pub(super) fn provider_of(table: &Value) -> Option<&'static Provider> {
+    ProviderName::find(table["provider"].as_str()?).map(ProviderName::get)
+}
+
+/// The variable that a role's key is in.
+pub(super) fn variable(role: Role, table: &Value) -> Option<String> {
+    let provider = provider_of(table).filter(|provider| !provider.in_process())?;
+    let named = table["api_key_env"].as_str().map(str::to_owned);
+    let usual = sending::usual_variable(provider.key).map(str::to_owned);
+    // A server of somebody's own has no usual variable: its key belongs to the role.
+    named
+        .or(usual)
+        .or_else(|| Some(format!("{}_SERVER_KEY", role.name().to_uppercase())))
+}
+
+/// Where a role's model is, and the key it wants.
+#[component]
+pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let provider = form.memo(move |study| Place::Model(role).text(study, "provider"));
+    let elsewhere = form.memo(move |study| !Place::Model(role).text(study, "base_url").is_empty());
+    let fields = move || {
+        let provider = provider
+            .with(|name| ProviderName::find(name))
+            .map(ProviderName::get)?;
+        if provider.in_process() {
+            return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
+        }
+        let with_address = elsewhere.get() || !matches!(provider.key, Key::Required(_));
+        Some(
+            view! {
+                <div class="stack close">
+                    {with_address.then(|| view! { <Address role wrong usual=provider.base_url/> })}
+                    <KeyField role wrong needed=matches!(provider.key, Key::Required(_))/>
+                </div>
+            }
+            .into_any(),
+        )
+    };
+    move || fields().into_any()
+}
+
+#[component]
+fn Address(role: Role, wrong: Signal<bool>, usual: Option<&'static str>) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let address = form.memo(move |study| Place::Model(role).text(study, "base_url"));
+    let input = move |event| {
+        let address = event_target_value(&event).trim().to_owned();
+        let address = (!address.is_empty()).then_some(Value::String(address));
+        form.edit(|draft| Place::Model(role).set(&mut draft.study, "base_url", address));
+    };
+    view! {
+        <input
+            type="url"
+            aria-label=format!("Base URL of {}", role_name(role).to_lowercase())
+            placeholder=usual.unwrap_or("http://…")
+            aria-invalid=move || wrong.get().then_some("true")
+            aria-describedby=move || wrong.get().then(|| message_id(role))
+            prop:value=move || address.get()
+            on:input=input
+        />
+    }
+}
+
+#[component]
+fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let name = form.memo(move |study| variable(role, study.models.get(&role)?));
+    let key = move || {
+        let keys = form.keys.get();
+        name.get()
+            .and_then(|name| keys.get(&name).cloned())
+            .unwrap_or_default()
+    };
+    let input = move |event| {
+        let key = event_target_value(&event).trim().to_owned();
+        let Some(name) = name.get_untracked() else { return };
+        form.keys.set(&name, &key);
+        form.edit(|draft| name_variable(draft, role, &name, !key.is_empty()));
+        let sent = form.draft.with_untracked(|draft| {
+            draft
+                .study
+                .models
+                .get(&role)
+                .map(sending::sent)
+                .unwrap_or_default()
+        });
+        // Whoever types a key beside an address means that address.
+        form.typed_for.update(|typed_for| {
+            let meant = sent.into_iter().map(|(sent, _)| sent);
+            typed_for.extend(meant.filter(|sent| sent.variable == name));
+        });
+    };
+    view! {
+        <input
+            type="password"
+            autocomplete="off"
+            aria-label=format!("Key of {}", role_name(role).to_lowercase())
+            placeholder=if needed { "key" } else { "key, if it wants one" }
+            aria-invalid=move || wrong.get().then_some("true")
+            aria-describedby=move || wrong.get().then(|| message_id(role))
+            prop:value=key
+            on:input=input
+        />
+    }
+}
+
+/// Names the variable of a key in the table where the provider has no usual one.
+fn name_variable(draft: &mut Draft, role: Role, name: &str, there: bool) {
+    let table = draft.study.models.get(&role);
+    let usual = table
+        .and_then(provider_of)
+        .is_some_and(|provider| provider.key != Key::None);
+    let own = Place::Model(role).text(&draft.study, "api_key_env");
+    if usual || (!own.is_empty() && own != name) {
+        return;
+    }
+    let value = there.then(|| Value::String(name.to_owned()));
+    Place::Model(role).set(&mut draft.study, "api_key_env", value);
+}

@@ -1,0 +1,55 @@
+//! Whether the models of a study can be asked.
+
+use capo_models::providers::Key;
+use capo_models::serving;
+use leptos::prelude::*;
+
+use super::asking::Tested;
+use super::credentials::{provider_of, variable};
+use super::form::Form;
+use super::models::{ROLES, current_test, role_name};
+
+/// The roles a run asks whose model has no name, or wants a key that this study may not use yet, each
+/// with what is missing.
+pub(super) fn lacking(form: Form) -> Vec<String> {
+    let measured = form.measured.get();
+    form.draft.with(|draft| {
+        let allowed = form.allowed_keys(&draft.study);
+        let mut missing: Vec<String> = Vec::new();
+        for role in measured.asked(&draft.study) {
+            let Some((of, table)) = serving(role, &draft.study.models) else {
+                missing.push(format!("the {} has no model", role_name(role).to_lowercase()));
+                continue;
+            };
+            let Some(provider) = provider_of(table) else {
+                continue;
+            };
+            let unnamed = provider.model.is_none() && !table["model"].is_string();
+            let words = format!("the {} has no model name", role_name(of).to_lowercase());
+            if unnamed && !missing.contains(&words) {
+                missing.push(words);
+            }
+            let named = table["api_key_env"].is_string();
+            let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process());
+            let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
+            let words = format!(
+                "the {} has no key for {}",
+                role_name(of).to_lowercase(),
+                provider.title
+            );
+            if wants && !there && !missing.contains(&words) {
+                missing.push(words);
+            }
+        }
+        missing
+    })
+}
+
+/// The roles whose model was tested and did not answer.
+pub(super) fn silent(form: Form) -> Vec<String> {
+    let failed = ROLES.into_iter().filter(|role| {
+        let test = current_test(form, *role);
+        test.is_some_and(|test| matches!(test.tested, Tested::Fails(..)))
+    });
+    failed.map(|role| role_name(role).to_lowercase()).collect()
+}
