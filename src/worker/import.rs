@@ -1,6 +1,6 @@
 //! Keeping a journal that comes from a file.
 
-use capo_core::journal::{self, SteerEvent, parse_line};
+use capo_core::journal::{self, JournalError, SCHEMA, SteerEvent, parse_line};
 use capo_core::run_state::RunState;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -90,7 +90,7 @@ async fn keep(
         for (offset, line) in batch.iter().enumerate() {
             let number = first + offset + 1;
             let slim = slim(line).into_owned();
-            let event = parse_line(&slim, number).map_err(|error| wrong(name, &error.to_string()))?;
+            let event = parse_line(&slim, number).map_err(|error| unreadable(name, number, &slim, &error))?;
             let fits = state.apply(&event, number as u64 - 1);
             fits.map_err(|reason| wrong(name, &format!("journal line {number}: {reason}")))?;
             slimmed.push(slim);
@@ -101,6 +101,29 @@ async fn keep(
         progress((first + batch.len()) as u64, lines.len() as u64);
     }
     Ok(state)
+}
+
+/// What is wrong with a line: a newer schema in the first, or no journal line at all.
+fn unreadable(name: &str, number: usize, line: &str, error: &JournalError) -> String {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        schema: u32,
+    }
+    let header = serde_json::from_str::<Header>(line).ok().filter(|_| number == 1);
+    if let Some(Header { schema }) = header.filter(|header| header.schema > SCHEMA) {
+        return format!(
+            "{name} was written by a newer Capo (schema {schema}, this page reads {SCHEMA}). Nothing was imported \
+             and the file is unchanged. Reload to get the newer page, then drop it again."
+        );
+    }
+    let reason = match error {
+        JournalError::Line { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    };
+    format!(
+        "{name}, line {number}: not a journal line ({reason}). Lines before it are fine. Nothing was imported and \
+         the file is unchanged."
+    )
 }
 
 fn wrong(name: &str, what: &str) -> String {

@@ -9,7 +9,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::rows::{Row, State};
 use crate::frame::imports::Imports;
-use crate::live::Runs;
+use crate::live::{Run, Runs};
 use crate::storage::{RunRecord, Storage};
 
 /// How often a list with a run that goes on is read anew.
@@ -70,7 +70,7 @@ impl Listed {
         spawn_local(async move {
             let read = async { Storage::open().await?.runs().await };
             let read = read.await.map_err(|error| error.to_string());
-            let running: BTreeSet<String> = self.runs.running().iter().map(|run| run.id()).collect();
+            let running: BTreeSet<String> = self.runs.running().iter().map(Run::id).collect();
             let rows = read.map(|records| -> Vec<Row> {
                 let rows = records.into_iter().map(|record| Row::new(record, &running));
                 rows.collect()

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::listed::Listed;
 use crate::format;
-use crate::live::Runs;
+use crate::live::{Run, Runs};
 use crate::storage::{RunRecord, Storage, StorageError};
 
 fn close(node: NodeRef<Dialog>) {
@@ -134,7 +134,7 @@ pub(super) fn DeleteDialog(
 async fn deleted(runs: Runs, chosen: &[RunRecord]) -> Result<(), String> {
     let failed = |error: StorageError| format!("Not everything was deleted: {error}");
     let storage = Storage::open().await.map_err(failed)?;
-    let going_on: Vec<String> = runs.running().iter().map(|run| run.id()).collect();
+    let going_on: Vec<String> = runs.running().iter().map(Run::id).collect();
     let (kept, gone): (Vec<&RunRecord>, Vec<&RunRecord>) =
         chosen.iter().partition(|run| going_on.contains(&run.id));
     for run in gone {

@@ -161,7 +161,7 @@ fn RunRow(
         });
     };
     let spark = Memo::new(move |_| {
-        row.with(|row| row.as_ref().map(|row| spark(row, objective.get(), range.get())))
+        row.with(|row| row.as_ref().map(|row| spark(row, &objective.get(), range.get())))
             .unwrap_or_default()
     });
     let has_course = Memo::new(move |_| spark.with(|spark| !spark.points.is_empty()));
@@ -318,7 +318,7 @@ fn shared_objective(rows: &[Row]) -> String {
     }
 }
 
-fn spark(row: &Row, objective: String, range: Range) -> SparkData {
+fn spark(row: &Row, objective: &str, range: Range) -> SparkData {
     let points = (0..).zip(&row.record.progress.by_round);
     SparkData {
         name: objective.to_lowercase(),
@@ -349,17 +349,21 @@ fn bounds(range: Range) -> String {
     format!("{low} to {high}%")
 }
 
+fn year(date: &js_sys::Date) -> i32 {
+    i32::try_from(date.get_full_year()).unwrap_or(i32::MAX)
+}
+
 /// A moment in milliseconds since 1970, in the reader's time zone.
 fn date(milliseconds: f64) -> String {
     let date = js_sys::Date::new(&milliseconds.into());
     let moment = format::Moment {
-        year: date.get_full_year() as i32,
+        year: year(&date),
         month: date.get_month() as u8 + 1,
         day: date.get_date() as u8,
         hour: date.get_hours() as u8,
         minute: date.get_minutes() as u8,
     };
-    moment.date_and_time(js_sys::Date::new_0().get_full_year() as i32)
+    moment.date_and_time(year(&js_sys::Date::new_0()))
 }
 
 #[cfg(test)]
