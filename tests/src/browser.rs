@@ -17,7 +17,7 @@ use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
 
 /// How long anything may take that a person would wait for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with a fresh profile on the page, closed when dropped.
 pub struct Browser {
@@ -303,7 +303,7 @@ impl ExtensionCommand for Log {
 impl Drop for Browser {
     fn drop(&mut self) {
         // The driver and the browser it started are a group; both may have ended already.
-        let group = Pid::from_raw(self.chromedriver.id() as i32);
+        let group = Pid::from_raw(self.chromedriver.id().cast_signed());
         let _ = killpg(group, Signal::SIGKILL);
         let _ = self.chromedriver.wait();
     }
