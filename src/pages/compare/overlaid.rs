@@ -115,7 +115,7 @@ pub(super) fn overlaid(runs: &[Compared], metric: &Metric) -> Overlaid {
     let note = if thresholds.len() > 1 {
         let of_runs = with.iter().filter_map(|run| {
             let threshold = metric.threshold(&run.series)?;
-            Some(format!("{} {}", run.name, shown.quantity.threshold(threshold)))
+            Some(format!("{} {}", run.name, shown.quantity.limit(threshold)))
         });
         let of_runs: Vec<String> = of_runs.collect();
         format!("thresholds differ: {}", of_runs.join(", "))
