@@ -56,7 +56,7 @@ const KNOBS: [Knob; 10] = [
         index: "",
         name: "human requests",
         range: [0.0, 0.8, 0.01],
-        show: |share| Quantity::Rate.limit(share),
+        show: |share| Quantity::Rate.threshold(share),
         read: |setting| setting.requests,
         write: |setting, value| setting.requests = value,
         applies: always,
