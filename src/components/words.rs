@@ -29,5 +29,5 @@ pub fn Words(
             .into_any()
         }
     };
-    sentence.pieces().to_vec().into_iter().map(piece).collect_view()
+    sentence.into_pieces().into_iter().map(piece).collect_view()
 }

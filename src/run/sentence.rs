@@ -72,6 +72,11 @@ impl Sentence {
         &self.pieces
     }
 
+    /// Its parts, given away.
+    pub fn into_pieces(self) -> Vec<Piece> {
+        self.pieces
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()

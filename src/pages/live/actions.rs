@@ -45,7 +45,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         }
     });
     use_shortcut("b", "branch from a round", move || open(branch));
-    let rounds = move || run.read(|folded| folded.state.rounds().len() as i64);
+    let has_rounds = move || run.read(|folded| !folded.state.rounds().is_empty());
     view! {
         <div class="row actions">
             <Show when=move || running.get()>
@@ -70,7 +70,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     "Resume"
                 </button>
             </Show>
-            <Show when=move || rounds().is_positive()>
+            <Show when=has_rounds>
                 <button type="button" on:click=move |_| open(branch)>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path

@@ -27,7 +27,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     let all = RwSignal::new(false);
     let by = RwSignal::new(By::Lagrangian);
     let letter = overview.letter(3);
-    let about = move || overview.read(|parts| about(parts));
+    let about = move || overview.read(about);
     let metrics = Memo::new(move |_| overview.read(metrics).unwrap_or_default());
     let rows = Memo::new(move |_| {
         overview

@@ -15,6 +15,7 @@ use crate::format::{self, Quantity};
 use crate::live::{NewRun, Runs};
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
+use crate::worker::protocol::{DataFiles, Keys};
 
 /// What Capo is, the demonstration, and the runs kept here.
 #[component]
@@ -164,8 +165,8 @@ fn demonstration() -> Result<NewRun, String> {
         method: study.study.method.clone(),
         about: studies::about(&study),
         study: studies::to_toml(&study)?,
-        files: Default::default(),
-        keys: Default::default(),
+        files: DataFiles::new(),
+        keys: Keys::new(),
     })
 }
 
