@@ -1,13 +1,10 @@
 //! What the end-to-end tests stand on: the built `capo` as a program to run, kill and resume
 //! ([`program`]), a server that plays the models by script and counts what it was asked
 //! ([`stub`]), a small study ([`study`]) with a trade-off for it to play ([`arithmetic`]),
-//! journals as files ([`journal`]), the data that lies outside the repository ([`shared`]), and the
-//! built page ([`page`]) in a real browser ([`browser`]).
+//! journals as files ([`journal`]), and the data that lies outside the repository ([`shared`]).
 
 pub mod arithmetic;
-pub mod browser;
 pub mod journal;
-pub mod page;
 pub mod program;
 pub mod shared;
 pub mod stub;

@@ -27,6 +27,7 @@ pub fn DynamicsPage() -> impl IntoView {
     let [a, b] = SCENES[0].settings;
     let (a, b) = (Side::new("A", a), Side::new("B", b));
     let playback = Playback::new([a, b]);
+    provide_context(playback);
     let shown = Memo::new(move |_| playback.shown.get());
     view! {
         <div class="page-head">
@@ -39,7 +40,7 @@ pub fn DynamicsPage() -> impl IntoView {
             </div>
             <span class="tag solid">"Simulated models, not a real agent"</span>
         </div>
-        <Transport playback/>
+        <Transport/>
         <div class="settings">
             <SidePlate side=a other=b is_first=true shown/>
             <SidePlate side=b other=a is_first=false shown/>

@@ -105,7 +105,8 @@ fn less_motion() -> bool {
 
 /// Restart, back, play, step, the round, the speed and the scene.
 #[component]
-pub(super) fn Transport(playback: Playback) -> impl IntoView {
+pub(super) fn Transport() -> impl IntoView {
+    let playback = expect_context::<Playback>();
     use_shortcut(".", "step to the next round", move || playback.step());
     use_shortcut(",", "back to the round before", move || playback.back());
     use_shortcut(" ", "play or pause", move || playback.play());

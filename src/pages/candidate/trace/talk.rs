@@ -252,9 +252,9 @@ mod tests {
             Message::assistant("Done."),
         ];
         let turns = turns(&messages);
+        let (agent, user) = (Speaker::Agent, Speaker::User);
         let speakers: Vec<Speaker> = turns.iter().map(|turn| turn.speaker).collect();
-        use Speaker::{Agent, User};
-        assert_eq!(speakers, [User, Agent, Agent, Agent, User, Agent]);
+        assert_eq!(speakers, [user, agent, agent, agent, user, agent]);
         let calls: Vec<&Call> = turns.iter().flat_map(|turn| &turn.calls).collect();
         assert_eq!(calls[0].arguments, r#"name: "Noor", postcode: "48143""#);
         let answers: Vec<Option<&str>> = calls.iter().map(|call| call.answer.as_deref()).collect();

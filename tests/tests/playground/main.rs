@@ -5,15 +5,19 @@
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
+mod browser;
+mod page;
+
 use std::time::Duration;
 
-use capo_tests::browser::Browser;
 use capo_tests::journal::{events, of_kind};
 use capo_tests::program::run;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 use thirtyfour::Key;
+
+use self::browser::Browser;
 
 /// Slow enough that a run can be met in its midst.
 const LATENCY: Duration = Duration::from_millis(60);

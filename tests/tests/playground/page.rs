@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 ///
 /// # Panics
 /// When the page was not built, or this machine has no free port.
-pub fn serve() -> String {
+pub(crate) fn serve() -> String {
     let folder = std::env::var_os("CAPO_PAGE").map(PathBuf::from);
     let folder = folder.expect("CAPO_PAGE names the built page; run these tests by `cargo xtask test`");
     assert!(

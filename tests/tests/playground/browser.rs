@@ -20,11 +20,11 @@ use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with a fresh profile on the page, closed when dropped.
-pub struct Browser {
+pub(crate) struct Browser {
     /// What drives it.
-    pub driver: WebDriver,
+    pub(crate) driver: WebDriver,
     /// Where the page is.
-    pub page: String,
+    pub(crate) page: String,
     chromedriver: Child,
     /// Where it saves what it downloads.
     downloads: TempDir,
@@ -36,7 +36,7 @@ impl Browser {
     ///
     /// # Panics
     /// When Chromium or chromedriver is missing (`cargo xtask setup` installs them) or does not start.
-    pub async fn open(path: &str) -> Self {
+    pub(crate) async fn open(path: &str) -> Self {
         let page = crate::page::serve();
         let port = free_port();
         let chromedriver = process::Command::new("chromedriver")
@@ -90,14 +90,14 @@ impl Browser {
     }
 
     /// Goes to a path of the page and waits until it can be used.
-    pub async fn go(&self, path: &str) {
+    pub(crate) async fn go(&self, path: &str) {
         let address = format!("{}{path}", self.page);
         self.driver.goto(address).await.expect("the page loads");
         self.ready().await;
     }
 
     /// Reloads the page and waits until it can be used.
-    pub async fn reload(&self) {
+    pub(crate) async fn reload(&self) {
         self.driver.refresh().await.expect("the page loads again");
         self.ready().await;
     }
@@ -115,7 +115,7 @@ impl Browser {
     ///
     /// # Panics
     /// With what the page shows, when it does not come about in a minute.
-    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
             if started.elapsed() > PATIENCE {
@@ -127,7 +127,7 @@ impl Browser {
     }
 
     /// Waits until the page's text holds `words`.
-    pub async fn until_shown(&self, words: &str) {
+    pub(crate) async fn until_shown(&self, words: &str) {
         self.until(&format!("it shows `{words}`"), async || {
             self.text("body").await.contains(words)
         })
@@ -135,7 +135,7 @@ impl Browser {
     }
 
     /// The text of the first element that a selector finds, empty while there is none.
-    pub async fn text(&self, selector: &str) -> String {
+    pub(crate) async fn text(&self, selector: &str) -> String {
         let script =
             "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''";
         let text = self.js_with(script, vec![json!(selector)]).await;
@@ -143,7 +143,7 @@ impl Browser {
     }
 
     /// Clicks the first button or link of this name, waiting until there is one.
-    pub async fn click(&self, name: &str) {
+    pub(crate) async fn click(&self, name: &str) {
         let script = "const wanted = arguments[0];
             const all = [...document.querySelectorAll('button, a, summary, label, [role=button]')];
             const shown = all.filter((one) => one.offsetParent !== null && !one.disabled);
@@ -161,7 +161,7 @@ impl Browser {
     ///
     /// # Panics
     /// When there is no such input.
-    pub async fn choose(&self, label: &str, file: &Path) {
+    pub(crate) async fn choose(&self, label: &str, file: &Path) {
         let selector = format!("input[type=file][aria-label=\"{label}\"]");
         self.until(&format!("there is a file input `{label}`"), async || {
             self.js_with(
@@ -182,7 +182,7 @@ impl Browser {
     ///
     /// # Panics
     /// When there is no such field.
-    pub async fn fill(&self, label: &str, text: &str) {
+    pub(crate) async fn fill(&self, label: &str, text: &str) {
         let script = "const [label, text] = arguments;
             const labelled = [...document.querySelectorAll('label')].find((one) => one.innerText.trim() === label);
             const field = document.querySelector(`[aria-label=\"${label}\"]`)
@@ -200,7 +200,7 @@ impl Browser {
     }
 
     /// Runs a script in the page.
-    pub async fn js(&self, script: &str) -> Value {
+    pub(crate) async fn js(&self, script: &str) -> Value {
         self.js_with(script, Vec::new()).await
     }
 
@@ -208,7 +208,7 @@ impl Browser {
     ///
     /// # Panics
     /// When the script fails.
-    pub async fn js_with(&self, script: &str, arguments: Vec<Value>) -> Value {
+    pub(crate) async fn js_with(&self, script: &str, arguments: Vec<Value>) -> Value {
         let run = self.driver.execute(script, arguments).await;
         let value = run.unwrap_or_else(|error| panic!("{script}: {error}"));
         value.json().clone()
@@ -218,7 +218,7 @@ impl Browser {
     ///
     /// # Panics
     /// When the script fails.
-    pub async fn js_async(&self, script: &str) -> Value {
+    pub(crate) async fn js_async(&self, script: &str) -> Value {
         let script = format!(
             "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done('' + error))"
         );
@@ -229,24 +229,18 @@ impl Browser {
     }
 
     /// Presses a key on whatever has the focus.
-    pub async fn press(&self, key: Key) {
+    pub(crate) async fn press(&self, key: Key) {
         let chain = self.driver.action_chain().send_keys(key);
         chain.perform().await.expect("a key can be pressed");
     }
 
-    /// Types on whatever has the focus.
-    pub async fn type_text(&self, text: &str) {
-        let chain = self.driver.action_chain().send_keys(text);
-        chain.perform().await.expect("text can be typed");
-    }
-
     /// What the page wrote to its console.
-    pub async fn console(&self) -> String {
+    pub(crate) async fn console(&self) -> String {
         self.log("browser").await.to_string()
     }
 
     /// The addresses asked for since the last look, those of the page's own frames included.
-    pub async fn requests(&self) -> Vec<String> {
+    pub(crate) async fn requests(&self) -> Vec<String> {
         let log = self.log("performance").await;
         let entries = log.as_array().cloned().unwrap_or_default();
         let address = |entry: &Value| {
@@ -266,7 +260,7 @@ impl Browser {
     }
 
     /// The only file downloaded so far whose name ends so, once it is whole.
-    pub async fn downloaded(&self, ending: &str) -> String {
+    pub(crate) async fn downloaded(&self, ending: &str) -> String {
         let find = || {
             let entries = std::fs::read_dir(self.downloads.path()).expect("the folder of downloads");
             let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
