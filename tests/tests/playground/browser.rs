@@ -1,5 +1,6 @@
 //! A real browser, driven as a person would use it.
 
+use std::mem::ManuallyDrop;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,12 +18,12 @@ use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
 
 /// How long anything may take that a person would wait for.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A browser with a fresh profile on the page, closed when dropped.
 pub(crate) struct Browser {
     /// What drives it.
-    pub(crate) driver: WebDriver,
+    pub(crate) driver: ManuallyDrop<WebDriver>,
     /// Where the page is.
     pub(crate) page: String,
     chromedriver: Child,
@@ -79,7 +80,8 @@ impl Browser {
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities).await;
         let driver = driver.expect("Chromium starts; `cargo xtask setup` installs it");
         let browser = Self {
-            driver,
+            // Its own way to end asks a driver that is gone by then.
+            driver: ManuallyDrop::new(driver),
             page,
             chromedriver,
             downloads,
@@ -114,7 +116,7 @@ impl Browser {
     /// Waits until something holds.
     ///
     /// # Panics
-    /// With what the page shows, when it does not come about in a minute.
+    /// With what the page shows, when it does not come about in two minutes.
     pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
