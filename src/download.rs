@@ -90,16 +90,29 @@ pub fn file_name(study: &str, best: Option<CandidateId>) -> String {
 /// # Errors
 /// When the browser makes no file of it, in words.
 pub fn offer(name: &str, kind: Kind, parts: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let whole = format!("{name}.{}", kind.ending());
+    offer_as(&whole, kind.media_type(), parts)
+}
+
+/// Offers a text as a file of this whole name.
+///
+/// # Errors
+/// As [`offer`].
+pub fn offer_text(name: &str, text: String) -> Result<(), String> {
+    offer_as(name, Kind::Text.media_type(), [text])
+}
+
+fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String>) -> Result<(), String> {
     let failed = |_: JsValue| "This browser did not make a file of it. Its memory may be short.".to_owned();
     let parts: Array = parts.into_iter().map(JsValue::from).collect();
     let options = BlobPropertyBag::new();
-    options.set_type(kind.media_type());
+    options.set_type(media_type);
     let blob = Blob::new_with_str_sequence_and_options(&parts, &options).map_err(failed)?;
     let address = Url::create_object_url_with_blob(&blob).map_err(failed)?;
     let link = document().create_element("a").map_err(failed)?;
     let link: HtmlAnchorElement = link.dyn_into().map_err(|link| failed(link.into()))?;
     link.set_href(&address);
-    link.set_download(&format!("{name}.{}", kind.ending()));
+    link.set_download(name);
     link.click();
     Timeout::new(READ, move || {
         // Fails for no address that was made above.

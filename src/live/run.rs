@@ -95,6 +95,8 @@ struct Inner {
     /// Milliseconds of running before this session of it, and when this one began.
     began: Option<f64>,
     elapsed: f64,
+    /// Rounds that were closed when it first ran in this tab.
+    inherited: Option<usize>,
 }
 
 impl Run {
@@ -128,6 +130,7 @@ impl Run {
                 asked: Vec::new(),
                 began: None,
                 elapsed: 0.0,
+                inherited: None,
             }),
             version: RwSignal::new(0),
             phase: RwSignal::new(Phase::Resting),
@@ -191,6 +194,12 @@ impl Run {
     /// The study it was started with, as TOML.
     pub fn study(&self) -> String {
         self.inner.with_value(|inner| inner.study.clone())
+    }
+
+    /// Rounds closed while it ran in this tab, of `closed` in all.
+    pub fn rounds_here(&self, closed: usize) -> usize {
+        let inherited = self.inner.with_value(|inner| inner.inherited);
+        inherited.map_or(0, |inherited| closed.saturating_sub(inherited))
     }
 
     /// Milliseconds it has run in this tab.
@@ -270,6 +279,8 @@ impl Run {
             inner.worker = Some(Rc::clone(&worker));
             inner.keys.extend(keys);
             inner.began = Some(js_sys::Date::now());
+            let closed = inner.folded.state.rounds().len();
+            inner.inherited.get_or_insert(closed);
             Order::Run {
                 run: inner.id.clone(),
                 study: inner.study.clone(),

@@ -106,9 +106,11 @@ fn moment(state: &RunState, run: Run) -> String {
         } else {
             format!("in {}", format::span(elapsed))
         };
+        // Rounds that an earlier session closed took none of this time.
+        let here = run.rounds_here(done as usize);
         let left = planned
-            .filter(|planned| running && done > 0 && done < *planned)
-            .map(|planned| elapsed / f64::from(done) * f64::from(planned - done));
+            .filter(|planned| running && here > 0 && done < *planned)
+            .map(|planned| elapsed / here as f64 * f64::from(planned - done));
         parts.push(match left {
             Some(left) => format!("{so_far}, {} left", format::about(left)),
             None => so_far,

@@ -1,12 +1,10 @@
 //! The study as a file or a link, in and out.
 
 use capo_core::study::{Format, Study};
-use js_sys::Array;
 use leptos::html::Input;
 use leptos::prelude::*;
-use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::{Blob, BlobPropertyBag, File, HtmlAnchorElement, Url};
+use web_sys::File;
 
 use super::draft::Draft;
 use super::form::{Form, Said};
@@ -41,7 +39,7 @@ pub(super) fn StudyFile() -> impl IntoView {
                 let name = form
                     .draft
                     .with_untracked(|draft| file_name(&draft.study.study.name));
-                download(&name, &toml);
+                download(form, &name, toml);
             }
             Err(message) => form.said.set(Some(Said::Failed(message))),
         }
@@ -61,7 +59,7 @@ pub(super) fn StudyFile() -> impl IntoView {
         let file = name.clone();
         let save = move |_| {
             let text = form.draft.with_untracked(|draft| draft.files.get(&file).cloned());
-            download(&file, &text.unwrap_or_default());
+            download(form, &file, text.unwrap_or_default());
         };
         view! {
             <button type="button" on:click=save>
@@ -189,21 +187,11 @@ fn file_name(study: &str) -> String {
     format!("{name}.toml")
 }
 
-/// Has the browser save a text as a file.
-fn download(name: &str, text: &str) {
-    let save = || -> Result<(), JsValue> {
-        let kind = BlobPropertyBag::new();
-        kind.set_type("text/plain;charset=utf-8");
-        let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &kind)?;
-        let address = Url::create_object_url_with_blob(&blob)?;
-        let link: HtmlAnchorElement = document().create_element("a")?.unchecked_into();
-        link.set_href(&address);
-        link.set_download(name);
-        link.click();
-        Url::revoke_object_url(&address)
-    };
-    // A browser that saves no files says so itself.
-    let _ = save();
+/// Has the browser save a text as a file, or says why it does not.
+fn download(form: Form, name: &str, text: String) {
+    if let Err(message) = crate::download::offer_text(name, text) {
+        form.said.set(Some(Said::Failed(message)));
+    }
 }
 
 /// Puts this page's address with a study into the clipboard.
