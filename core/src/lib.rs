@@ -10,7 +10,7 @@
 //! | [`arena`], [`journal`], [`run_state`] | effects paid once, the lines they leave, the fold over them |
 //! | [`methods`], [`optimize`] | the searches, one file each, and a whole run from start to held-out result |
 //! | [`templates`], [`evidence`] | what critic and rewriter are sent |
-//! | [`evaluate`], [`statistics`] | one prompt measured; what can be said about a difference |
+//! | [`evaluate`], [`statistics`], [`summary`] | one prompt measured; what can be said about a difference; a run's result |
 //! | [`verify()`] | a journal checked against itself |
 //! | [`budget`], [`usage`], [`control`] | what a run may spend, what it spent, how a person steers it |
 
@@ -36,6 +36,7 @@ pub mod score;
 pub mod secrets;
 pub mod statistics;
 pub mod study;
+pub mod summary;
 pub mod templates;
 pub mod usage;
 mod verify;

@@ -8,4 +8,3 @@ pub mod progress;
 pub mod recorded;
 pub mod session;
 pub mod simulate;
-pub mod summary;

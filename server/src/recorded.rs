@@ -7,7 +7,6 @@ use capo_core::ids::CandidateId;
 use capo_core::journal::{FileJournal, JournalError, StudyEvent};
 use capo_core::run_state::{RunState, SetKey};
 use capo_core::workload::Split;
-use indexmap::IndexMap;
 
 use crate::session::SessionError;
 
@@ -62,39 +61,6 @@ impl RecordedRun {
     }
 }
 
-/// Whether these means, by metric, meet every threshold; `None` when none of those that were measured
-/// misses its own, but one was not measured. Without constraints there is nothing to fail.
-pub fn all_sat(thresholds: &IndexMap<String, f64>, mean: impl Fn(&str) -> Option<f64>) -> Option<bool> {
-    let met: Vec<Option<bool>> = thresholds
-        .iter()
-        .map(|(metric, threshold)| Some(mean(metric)? <= *threshold))
-        .collect();
-    if met.contains(&Some(false)) {
-        return Some(false);
-    }
-    (!met.contains(&None)).then_some(true)
-}
-
-/// Thresholds by metric as they stand now: frozen, then steered. A relative one that is not frozen
-/// yet is left out.
-pub fn thresholds(state: &RunState) -> IndexMap<String, f64> {
-    let constraints = state.study().map(|event| event.study.constraints.as_slice());
-    let mut thresholds: IndexMap<String, f64> = constraints
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|constraint| Some((constraint.metric.clone(), constraint.threshold?)))
-        .collect();
-    for (metric, threshold) in state
-        .steers()
-        .iter()
-        .filter_map(|steer| steer.thresholds.as_ref())
-        .flatten()
-    {
-        thresholds.insert(metric.clone(), *threshold);
-    }
-    thresholds
-}
-
 /// A prompt's value of a metric on each example of a split, in the split's order, means over
 /// repeats; `None` unless it was measured on all of them.
 pub fn by_example(state: &RunState, candidate: &CandidateId, metric: &str, split: Split) -> Option<Vec<f64>> {
@@ -134,25 +100,4 @@ pub fn examples(state: &RunState, split: Split) -> usize {
         .flatten()
         .map(|(_, record)| record.split(split).len())
         .sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_threshold_must_be_met_and_every_mean_known() {
-        let thresholds: IndexMap<String, f64> = [("a".to_owned(), 1.0), ("b".to_owned(), 2.0)].into();
-        let verdict =
-            |a: Option<f64>, b: Option<f64>| all_sat(&thresholds, |metric| if metric == "a" { a } else { b });
-        assert_eq!(verdict(Some(1.0), Some(2.0)), Some(true));
-        assert_eq!(verdict(Some(1.1), Some(2.0)), Some(false));
-        assert_eq!(verdict(Some(1.0), None), None);
-        assert_eq!(
-            verdict(Some(1.1), None),
-            Some(false),
-            "nothing unknown mends that"
-        );
-        assert_eq!(all_sat(&IndexMap::new(), |_| None), Some(true));
-    }
 }

@@ -12,7 +12,7 @@
 //! | [`now`] | what the run is doing at this moment |
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals; verdict, held-out table and costs |
-//! | [`summary`], [`report`] | the result for taking away: JSON, text, Markdown |
+//! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
 pub mod heat;
@@ -31,7 +31,6 @@ pub mod sentence;
 pub mod series;
 pub mod standing;
 pub mod studied;
-pub mod summary;
 
 #[cfg(test)]
 pub(crate) mod fixture;

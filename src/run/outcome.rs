@@ -5,6 +5,7 @@ use capo_core::ids::CandidateId;
 use capo_core::journal::Status;
 use capo_core::llm::Role;
 use capo_core::run_state::RunState;
+use capo_core::summary::all_sat;
 use capo_core::usage::RoleUsage;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -14,7 +15,6 @@ use super::map::Map;
 use super::readings;
 use super::sentence::Sentence;
 use super::studied::{self, Studied};
-use super::summary::all_sat;
 use crate::format::{counted, listed, number_word};
 
 /// A metric of the best prompt and of the seed.
@@ -89,7 +89,8 @@ impl Outcome {
             status: finished.status,
             reason: finished.reason.clone(),
             best: finished.best,
-            all_sat: all_sat(&thresholds, &finished.evaluation).filter(|_| measured),
+            all_sat: all_sat(&thresholds, |metric| Some(finished.evaluation.get(metric)?.mean))
+                .filter(|_| measured),
             examples: Examples::whole(state, Split::Evaluate).len(),
             verdict: verdict(state, &rows, &thresholds),
             caution: caution(&rows),

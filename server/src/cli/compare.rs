@@ -6,6 +6,7 @@ use capo_core::ids::CandidateId;
 use capo_core::journal::{Origin, Status};
 use capo_core::random::Streams;
 use capo_core::statistics::{PairedDifference, RESAMPLES, fewest_examples, paired_difference};
+use capo_core::summary::{all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{Grid, NOTHING, count, dollars, number, signed, yes_no};
 use super::report;
-use crate::recorded::{RecordedRun, all_sat, by_example, estimate, thresholds};
+use crate::recorded::{RecordedRun, by_example, estimate};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;

@@ -8,6 +8,7 @@ use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
 use capo_core::journal::Fsync;
 use capo_core::study::Study;
+use capo_core::summary::Spend;
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -22,7 +23,6 @@ use super::{Prices, StudyArgument};
 use crate::files::read_prompt;
 use crate::progress::Progress;
 use crate::session::{Session, open_journal};
-use crate::summary::Spend;
 
 /// Score one prompt on a study's examples.
 #[derive(Debug, Clone, clap::Args)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
 use capo_core::run_state::RunState;
+use capo_core::summary::Summary;
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -16,7 +17,6 @@ use super::{Prices, StudyArgument, dry_run, report};
 use crate::progress::Progress;
 use crate::recorded::examples;
 use crate::session::{Session, open_journal};
-use crate::summary::Summary;
 
 /// Search for the prompt that scores best inside every threshold; resumes a run that was stopped.
 #[derive(Debug, Clone, clap::Args)]
@@ -101,7 +101,11 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
 
     let state = outcome.journal.state();
     if args.json {
-        print_json(&Summary::new(state, &outcome.finished, &path))?;
+        print_json(&Summary::new(
+            state,
+            &outcome.finished,
+            path.display().to_string(),
+        ))?;
     } else {
         print(&report::result(state, &outcome.finished, &path))?;
     }

@@ -6,12 +6,13 @@ use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
 use capo_core::run_state::RunState;
+use capo_core::summary::{all_sat, thresholds};
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
 use super::layout::{Grid, NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
-use crate::recorded::{self, all_sat, thresholds};
+use crate::recorded;
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
 pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {

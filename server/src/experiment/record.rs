@@ -7,12 +7,13 @@ use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
+use capo_core::summary::{all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::Variant;
-use crate::recorded::{all_sat, examples, thresholds};
+use crate::recorded::examples;
 
 /// One trial of an experiment: a variant under one seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,6 +1,7 @@
 //! The menu of what can be downloaded.
 
 use capo_core::run_state::RunState;
+use capo_core::summary::Summary;
 use leptos::ev;
 use leptos::html::{Button, Div};
 use leptos::prelude::*;
@@ -12,7 +13,6 @@ use super::prompt::Best;
 use crate::download::{self, Kind};
 use crate::live::Run;
 use crate::run::report;
-use crate::run::summary::Summary;
 
 /// Where an entry of the menu says its place, from 0.
 const PLACE: &str = "data-place";
@@ -102,8 +102,9 @@ fn content(state: &RunState, document: Document, name: &str) -> Result<(String, 
         ),
         Document::Json => {
             let journal = format!("{name}.{}", Kind::Journal.ending());
-            let summary = Summary::new(state, &journal).ok_or_else(unfinished)?;
-            let json = summary.to_json().map_err(|error| error.to_string())?;
+            let finished = state.finished().ok_or_else(unfinished)?;
+            let summary = Summary::new(state, finished, journal);
+            let json = serde_json::to_string_pretty(&summary).map_err(|error| error.to_string())?;
             (plain, Kind::Json, json + "\n")
         }
     })

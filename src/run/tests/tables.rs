@@ -5,7 +5,6 @@ use crate::run::fixture::{events, finished, fold, until};
 use crate::run::outcome::{self, Outcome};
 use crate::run::paired::{self, Of, Reading};
 use crate::run::pool::{Gate, Place, Pool};
-use crate::run::summary::Summary;
 use crate::run::{lineage, report};
 
 #[test]
@@ -49,50 +48,6 @@ fn the_pool_tells_children_that_wait_from_those_being_measured() {
     for row in &end.rows {
         assert_eq!(row.gate == Gate::Feasible, row.missed.is_empty());
     }
-}
-
-#[test]
-fn the_summary_has_the_shape_of_the_command_line() {
-    let state = finished();
-    let written = serde_json::to_value(Summary::new(&state, "small-desk.jsonl").unwrap()).unwrap();
-    let keys =
-        |value: &serde_json::Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
-    assert_eq!(
-        keys(&written),
-        [
-            "status",
-            "best",
-            "multipliers",
-            "rounds",
-            "usage",
-            "evaluation",
-            "journal"
-        ]
-    );
-    assert_eq!(
-        keys(&written["best"]),
-        ["prompt", "feasible", "objective", "costs", "lagrangian"]
-    );
-    assert_eq!(
-        keys(&written["usage"]),
-        [
-            "rollouts",
-            "calls",
-            "input_tokens",
-            "output_tokens",
-            "usd",
-            "by_role"
-        ]
-    );
-    assert_eq!(
-        keys(&written["evaluation"]["success"]),
-        ["mean", "standard_error", "n"]
-    );
-    assert!(written["evaluation"]["all_sat"].is_boolean());
-    assert!(written["evaluation"]["seed"]["all_sat"].is_boolean());
-    assert_eq!(written["rounds"], 3);
-    let running = until(&events(|_| {}, None), |event| matches!(event, Event::Round(_)));
-    assert_eq!(Summary::new(&running, ""), None);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FileJournal, RolloutEvent};
+use capo_core::summary::{all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::failure::{Ending, Failure, print};
 use crate::cli::report;
 use crate::files::write_whole;
-use crate::recorded::{RecordedRun, all_sat, estimate, thresholds};
+use crate::recorded::{RecordedRun, estimate};
 use crate::session::SessionError;
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.

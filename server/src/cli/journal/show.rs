@@ -5,6 +5,7 @@ use std::path::Path;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{RoundEvent, StudyEvent};
 use capo_core::run_state::RunState;
+use capo_core::summary::{all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
-use crate::recorded::{RecordedRun, all_sat, estimate, examples, thresholds};
+use crate::recorded::{RecordedRun, estimate, examples};
 
 pub(super) fn run(path: &Path, json: bool) -> Result<Ending, Failure> {
     let run = RecordedRun::read(path)?;

@@ -1,19 +1,17 @@
-//! The result of a run, as scripts read it: the object of `capo optimize --json`.
+//! The result of a run as scripts read it: the object that `capo optimize --json` prints.
 
-use std::path::Path;
 use std::rc::Rc;
 
-use capo_core::estimate::Estimate;
-use capo_core::journal::{FinishedEvent, Status};
-use capo_core::run_state::RunState;
-use capo_core::score::Multipliers;
-use capo_core::usage::Usage;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::recorded::{all_sat, thresholds};
+use crate::estimate::Estimate;
+use crate::journal::{FinishedEvent, Status};
+use crate::run_state::RunState;
+use crate::score::Multipliers;
+use crate::usage::Usage;
 
-/// The result of a run.
+/// The result of a run. Rates are fractions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// How the run ended.
@@ -29,7 +27,7 @@ pub struct Summary {
     /// The returned prompt on held-out examples; null when there are none, or when the run ended
     /// before they were measured.
     pub evaluation: Option<HeldOut>,
-    /// The journal's file.
+    /// Name of the journal's file.
     pub journal: String,
 }
 
@@ -106,8 +104,8 @@ impl HeldOut {
 }
 
 impl Summary {
-    /// The result of a run that has ended, from the fold over its journal.
-    pub fn new(state: &RunState, finished: &FinishedEvent, journal: &Path) -> Self {
+    /// The result of a run that has ended, from the fold over its journal, whose file has this name.
+    pub fn new(state: &RunState, finished: &FinishedEvent, journal: impl Into<String>) -> Self {
         let thresholds = thresholds(state);
         let held_out = HeldOut::new(&finished.evaluation, &thresholds);
         Self {
@@ -120,7 +118,7 @@ impl Summary {
                 seed: HeldOut::new(&finished.seed_evaluation, &thresholds).map(Box::new),
                 ..held_out
             }),
-            journal: journal.display().to_string(),
+            journal: journal.into(),
         }
     }
 }
@@ -135,6 +133,39 @@ fn best(state: &RunState, finished: &FinishedEvent) -> Option<Best> {
         costs: score.costs.clone(),
         lagrangian: score.lagrangian,
     })
+}
+
+/// Whether these means, by metric, meet every threshold; `None` when none of those that were measured
+/// misses its own, but one was not measured. Without constraints there is nothing to fail.
+pub fn all_sat(thresholds: &IndexMap<String, f64>, mean: impl Fn(&str) -> Option<f64>) -> Option<bool> {
+    let met: Vec<Option<bool>> = thresholds
+        .iter()
+        .map(|(metric, threshold)| Some(mean(metric)? <= *threshold))
+        .collect();
+    if met.contains(&Some(false)) {
+        return Some(false);
+    }
+    (!met.contains(&None)).then_some(true)
+}
+
+/// Thresholds by metric as they stand now: frozen, then steered. A relative one that is not frozen
+/// yet is left out.
+pub fn thresholds(state: &RunState) -> IndexMap<String, f64> {
+    let constraints = state.study().map(|event| event.study.constraints.as_slice());
+    let mut thresholds: IndexMap<String, f64> = constraints
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|constraint| Some((constraint.metric.clone(), constraint.threshold?)))
+        .collect();
+    for (metric, threshold) in state
+        .steers()
+        .iter()
+        .filter_map(|steer| steer.thresholds.as_ref())
+        .flatten()
+    {
+        thresholds.insert(metric.clone(), *threshold);
+    }
+    thresholds
 }
 
 #[cfg(test)]
@@ -181,7 +212,7 @@ mod tests {
 
     #[test]
     fn an_unknown_price_is_null() {
-        use capo_core::llm::{CallUsage, Role};
+        use crate::llm::{CallUsage, Role};
         let mut usage = Usage::default();
         usage.add(
             Role::Agent,
@@ -202,5 +233,21 @@ mod tests {
                 } },
             })
         );
+    }
+
+    #[test]
+    fn every_threshold_must_be_met_and_every_mean_known() {
+        let thresholds: IndexMap<String, f64> = [("a".to_owned(), 1.0), ("b".to_owned(), 2.0)].into();
+        let verdict =
+            |a: Option<f64>, b: Option<f64>| all_sat(&thresholds, |metric| if metric == "a" { a } else { b });
+        assert_eq!(verdict(Some(1.0), Some(2.0)), Some(true));
+        assert_eq!(verdict(Some(1.1), Some(2.0)), Some(false));
+        assert_eq!(verdict(Some(1.0), None), None);
+        assert_eq!(
+            verdict(Some(1.1), None),
+            Some(false),
+            "nothing unknown mends that"
+        );
+        assert_eq!(all_sat(&IndexMap::new(), |_| None), Some(true));
     }
 }
