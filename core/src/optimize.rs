@@ -80,7 +80,7 @@ pub async fn optimize(
     models: Rc<dyn Models>,
     options: RunOptions,
 ) -> Result<Outcome, RunError> {
-    let method = methods::build(&problem.study().study.method, &problem.study().method)?;
+    let method = methods::search(&problem.study().study.method, &problem.study().method)?;
     let arena = Arena::open(problem, journal, models, options)?;
     arena.expect_finalists(finalists(&arena, &*method));
     let ended = match freeze_thresholds(&arena).await {

@@ -114,7 +114,7 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         return Err(failed("the study's id is not the hash of its content".into()));
     }
     let method =
-        methods::build(&study.study.study.method, &study.study.method).map_err(|e| failed(e.to_string()))?;
+        methods::search(&study.study.study.method, &study.study.method).map_err(|e| failed(e.to_string()))?;
     // Every effect that is not in the journal halts an interrupted arena, so nothing is ever asked.
     let control = Control::new();
     control.interrupt();

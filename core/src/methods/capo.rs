@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effort, Method};
+use super::{Effort, Method, Search};
 use crate::arena::{Arena, Guidance, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::RoundEvent;
@@ -127,18 +127,6 @@ impl Method for Capo {
         self.shared.check()
     }
 
-    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        let choose = move |round: Round, ranked: &[(CandidateId, f64)]| {
-            // k parents without replacement, q_j ∝ exp(γ J_j), optionally among the best only.
-            let eligible = &ranked[..self.mask.unwrap_or(ranked.len()).min(ranked.len())];
-            let scores: Vec<f64> = eligible.iter().map(|(_, score)| *score).collect();
-            let mut stream = arena.streams().stream("parents", u64::from(round), 0);
-            let chosen = without_replacement(&scores, self.gamma, self.parents, &mut stream);
-            chosen.into_iter().map(|index| eligible[index].0).collect()
-        };
-        primal_dual(arena, &self.shared, self.dual_step, choose).boxed_local()
-    }
-
     fn at_most(&self, rounds: u32) -> Effort {
         self.shared.at_most(rounds, self.parents)
     }
@@ -153,6 +141,20 @@ impl Method for Capo {
 
     fn gate_noise(&self) -> f64 {
         self.shared.noise
+    }
+}
+
+impl Search for Capo {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        let choose = move |round: Round, ranked: &[(CandidateId, f64)]| {
+            // k parents without replacement, q_j ∝ exp(γ J_j), optionally among the best only.
+            let eligible = &ranked[..self.mask.unwrap_or(ranked.len()).min(ranked.len())];
+            let scores: Vec<f64> = eligible.iter().map(|(_, score)| *score).collect();
+            let mut stream = arena.streams().stream("parents", u64::from(round), 0);
+            let chosen = without_replacement(&scores, self.gamma, self.parents, &mut stream);
+            chosen.into_iter().map(|index| eligible[index].0).collect()
+        };
+        primal_dual(arena, &self.shared, self.dual_step, choose).boxed_local()
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::{PrimalDual, primal_dual};
-use super::{Effort, Method};
+use super::{Effort, Method, Search};
 use crate::arena::{Arena, Halt};
 use crate::multipliers::DualStepName;
 use crate::score::{Limits, Multipliers};
@@ -36,11 +36,6 @@ impl Method for CapoEa {
         self.shared.check()
     }
 
-    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        let everyone = |_, ranked: &[_]| ranked.iter().map(|(candidate, _)| *candidate).collect();
-        primal_dual(arena, &self.shared, self.dual_step, everyone).boxed_local()
-    }
-
     fn at_most(&self, rounds: u32) -> Effort {
         self.shared.at_most(rounds, self.shared.pool)
     }
@@ -55,5 +50,12 @@ impl Method for CapoEa {
 
     fn gate_noise(&self) -> f64 {
         self.shared.noise
+    }
+}
+
+impl Search for CapoEa {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        let everyone = |_, ranked: &[_]| ranked.iter().map(|(candidate, _)| *candidate).collect();
+        primal_dual(arena, &self.shared, self.dual_step, everyone).boxed_local()
     }
 }

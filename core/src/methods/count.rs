@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capo::{Capo, PrimalDual};
-use super::{Effort, Method};
+use super::{Effort, Method, Search};
 use crate::arena::{Arena, Halt};
 use crate::multipliers::DualStepName;
 use crate::score::{Limits, Multipliers};
@@ -57,10 +57,6 @@ impl Method for CountCapo {
         self.as_capo().check()
     }
 
-    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
-        async move { self.as_capo().search(arena).await }.boxed_local()
-    }
-
     fn at_most(&self, rounds: u32) -> Effort {
         self.as_capo().at_most(rounds)
     }
@@ -75,5 +71,11 @@ impl Method for CountCapo {
 
     fn gate_noise(&self) -> f64 {
         self.shared.noise
+    }
+}
+
+impl Search for CountCapo {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move { self.as_capo().search(arena).await }.boxed_local()
     }
 }

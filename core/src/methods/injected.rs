@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Choice, Effort, Method};
+use super::{Choice, Effort, Method, Search};
 use crate::arena::{Arena, Halt};
 use crate::journal::{Origin, RoundEvent};
 use crate::multipliers::DualSettings;
@@ -17,6 +17,19 @@ use crate::templates::Template;
 pub struct Injected {}
 
 impl Method for Injected {
+    fn at_most(&self, _rounds: u32) -> Effort {
+        Effort {
+            candidates: 2,
+            ..Effort::default()
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        Choice::Retained
+    }
+}
+
+impl Search for Injected {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             let mut multipliers = DualSettings::default().start(&arena.limits(None));
@@ -43,16 +56,5 @@ impl Method for Injected {
             arena.close_round(event, &batch).await
         }
         .boxed_local()
-    }
-
-    fn at_most(&self, _rounds: u32) -> Effort {
-        Effort {
-            candidates: 2,
-            ..Effort::default()
-        }
-    }
-
-    fn choice(&self) -> Choice {
-        Choice::Retained
     }
 }

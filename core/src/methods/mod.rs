@@ -1,13 +1,7 @@
 //! The search methods: one file each, and one line in [`ALL`].
 
-pub mod capo;
-pub mod capo_ea;
-pub mod count;
-pub mod injected;
-pub mod sampling;
-
 use futures::future::LocalBoxFuture;
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::{Schema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,26 +12,43 @@ use crate::study::{StudyError, Table, nearest};
 
 pub(crate) use capo::noise;
 
-/// Every method, by the name study files use.
-pub const ALL: &[Entry] = &[
-    Entry::of::<capo::Capo>(
-        "capo",
-        "Primal–dual search with a frozen rewriter: the paper's method.",
-    ),
-    Entry::of::<capo_ea::CapoEa>("capo-ea", "CAPO in which every retained candidate is a parent."),
-    Entry::of::<count::CountCapo>(
-        "count",
-        "CAPO whose dual step sees the sign of a violation, not its size.",
-    ),
-    Entry::of::<sampling::Sampling>(
-        "sampling",
-        "One-shot rewrites of the seed prompt; the best of k at fixed weights.",
-    ),
-    Entry::of::<injected::Injected>("injected", "The thresholds written into the seed prompt once."),
-];
+/// Declares the methods, by the names that study files use, with a sentence for people.
+///
+/// Three lists come of it: what only reads a method's settings, as a page's form does, links neither
+/// searches nor schemas.
+macro_rules! methods {
+    ($($name:literal => $module:ident::$method:ident, $summary:literal;)*) => {
+        $(pub mod $module;)*
 
-/// A search over prompts: straight-line async code over the arena. Its fields are its
-/// hyperparameters, read from the study's `[method]` table.
+        /// Every method, by the name study files use.
+        pub const ALL: &[Entry] = &[$(Entry::of::<$module::$method>($name, $summary)),*];
+
+        /// The schema of each of them, in the same order.
+        const SCHEMAS: &[fn() -> Schema] = &[$(|| schema_for!($module::$method)),*];
+
+        /// The search of each of them, in the same order.
+        const SEARCHES: &[Build<dyn Search>] = &[$(|table| Ok(Box::new(parse::<$module::$method>(table)?))),*];
+    };
+}
+
+methods! {
+    "capo" => capo::Capo,
+        "Primal–dual search with a frozen rewriter: the paper's method.";
+    "capo-ea" => capo_ea::CapoEa,
+        "CAPO in which every retained candidate is a parent.";
+    "count" => count::CountCapo,
+        "CAPO whose dual step sees the sign of a violation, not its size.";
+    "sampling" => sampling::Sampling,
+        "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
+    "injected" => injected::Injected,
+        "The thresholds written into the seed prompt once.";
+}
+
+/// Makes something of a method's settings, or says what is wrong with them.
+type Build<T> = fn(&Table) -> Result<Box<T>, String>;
+
+/// A method's settings and what follows from them. Its fields are its hyperparameters, read from the
+/// study's `[method]` table.
 pub trait Method {
     /// Checks the hyperparameters.
     ///
@@ -46,10 +57,6 @@ pub trait Method {
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
-
-    /// Searches until the rounds are over. Everything it learns goes through the arena; the result
-    /// is chosen from what was measured.
-    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>>;
 
     /// The most a search of `rounds` rounds can ask for.
     fn at_most(&self, rounds: u32) -> Effort;
@@ -75,6 +82,13 @@ pub trait Method {
     fn gate_noise(&self) -> f64 {
         0.0
     }
+}
+
+/// A method's search over prompts: straight-line async code over the arena.
+pub trait Search: Method {
+    /// Searches until the rounds are over. Everything it learns goes through the arena; the result
+    /// is chosen from what was measured.
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>>;
 }
 
 /// Which measured candidate a method returns.
@@ -104,28 +118,21 @@ pub struct Entry {
     pub name: &'static str,
     /// One sentence for people.
     pub summary: &'static str,
-    build: fn(&Table) -> Result<Box<dyn Method>, String>,
+    build: Build<dyn Method>,
     complete: fn(&Table) -> Result<Table, String>,
-    schema: fn() -> Schema,
 }
 
 impl Entry {
     const fn of<M>(name: &'static str, summary: &'static str) -> Self
     where
-        M: Method + Default + Serialize + DeserializeOwned + JsonSchema + 'static,
+        M: Method + Default + Serialize + DeserializeOwned + 'static,
     {
         Self {
             name,
             summary,
             build: |table| Ok(Box::new(parse::<M>(table)?)),
             complete: |table| written_out(&parse::<M>(table)?),
-            schema: || schema_for!(M),
         }
-    }
-
-    /// JSON schema of the method's `[method]` table.
-    pub fn schema(&self) -> Schema {
-        (self.schema)()
     }
 }
 
@@ -166,8 +173,8 @@ fn written_out<M: Serialize>(method: &M) -> Result<Table, String> {
     }
 }
 
-fn entry(name: &str) -> Result<&'static Entry, StudyError> {
-    ALL.iter().find(|entry| entry.name == name).ok_or_else(|| {
+fn place(name: &str) -> Result<usize, StudyError> {
+    ALL.iter().position(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
         let hint = nearest(name, names.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
         let problem = format!(
@@ -179,12 +186,32 @@ fn entry(name: &str) -> Result<&'static Entry, StudyError> {
     })
 }
 
+fn invalid(problem: String) -> StudyError {
+    StudyError::invalid("method", problem)
+}
+
 /// The method of a study.
 ///
 /// # Errors
 /// An unknown name, unknown keys or values out of range.
 pub fn build(name: &str, settings: &Table) -> Result<Box<dyn Method>, StudyError> {
-    (entry(name)?.build)(settings).map_err(|problem| StudyError::invalid("method", problem))
+    (ALL[place(name)?].build)(settings).map_err(invalid)
+}
+
+/// JSON schema of a method's `[method]` table.
+///
+/// # Errors
+/// An unknown name.
+pub fn schema(name: &str) -> Result<Schema, StudyError> {
+    Ok(SCHEMAS[place(name)?]())
+}
+
+/// The search of a study's method.
+///
+/// # Errors
+/// See [`build`].
+pub fn search(name: &str, settings: &Table) -> Result<Box<dyn Search>, StudyError> {
+    SEARCHES[place(name)?](settings).map_err(invalid)
 }
 
 /// A method's settings with its defaults written out.
@@ -192,5 +219,5 @@ pub fn build(name: &str, settings: &Table) -> Result<Box<dyn Method>, StudyError
 /// # Errors
 /// See [`build`].
 pub fn complete(name: &str, settings: &Table) -> Result<Table, StudyError> {
-    (entry(name)?.complete)(settings).map_err(|problem| StudyError::invalid("method", problem))
+    (ALL[place(name)?].complete)(settings).map_err(invalid)
 }

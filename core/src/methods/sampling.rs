@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, Effort, Method};
+use super::{Choice, Effort, Method, Search};
 use crate::arena::{Arena, Guidance, Halt};
 use crate::journal::RoundEvent;
 use crate::multipliers::DualSettings;
@@ -41,6 +41,20 @@ impl Method for Sampling {
         Ok(())
     }
 
+    fn at_most(&self, _rounds: u32) -> Effort {
+        Effort {
+            candidates: 1 + u64::from(self.k),
+            critiques: 1,
+            rewrites: u64::from(self.k),
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        Choice::Retained
+    }
+}
+
+impl Search for Sampling {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             // Every constraint counts from the start: there is only one round.
@@ -84,17 +98,5 @@ impl Method for Sampling {
             arena.close_round(event, &batch).await
         }
         .boxed_local()
-    }
-
-    fn at_most(&self, _rounds: u32) -> Effort {
-        Effort {
-            candidates: 1 + u64::from(self.k),
-            critiques: 1,
-            rewrites: u64::from(self.k),
-        }
-    }
-
-    fn choice(&self) -> Choice {
-        Choice::Retained
     }
 }

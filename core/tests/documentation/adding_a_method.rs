@@ -5,7 +5,7 @@ use std::rc::Rc;
 use capo_core::arena::{Arena, Halt, Models, RunOptions};
 use capo_core::journal::{Journal, MemoryJournal, RoundEvent};
 use capo_core::llm::{Llm, Role};
-use capo_core::methods::Method;
+use capo_core::methods::Search;
 use futures::executor::block_on;
 
 use crate::random_search::RandomSearch;

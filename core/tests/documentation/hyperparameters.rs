@@ -13,7 +13,7 @@ fn hyperparameters() -> BTreeMap<String, (String, String)> {
     let mut found: BTreeMap<String, (Value, Vec<&str>)> = BTreeMap::new();
     for entry in methods::ALL {
         let defaults = methods::complete(entry.name, &Table::new()).unwrap();
-        let schema = entry.schema();
+        let schema = methods::schema(entry.name).unwrap();
         let keys = schema.get("properties").and_then(Value::as_object);
         for key in keys.into_iter().flatten().map(|(key, _)| key) {
             let default = defaults.get(key).cloned().unwrap_or(Value::Null);

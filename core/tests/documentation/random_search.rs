@@ -3,7 +3,7 @@
 use capo_core::arena::{Arena, Guidance, Halt};
 use capo_core::ids::Round;
 use capo_core::journal::RoundEvent;
-use capo_core::methods::{Effort, Method};
+use capo_core::methods::{Effort, Method, Search};
 use capo_core::multipliers::DualSettings;
 use capo_core::sampling::subset;
 use capo_core::score::{Score, top};
@@ -37,6 +37,17 @@ impl Method for RandomSearch {
         Ok(())
     }
 
+    fn at_most(&self, rounds: u32) -> Effort {
+        let rewrites = u64::from(rounds) * self.parents.min(self.pool) as u64;
+        Effort {
+            candidates: 1 + rewrites,
+            critiques: rewrites,
+            rewrites,
+        }
+    }
+}
+
+impl Search for RandomSearch {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         async move {
             // Weights of 1 that never move: J is journaled, and the rewriter is shown the weights.
@@ -86,14 +97,5 @@ impl Method for RandomSearch {
             Ok(())
         }
         .boxed_local()
-    }
-
-    fn at_most(&self, rounds: u32) -> Effort {
-        let rewrites = u64::from(rounds) * self.parents.min(self.pool) as u64;
-        Effort {
-            candidates: 1 + rewrites,
-            critiques: rewrites,
-            rewrites,
-        }
     }
 }
