@@ -119,7 +119,7 @@ impl<'a> Builder<'a> {
             .or(provider.model)
             .ok_or_else(|| wrong(format!("provider `{}` needs a `model`", provider.name)))?;
         let most = spec.most_calls();
-        match provider.access {
+        match provider.access() {
             Access::InProcess(start) => {
                 let plan = Plan {
                     name: format!("{}/{model}", provider.name),
@@ -140,19 +140,19 @@ impl<'a> Builder<'a> {
                 let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
                 let mut headers = self.headers(spec, &mut secrets).map_err(wrong)?;
                 if cfg!(target_arch = "wasm32") {
-                    for (name, value) in browser_headers {
+                    for (name, value) in *browser_headers {
                         headers.insert(*name, HeaderValue::from_static(value));
                     }
                 }
                 let variable = account.variable.as_deref().unwrap_or_default();
                 let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
-                let client = self.client(spec, model, connect, account, endpoint, http.clone());
+                let client = self.client(spec, model, *connect, account, endpoint, http.clone());
                 let client = Client {
                     headers,
                     redactor: Redactor::new(&secrets),
                     ..client
                 };
-                Ok(Built::Http(Box::new(client), list))
+                Ok(Built::Http(Box::new(client), *list))
             }
         }
     }

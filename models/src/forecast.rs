@@ -177,7 +177,7 @@ impl RoleForecast {
 fn simulated(provider: &Provider, model: &str) -> Option<Price> {
     let model = MODELS
         .iter()
-        .find(|known| provider.in_process() && known.name == model)?;
+        .find(|known| provider.in_process && known.name == model)?;
     Some(Price {
         input: model.usd_per_million_input,
         output: model.usd_per_million_output,

@@ -115,7 +115,7 @@ impl ModelSpec {
             price.check()?;
         }
         let provider = self.provider.get();
-        for (name, given) in self.misplaced(provider.in_process()) {
+        for (name, given) in self.misplaced(provider.in_process) {
             if given {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }

@@ -90,7 +90,7 @@ fn study() -> Result<String, Box<dyn Error>> {
                 page.heading(2, "`[method]`", METHODS);
                 for entry in methods::ALL {
                     page.heading(3, &format!("`method = \"{}\"`", entry.name), entry.summary);
-                    page.keys(&entry.schema().to_value(), "method");
+                    page.keys(&methods::schema(entry.name)?.to_value(), "method");
                 }
             }
             _ => {
@@ -142,7 +142,7 @@ fn models(page: &mut Page) {
         };
         let address = match provider.base_url {
             Some(address) => format!("`{address}`"),
-            None if provider.in_process() => "in this process".to_owned(),
+            None if provider.in_process => "in this process".to_owned(),
             None => "`base_url`".to_owned(),
         };
         page.row(&[&format!("`{}`", provider.name), &key, &address]);

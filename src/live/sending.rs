@@ -25,7 +25,7 @@ pub fn sent(table: &Value) -> Vec<(Sent, bool)> {
         return Vec::new();
     };
     let provider = spec.provider.get();
-    if provider.in_process() {
+    if provider.in_process {
         return Vec::new();
     }
     let address = spec.base_url.as_deref().or(provider.base_url);

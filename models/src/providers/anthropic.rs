@@ -17,18 +17,20 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("anthropic"),
     seeds: false,
     reports_cost: false,
-    access: Access::Http {
-        connect: |account, model, http| {
-            let mut model = config(account).connect(http).completion(model);
-            model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
-            model.erase()
-        },
-        list: |account, http| {
-            let client = config(account).connect(http);
-            Box::pin(async move { client.list_models().await })
-        },
-        browser_headers: &[("anthropic-dangerous-direct-browser-access", "true")],
+    in_process: false,
+};
+
+pub(super) const ACCESS: Access = Access::Http {
+    connect: |account, model, http| {
+        let mut model = config(account).connect(http).completion(model);
+        model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
+        model.erase()
     },
+    list: |account, http| {
+        let client = config(account).connect(http);
+        Box::pin(async move { client.list_models().await })
+    },
+    browser_headers: &[("anthropic-dangerous-direct-browser-access", "true")],
 };
 
 fn config(account: &Account) -> AnthropicConfig {

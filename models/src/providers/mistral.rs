@@ -14,14 +14,16 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("mistral"),
     seeds: true,
     reports_cost: false,
-    access: Access::Http {
-        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
-        list: |account, http| {
-            let client = config(account).connect(http);
-            Box::pin(async move { client.list_models().await })
-        },
-        browser_headers: &[],
+    in_process: false,
+};
+
+pub(super) const ACCESS: Access = Access::Http {
+    connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+    list: |account, http| {
+        let client = config(account).connect(http);
+        Box::pin(async move { client.list_models().await })
     },
+    browser_headers: &[],
 };
 
 fn config(account: &Account) -> OpenAIConfig {

@@ -15,25 +15,31 @@ use crate::prices::Price;
 use crate::secret::Secret;
 use crate::transport::Recorder;
 
-mod anthropic;
-mod gemini;
-mod mistral;
-mod ollama;
-mod openai;
-mod openai_compatible;
-mod openrouter;
-mod simulated;
+/// Declares the providers, in the order in which they are listed to people.
+///
+/// Two lists come of it: what only names providers, as a page's form does, links none of the code
+/// that reaches them.
+macro_rules! providers {
+    ($($provider:ident),* $(,)?) => {
+        $(mod $provider;)*
 
-/// Every provider, in the order they are listed to people.
-pub static PROVIDERS: &[Provider] = &[
-    openai::PROVIDER,
-    anthropic::PROVIDER,
-    gemini::PROVIDER,
-    mistral::PROVIDER,
-    openrouter::PROVIDER,
-    ollama::PROVIDER,
-    openai_compatible::PROVIDER,
-    simulated::PROVIDER,
+        /// Every provider, in the order they are listed to people.
+        pub static PROVIDERS: &[Provider] = &[$($provider::PROVIDER),*];
+
+        /// How each of them is reached, in the same order.
+        static ACCESS: &[Access] = &[$($provider::ACCESS),*];
+    };
+}
+
+providers![
+    openai,
+    anthropic,
+    gemini,
+    mistral,
+    openrouter,
+    ollama,
+    openai_compatible,
+    simulated,
 ];
 
 /// A provider: what it is called, what it needs, how it is reached.
@@ -56,7 +62,8 @@ pub struct Provider {
     pub seeds: bool,
     /// Whether its answers say what they cost.
     pub reports_cost: bool,
-    pub(crate) access: Access,
+    /// Whether its models run in this process, without a network.
+    pub in_process: bool,
 }
 
 /// Which key a provider takes, by the usual name of its variable.
@@ -125,9 +132,13 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Provider {
-    /// Whether its models run in this process, without a network.
-    pub fn in_process(&self) -> bool {
-        matches!(self.access, Access::InProcess(_))
+    /// How it is reached.
+    ///
+    /// # Panics
+    /// For a provider that is none of [`PROVIDERS`].
+    pub(crate) fn access(&self) -> &'static Access {
+        let place = PROVIDERS.iter().position(|known| known.name == self.name);
+        &ACCESS[place.expect("providers are only declared in the list of all")]
     }
 
     /// How many tokens `model` can read and write in one request, if the catalogue knows: a dated
@@ -155,6 +166,14 @@ mod tests {
         assert!(window("openrouter", "openai/gpt-5-mini").is_some());
         assert_eq!(window("openai", "gpt-99"), None);
         assert_eq!(window("ollama", "qwen3"), None, "the server decides");
+    }
+
+    #[test]
+    fn those_in_this_process_are_reached_in_it() {
+        for provider in PROVIDERS {
+            let inside = matches!(provider.access(), Access::InProcess(_));
+            assert_eq!(provider.in_process, inside, "{}", provider.name);
+        }
     }
 
     #[test]

@@ -13,14 +13,16 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: None,
     seeds: true,
     reports_cost: false,
-    access: Access::Http {
-        connect: |account, model, http| config(account).connect(http).completion(model).erase(),
-        list: |account, http| {
-            let client = config(account).connect(http);
-            Box::pin(async move { client.list_models().await })
-        },
-        browser_headers: &[],
+    in_process: false,
+};
+
+pub(super) const ACCESS: Access = Access::Http {
+    connect: |account, model, http| config(account).connect(http).completion(model).erase(),
+    list: |account, http| {
+        let client = config(account).connect(http);
+        Box::pin(async move { client.list_models().await })
     },
+    browser_headers: &[],
 };
 
 fn config(account: &Account) -> OllamaConfig {

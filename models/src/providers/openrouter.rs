@@ -14,14 +14,16 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: Some("openrouter"),
     seeds: true,
     reports_cost: true,
-    access: Access::Http {
-        connect: |account, model, http| config(account).connect(http).chat(model).erase(),
-        list: |account, http| {
-            let client = config(account).connect(http);
-            Box::pin(async move { client.list_models().await })
-        },
-        browser_headers: &[],
+    in_process: false,
+};
+
+pub(super) const ACCESS: Access = Access::Http {
+    connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+    list: |account, http| {
+        let client = config(account).connect(http);
+        Box::pin(async move { client.list_models().await })
     },
+    browser_headers: &[],
 };
 
 fn config(account: &Account) -> OpenAIConfig {

@@ -22,8 +22,10 @@ pub(super) const PROVIDER: Provider = Provider {
     catalogue: None,
     seeds: true,
     reports_cost: false,
-    access: Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?))),
+    in_process: true,
 };
+
+pub(super) const ACCESS: Access = Access::InProcess(|plan| Ok(Rc::new(Paced::new(plan)?)));
 
 /// A simulated model at a study's pace and price.
 struct Paced<M> {

@@ -19,7 +19,7 @@ pub(super) fn provider_of(table: &Value) -> Option<&'static Provider> {
 
 /// The variable that a role's key is in.
 pub(super) fn variable(role: Role, table: &Value) -> Option<String> {
-    let provider = provider_of(table).filter(|provider| !provider.in_process())?;
+    let provider = provider_of(table).filter(|provider| !provider.in_process)?;
     let named = table["api_key_env"].as_str().map(str::to_owned);
     let usual = sending::usual_variable(provider.key).map(str::to_owned);
     // A server of somebody's own has no usual variable: its key belongs to the role.
@@ -38,7 +38,7 @@ pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
         let provider = provider
             .with(|name| ProviderName::find(name))
             .map(ProviderName::get)?;
-        if provider.in_process() {
+        if provider.in_process {
             return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
         }
         let with_address = elsewhere.get() || !matches!(provider.key, Key::Required(_));

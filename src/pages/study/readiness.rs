@@ -30,7 +30,7 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
                 missing.push(words);
             }
             let named = table["api_key_env"].is_string();
-            let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process());
+            let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process);
             let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
             let words = format!(
                 "the {} has no key for {}",
