@@ -4,11 +4,15 @@
 //! through here, so that there is one description of how it is done.
 
 mod bench;
+mod browser;
 mod build;
 mod command;
 mod docs;
+mod help_desk;
 mod install;
 mod page;
+mod scratch;
+mod screenshots;
 mod serve;
 mod test;
 mod workspace;
@@ -42,6 +46,8 @@ enum Task {
     Bench(bench::Arguments),
     /// Write the documentation generated from the code
     Docs(docs::Arguments),
+    /// Take the pictures of the page that the documentation shows
+    Screenshots,
     /// Stamp the page that Trunk has built; Trunk calls this
     #[command(hide = true)]
     Stamp,
@@ -67,6 +73,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Test(arguments) => test::run(&workspace, arguments),
         Task::Bench(arguments) => bench::run(&workspace, arguments),
         Task::Docs(arguments) => docs::run(&workspace, arguments),
+        Task::Screenshots => screenshots::run(&workspace),
         Task::Stamp => page::stamp(),
     }
 }

@@ -1,21 +1,18 @@
 //! Adaptive against fixed multipliers: on how many seeds does the search end
 //! with a help-desk prompt inside every threshold?
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{Scratch, measure};
+use super::measure;
 use crate::build;
+use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
+use crate::scratch::Scratch;
 use crate::workspace::Workspace;
-
-pub(super) const STUDY: &str = "studies/help-desk.toml";
-/// The exit codes of a search that ran to its end: with a feasible prompt, without one.
-pub(super) const SEARCH_ENDED: [i32; 2] = [0, 2];
 
 /// The part of `capo optimize --json` that is compared.
 #[derive(Deserialize)]
@@ -97,24 +94,6 @@ fn cell(summary: &Summary) -> String {
         summary.best.objective,
         if summary.evaluation.all_sat { "AllSat" } else { "" },
     )
-}
-
-/// `capo optimize` on a study, with everything but the result on standard error.
-pub(super) fn optimize(
-    workspace: &Workspace,
-    capo: &Path,
-    study: &Path,
-    seed: u64,
-    journal: &Path,
-) -> Command {
-    let mut command = Command::new(capo);
-    command
-        .current_dir(&workspace.root)
-        .arg("optimize")
-        .arg(study)
-        .args(["--json", "--seed", &seed.to_string(), "--journal"])
-        .arg(journal);
-    command
 }
 
 /// Writes the study with multipliers that stay at 1 and returns its path.

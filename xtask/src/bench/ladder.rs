@@ -6,8 +6,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{Scratch, measure};
+use super::measure;
 use crate::build;
+use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 
 const ROLLOUTS: [u64; 2] = [10_000, 100_000];

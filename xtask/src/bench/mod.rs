@@ -1,6 +1,5 @@
 //! `cargo xtask bench`: what the README and the documentation claim, measured.
 
-mod browser;
 mod desk;
 mod ladder;
 mod machine;
@@ -8,11 +7,10 @@ mod measure;
 mod rollout;
 mod web;
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 
 #[derive(Args)]
@@ -32,7 +30,7 @@ enum Benchmark {
     Desk,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
-    /// Size of the page's first load, and time until it can be used
+    /// Size of the page's first load, times until it, a run and a journal can be used, and its longest tasks
     Web,
 }
 
@@ -47,7 +45,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
-        Benchmark::Web => web::run(workspace),
+        Benchmark::Web => web::run(workspace, &scratch),
     }
 }
 
@@ -56,31 +54,6 @@ fn list() {
         if let Some(value) = benchmark.to_possible_value() {
             let about = value.get_help().map(ToString::to_string);
             println!("{:<8} {}", value.get_name(), about.unwrap_or_default());
-        }
-    }
-}
-
-/// A directory for one run's journals, removed afterwards. It is below the
-/// target directory because `/tmp` may be memory, which makes a journal cheap.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn create(workspace: &Workspace) -> Result<Self> {
-        let name = format!("xtask-bench-{}", std::process::id());
-        let path = workspace.target.join(name);
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
         }
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{Scratch, desk, measure};
+use super::measure;
+use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
+use crate::scratch::Scratch;
 use crate::workspace::{SERVER, Workspace};
 use crate::{build, command};
 
@@ -19,13 +21,13 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
     )?;
     let capo = build::capo(workspace)?;
     let journal = scratch.file("rollout.jsonl");
-    let study = workspace.root.join(desk::STUDY);
-    let mut command = desk::optimize(workspace, &capo, &study, 0, &journal);
-    let measured = measure::run(&mut command, &desk::SEARCH_ENDED)?;
+    let study = workspace.root.join(STUDY);
+    let mut command = optimize(workspace, &capo, &study, 0, &journal);
+    let measured = measure::run(&mut command, &SEARCH_ENDED)?;
     let rollouts = rollouts(&journal)?;
     ensure!(rollouts > 0, "{} holds no rollout", journal.display());
     let each = |seconds: f64| seconds * 1e6 / rollouts as f64;
-    println!("{} with its critiques, rewrites and journal:", desk::STUDY);
+    println!("{} with its critiques, rewrites and journal:", STUDY);
     println!("{rollouts} rollouts, {:.1} s", measured.wall.as_secs_f64());
     println!("{:.0} µs CPU per rollout", each(measured.cpu.as_secs_f64()));
     println!("{:.0} µs wall per rollout", each(measured.wall.as_secs_f64()));

@@ -6,6 +6,7 @@ mod stamp;
 mod styles;
 
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Result, ensure};
 
@@ -59,6 +60,36 @@ pub(crate) fn build(workspace: &Workspace, toolbox: &Toolbox, build: Build) -> R
         directory.display()
     );
     Ok(directory)
+}
+
+/// The page as other people get it, built and served on a free port for as long as this process lives.
+pub(crate) struct Host {
+    /// What is installed, browsers included.
+    pub(crate) toolbox: Toolbox,
+    /// The page's files.
+    pub(crate) directory: PathBuf,
+    /// Where it is served, with a slash at the end.
+    pub(crate) address: String,
+}
+
+impl Host {
+    /// Builds the page and serves it.
+    ///
+    /// # Errors
+    /// A tool is missing and cannot be installed, the page does not compile, or no port is free.
+    pub(crate) fn start(workspace: &Workspace) -> Result<Self> {
+        let mut toolbox = toolbox(workspace)?;
+        toolbox.ensure(&Tool::Chromium)?;
+        let directory = build(workspace, &toolbox, Build::Release)?;
+        let server = PageServer::open(PageServer::bind(0)?, &directory)?;
+        let address = server.address();
+        thread::spawn(move || server.run());
+        Ok(Self {
+            toolbox,
+            directory,
+            address,
+        })
+    }
 }
 
 /// Installs what building the page needs.

@@ -1,32 +1,23 @@
-//! What the page's first load costs: bytes, and time until it can be used.
+//! The first load: bytes, and time until the page can be used.
 
 use std::path::Path;
-use std::thread;
 
 use anyhow::{Context, Result};
 
-use super::browser::{Driver, Visit};
-use crate::install::Tool;
-use crate::page::{self, Build, COMPRESSED, PageServer, Shell};
-use crate::workspace::Workspace;
+use super::times;
+use crate::browser::{Driver, Visit};
+use crate::page::{COMPRESSED, Shell};
 
 /// Each in a browser that has never seen the page.
 const VISITS: usize = 7;
 
-pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let mut toolbox = page::toolbox(workspace)?;
-    toolbox.ensure(&Tool::Chromium)?;
-    let directory = page::build(workspace, &toolbox, Build::Release)?;
-    let server = PageServer::open(PageServer::bind(0)?, &directory)?;
-    let address = server.address();
-    thread::spawn(move || server.run());
-
-    let driver = Driver::start(&toolbox)?;
+pub(super) fn run(driver: &Driver, directory: &Path, address: &str) -> Result<()> {
     let visits = (0..VISITS)
-        .map(|_| driver.open()?.visit(&address))
+        .map(|_| driver.open()?.visit(address))
         .collect::<Result<Vec<_>>>()?;
-    sizes(&directory, &address, &visits[0])?;
+    sizes(directory, address, &visits[0])?;
     println!();
+    println!("{VISITS} cold loads:");
     times(
         "first paint",
         visits.iter().map(|visit| visit.first_paint).collect(),
@@ -73,16 +64,6 @@ fn file<'a>(loaded: &'a str, page: &str) -> &'a str {
 
 fn kilobytes(bytes: usize) -> String {
     format!("{:.1}", bytes as f64 / 1e3)
-}
-
-/// Prints median and range of times in milliseconds.
-fn times(name: &str, mut times: Vec<f64>) {
-    times.sort_by(f64::total_cmp);
-    let (first, median, last) = (times[0], times[times.len() / 2], times[times.len() - 1]);
-    println!(
-        "{name:<12} {median:>6.0} ms, median of {} cold loads ({first:.0} to {last:.0})",
-        times.len()
-    );
 }
 
 #[cfg(test)]
