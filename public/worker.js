@@ -1,5 +1,5 @@
-// A run's worker: the module that draws the page, started where there is no page.
-import start from "./capo-web.js?v=HASH";
+// A run's worker.
+import start from "./capo-worker.js?v=HASH";
 
 // The page posts the study at once. Until the module listens, messages wait here.
 const early = [];
@@ -10,7 +10,7 @@ const keep = (event) => {
 self.addEventListener("message", keep);
 
 try {
-  await start({ module_or_path: new URL("./capo-web_bg.wasm?v=HASH", import.meta.url) });
+  await start({ module_or_path: new URL("./capo-worker_bg.wasm?v=HASH", import.meta.url) });
   self.removeEventListener("message", keep);
   for (const { data, ports } of early) {
     self.dispatchEvent(new MessageEvent("message", { data, ports: [...ports] }));

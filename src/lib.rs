@@ -1,9 +1,10 @@
 //! The playground: the whole search in a browser tab.
 //!
-//! One WebAssembly module serves two places. On the page it shows: pages compose components and
-//! charts, and everything they show is read off the fold over a run's journal. In a worker it
-//! runs: a study becomes a search over a journal that lies in IndexedDB, and each line of it goes
-//! to the page.
+//! Two WebAssembly modules come of it. The page shows: pages compose components and charts, and
+//! everything they show is read off the fold over a run's journal. The worker runs: a study becomes
+//! a search over a journal that lies in IndexedDB, and each line of it goes to the page. What only
+//! the worker calls (workloads, providers, methods) is not in the page's module, which is therefore
+//! loaded sooner.
 
 #![expect(
     unreachable_pub,
@@ -19,16 +20,14 @@ pub mod frame;
 pub mod live;
 pub mod pages;
 pub mod run;
+pub mod schemas;
 pub mod storage;
 pub mod studies;
 pub mod vault;
 pub mod worker;
 
-/// Starts the page, or the worker when this module was loaded by one.
+/// Starts the page.
 pub fn start() {
     console_error_panic_hook::set_once();
-    match worker::scope() {
-        Some(scope) => worker::start(&scope),
-        None => frame::start(),
-    }
+    frame::start();
 }

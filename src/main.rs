@@ -1,4 +1,4 @@
-//! Starts the page, or the worker when this module was loaded by one.
+//! The page.
 
 fn main() {
     capo_web::start();

@@ -33,13 +33,18 @@ thread_local! {
     static JOURNAL: RefCell<Option<(String, StoredJournal)>> = const { RefCell::new(None) };
 }
 
-/// The scope of a worker, when this module was loaded by one.
-pub fn scope() -> Option<DedicatedWorkerGlobalScope> {
+/// This worker's scope; none where it runs as no worker.
+fn scope() -> Option<DedicatedWorkerGlobalScope> {
     js_sys::global().dyn_into().ok()
 }
 
 /// Listens to the page from now on.
-pub fn start(scope: &DedicatedWorkerGlobalScope) {
+pub fn start() {
+    console_error_panic_hook::set_once();
+    let Some(scope) = scope() else {
+        // Nobody could give it orders.
+        return;
+    };
     let listen = Closure::<dyn Fn(MessageEvent)>::new(|message: MessageEvent| {
         let (order, attached) = unpack(&message.data());
         match serde_json::from_str(&order) {

@@ -8,6 +8,7 @@ use super::models::{ROLES, role_name};
 use super::place::Place;
 use super::setting_field::SettingField;
 use super::settings::{Setting, settings};
+use crate::schemas;
 
 /// Keys of a model's table that have columns of their own.
 const IN_COLUMNS: [&str; 4] = ["provider", "model", "api_key_env", "base_url"];
@@ -25,10 +26,7 @@ pub(super) fn Further() -> impl IntoView {
     });
     let of_role = move |role: Role, provider: &str| {
         let simulated = provider == "simulated";
-        let described = serde_json::to_value(capo_models::schema())
-            .map(|schema| settings(&schema))
-            .unwrap_or_default();
-        let fields = described
+        let fields = settings(schemas::model())
             .into_iter()
             .filter(|setting| !IN_COLUMNS.contains(&setting.key.as_str()) || setting.key == "base_url")
             .filter(|setting| takes(simulated, setting))

@@ -12,6 +12,7 @@ use super::place::{self, Place};
 use super::section::Section;
 use super::setting_field::SettingField;
 use super::settings::{Setting, settings};
+use crate::schemas;
 use crate::studies;
 
 /// The keys of a method that most people look at; the others wait under "More settings".
@@ -63,12 +64,7 @@ pub(super) fn MethodSection() -> impl IntoView {
 
 /// The fields of a method, and what each of them does.
 fn hyperparameters(method: &str) -> impl IntoView + use<> {
-    let described: Vec<Setting> = methods::ALL
-        .iter()
-        .find(|entry| entry.name == method)
-        .and_then(|entry| serde_json::to_value(entry.schema()).ok())
-        .map(|schema| settings(&schema))
-        .unwrap_or_default();
+    let described = settings(schemas::method(method));
     let (first, more): (Vec<Setting>, Vec<Setting>) = described
         .iter()
         .cloned()

@@ -11,6 +11,7 @@ use super::place::Place;
 use super::setting_field::SettingField;
 use super::settings::{Kind, Setting, settings, variants};
 use crate::format;
+use crate::schemas;
 
 /// The key that tells one type of metric from another.
 const TYPE: &str = "type";
@@ -25,12 +26,7 @@ pub(super) fn Metrics(
     kind: &'static str,
 ) -> impl IntoView {
     let form = expect_context::<Form>();
-    let schema = capo_workloads::schemas()
-        .swap_remove(kind)
-        .and_then(|schema| serde_json::to_value(schema).ok())
-        .map(|schema| schema["properties"]["metric"]["items"].clone())
-        .unwrap_or_default();
-    let schema = StoredValue::new(schema);
+    let schema = StoredValue::new(schemas::workload(kind)["properties"]["metric"]["items"].clone());
     // A metric of another type has other fields; one of another name has the same.
     let rows = form.memo(|study| {
         let metrics = listed(study).iter().enumerate();
@@ -239,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_type_a_metric_can_become_has_what_it_needs() {
-        let schema = serde_json::to_value(&capo_workloads::schemas()["table"]).unwrap();
+        let schema = schemas::workload("table");
         let types = variants(&schema["properties"]["metric"]["items"], TYPE);
         for (name, _, schema) in types.iter().filter(|(name, ..)| name != "json_schema") {
             let mut draft = table();

@@ -155,10 +155,10 @@ fn one_line(description: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemas;
 
     fn of_method(name: &str) -> Vec<Setting> {
-        let entry = capo_core::methods::ALL.iter().find(|entry| entry.name == name);
-        settings(&serde_json::to_value(entry.unwrap().schema()).unwrap())
+        settings(schemas::method(name))
     }
 
     fn find<'a>(settings: &'a [Setting], key: &str) -> &'a Setting {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_metric_of_a_table_is_offered() {
-        let schema = serde_json::to_value(&capo_workloads::schemas()["table"]).unwrap();
+        let schema = schemas::workload("table");
         let variants = variants(&schema["properties"]["metric"]["items"], "type");
         assert!(variants.len() >= 12, "{}", variants.len());
         let (_, meaning, schema) = variants.iter().find(|(name, ..)| name == "contains").unwrap();
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_model_s_table_is_described() {
-        let settings = settings(&serde_json::to_value(capo_models::schema()).unwrap());
+        let settings = settings(schemas::model());
         assert_eq!(find(&settings, "temperature").kind, Kind::Number);
         assert!(matches!(
             find(&settings, "reasoning_effort").kind,

@@ -13,6 +13,7 @@ use super::rows::Rows;
 use super::section::Section;
 use super::setting_field::{SettingField, when_left_out};
 use super::settings::{Setting, settings};
+use crate::schemas;
 
 /// The kinds of workload, and what they are called here.
 const KINDS: [(&str, &str); 3] = [
@@ -67,11 +68,7 @@ pub(super) fn kind(study: &Study) -> String {
 
 /// The settings of a kind of workload by key.
 pub(super) fn of_kind(kind: &str, keys: &[&str]) -> Vec<Setting> {
-    let schema = capo_workloads::schemas().swap_remove(kind);
-    let described = schema
-        .and_then(|schema| serde_json::to_value(schema).ok())
-        .map(|schema| settings(&schema))
-        .unwrap_or_default();
+    let described = settings(schemas::workload(kind));
     let named = |key: &&str| described.iter().find(|setting| setting.key == **key).cloned();
     keys.iter().filter_map(named).collect()
 }

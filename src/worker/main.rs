@@ -1,0 +1,5 @@
+//! A run's worker.
+
+fn main() {
+    capo_web::worker::start();
+}
