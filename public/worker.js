@@ -1,6 +1,9 @@
 // A run's worker: the module that draws the page, started where there is no page.
 import start from "./capo-web.js?v=HASH";
 
+// Named in the module's own words, so that it refuses a page of another version.
+self.capoBuild = "./capo-web_bg.wasm?v=HASH";
+
 // The page posts the study at once. Until the module listens, messages wait here.
 const early = [];
 const keep = (event) => {
