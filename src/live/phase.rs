@@ -59,10 +59,12 @@ impl Ended {
     pub(super) fn phase(self) -> Phase {
         match (self.status, self.pausing) {
             (Some(Status::Failed), pausing) if self.cut_off && (self.answered || pausing.is_some()) => {
-                Phase::Paused(pausing.unwrap_or(match self.online {
-                    true => Pause::Unreachable,
-                    false => Pause::NoNetwork,
-                }))
+                let why = if self.online {
+                    Pause::Unreachable
+                } else {
+                    Pause::NoNetwork
+                };
+                Phase::Paused(pausing.unwrap_or(why))
             }
             (Some(Status::Stopped) | None, Some(why)) => Phase::Paused(why),
             _ => Phase::Resting,

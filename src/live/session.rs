@@ -138,7 +138,10 @@ impl Run {
 
     /// Ends its worker at once, whatever it is doing. Only for runs that are not kept or are gone.
     pub fn discard(self) {
-        self.inner.update_value(|inner| inner.worker = None);
+        self.inner.update_value(|inner| {
+            inner.worker = None;
+            inner.retry = None;
+        });
     }
 
     /// Whole lines that only the memory of its worker holds: none without a worker, those on their way

@@ -112,6 +112,13 @@ impl StoredJournal {
         self.len() == 0
     }
 
+    /// How many lines from the first on memory holds.
+    pub fn from_memory(&self) -> u64 {
+        self.hand_over();
+        let starts = self.inner.unsaved.borrow().contains_key(&0);
+        if starts { self.len() } else { 0 }
+    }
+
     /// The lines that only memory holds.
     pub fn unsaved(&self) -> Chunks {
         self.hand_over();

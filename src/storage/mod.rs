@@ -21,7 +21,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
-pub use records::{Listed, Progress, RunRecord, RunStatus};
+pub use records::{Progress, RunList, RunRecord, RunStatus};
 pub use slim::slim;
 
 /// Name of the database.

@@ -69,14 +69,14 @@ pub struct RunRecord {
 
 /// The list of runs as far as this page can read it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Listed {
+pub struct RunList {
     /// The last touched first.
     pub runs: Vec<RunRecord>,
     /// Names of those that a newer version of the page wrote.
     pub newer: Vec<String>,
 }
 
-impl Listed {
+impl RunList {
     fn read(texts: &[String]) -> Self {
         #[derive(Deserialize)]
         struct Named {
@@ -155,10 +155,10 @@ impl Storage {
     ///
     /// # Errors
     /// When the browser does not give them back.
-    pub async fn runs(&self) -> Result<Listed, StorageError> {
+    pub async fn runs(&self) -> Result<RunList, StorageError> {
         let found = self.store(RUNS)?.get_all(None, None)?.await?;
         let texts: Vec<String> = found.iter().filter_map(JsValue::as_string).collect();
-        Ok(Listed::read(&texts))
+        Ok(RunList::read(&texts))
     }
 
     /// Forgets a run with its journal and files.
@@ -320,7 +320,7 @@ mod tests {
         };
         let readable = serde_json::to_string(&record).unwrap();
         let newer = r#"{"id":"b","name":"Theirs","status":"dreaming"}"#.to_owned();
-        let listed = Listed::read(&[newer, "{".to_owned(), readable]);
+        let listed = RunList::read(&[newer, "{".to_owned(), readable]);
         assert_eq!(listed.runs, [record]);
         assert_eq!(listed.newer, ["Theirs", "a run without a name"]);
     }

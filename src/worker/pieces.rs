@@ -55,10 +55,10 @@ impl Pieces {
             }
             if self.read >= self.file.size() {
                 let rest = self.held.rest();
-                return match rest.is_empty() {
-                    true => Ok(None),
-                    false => text(rest).map(|line| Some((line, false))),
-                };
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                return text(rest).map(|line| Some((line, false)));
             }
             self.read_on().await?;
         }

@@ -83,24 +83,26 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     let session = Session::new(&work.study, &work.files)?;
     let models = Rc::new(Breathing::new(session.models(&work.keys)?));
     // Held until every line is written: another tab begins where the last one lies.
-    let _held = match work.keep {
-        true => Some(lock::hold(&work.run).await.map_err(|error| error.to_string())?),
-        false => None,
+    let _held = if work.keep {
+        Some(lock::hold(&work.run).await.map_err(|error| error.to_string())?)
+    } else {
+        None
     };
-    let (storage, refused) = match work.keep {
-        false => (None, None),
-        true => match storage(&work.run).await {
-            Ok(storage) => (Some(storage), None),
-            Err(Unkept::Refused(reason)) => (None, Some(reason)),
-            Err(Unkept::Deleted) => {
-                return Err("This run is not in this browser any more: it was deleted.".into());
-            }
-        },
+    let storage = if work.keep {
+        storage(&work.run).await
+    } else {
+        Err(Unkept::Unasked)
     };
-    let opened = open(&work, storage.clone()).await?;
-    if let Some(reason) = refused {
-        report(&Report::Refused { reason });
+    if let Err(Unkept::Deleted) = storage {
+        return Err("This run is not in this browser any more: it was deleted.".into());
     }
+    let opened = open(&work, storage.as_ref().ok().cloned()).await?;
+    if let Err(Unkept::Refused(reason)) = &storage {
+        report(&Report::Refused {
+            reason: reason.clone(),
+        });
+    }
+    let storage = storage.ok();
     let mut journal = opened.journal;
     if let Some(storage) = storage.clone() {
         let run = work.run.clone();
@@ -118,6 +120,8 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
 
 /// Why a run is kept by nothing but this worker's memory.
 enum Unkept {
+    /// Nobody wants it kept.
+    Unasked,
     /// Its record is gone.
     Deleted,
     /// The browser keeps nothing, and says so.
@@ -151,10 +155,21 @@ async fn open(work: &Work, storage: Option<Storage>) -> Result<Opened, String> {
         }
         lines.extend(stored.numbered().map(|(_, line)| line.to_owned()));
     }
+    let earlier = JOURNAL.with_borrow(Clone::clone).filter(|(id, _)| id == run);
+    let earlier = earlier.map(|(_, earlier)| earlier);
+    let in_memory = earlier.as_ref().map_or(0, StoredJournal::from_memory);
+    if storage.is_none() && in_memory < work.known {
+        return Err(format!(
+            "The journal, of which this tab shows {} lines, is neither given back by this browser nor held in \
+             memory as a whole. Nothing was asked again. If the list of runs has this run, reload the page and \
+             resume it; else set its study up anew.",
+            work.known
+        ));
+    }
     let kept = lines.len() as u64;
-    let store = StoredJournal::new(storage.clone(), run, kept, Rc::new(told));
-    let earlier = JOURNAL.replace(Some((run.to_owned(), store.clone())));
-    if let Some((_, earlier)) = earlier.filter(|(id, _)| id == run) {
+    let store = StoredJournal::new(storage, run, kept, Rc::new(told));
+    JOURNAL.set(Some((run.to_owned(), store.clone())));
+    if let Some(earlier) = earlier {
         let others = store.take_over(&earlier);
         if others > 0 {
             left_out.push(format!(
@@ -162,13 +177,6 @@ async fn open(work: &Work, storage: Option<Storage>) -> Result<Opened, String> {
                  another tab without them."
             ));
         }
-    }
-    if storage.is_none() && store.len() < work.known {
-        return Err(format!(
-            "This browser does not give back the journal, of which this tab shows {} lines. Nothing was asked \
-             again. Reload the page, then resume the run.",
-            work.known
-        ));
     }
     let unsaved = store.unsaved_slim();
     lines.extend_from_slice(&unsaved);

@@ -156,8 +156,9 @@ async fn deleted(runs: Runs, chosen: &[RunRecord]) -> Result<(), String> {
             Err(refused) => kept.push(format!("{} was not deleted. {refused}", run.name)),
         }
     }
-    match kept.is_empty() {
-        true => Ok(()),
-        false => Err(kept.join(" ")),
+    if kept.is_empty() {
+        Ok(())
+    } else {
+        Err(kept.join(" "))
     }
 }
