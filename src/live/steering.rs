@@ -49,23 +49,17 @@ mod tests {
         let mut pending = None;
         ask(&mut pending, threshold(3.0));
         ask(&mut pending, threshold(4.0));
-        ask(
-            &mut pending,
-            SteerEvent {
-                multipliers: Some([("turns".to_owned(), 2.0)].into()),
-                ..SteerEvent::default()
-            },
-        );
+        let multiplier = SteerEvent {
+            multipliers: Some([("turns".to_owned(), 2.0)].into()),
+            ..SteerEvent::default()
+        };
+        ask(&mut pending, multiplier.clone());
         settle(&mut pending, &threshold(3.0));
         assert_eq!(pending.as_ref().unwrap().thresholds, threshold(4.0).thresholds);
         settle(&mut pending, &threshold(4.0));
         let left = pending.clone().unwrap();
         assert_eq!((left.thresholds, left.multipliers.is_some()), (None, true));
-        settle(&mut pending, &left_of(&pending));
+        settle(&mut pending, &multiplier);
         assert_eq!(pending, None);
-    }
-
-    fn left_of(pending: &Option<SteerEvent>) -> SteerEvent {
-        pending.clone().unwrap()
     }
 }
