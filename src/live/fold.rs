@@ -74,10 +74,10 @@ impl Folded {
     ///
     /// # Errors
     /// As [`Folded::take`].
-    pub fn under(&self, study: String) -> Result<Self, JournalError> {
+    pub fn under(&self, study: &str) -> Result<Self, JournalError> {
         let mut folded = Self::default();
         let others = self.early.iter().skip(1).map(String::as_str);
-        for line in std::iter::once(study.as_str()).chain(others) {
+        for line in std::iter::once(study).chain(others) {
             folded.take(line, None)?;
         }
         Ok(folded)

@@ -38,7 +38,7 @@ impl Run {
             }
             Some(Report::Busy) => self.phase.set(Phase::Running),
             Some(Report::Lines { first, lines }) => self.take(first, &lines),
-            Some(Report::Study { line }) => self.refold(line),
+            Some(Report::Study { line }) => self.refold(&line),
             Some(Report::Ended) => self.ended(),
             Some(Report::Failed { message }) => self.failed(message),
             Some(Report::Refused { reason }) => self.refused.set(Some(reason)),
@@ -113,7 +113,7 @@ impl Run {
 
     /// Thresholds relative to the seed prompt were frozen: folds everything so far once more, under
     /// the study as it is now.
-    fn refold(self, study: String) {
+    fn refold(self, study: &str) {
         let refolded = self.inner.try_update_value(|inner| {
             inner.folded = inner.folded.under(study)?;
             Ok::<(), JournalError>(())

@@ -84,15 +84,13 @@ impl RunList {
         }
         let mut listed = Self::default();
         for text in texts {
-            match serde_json::from_str(text) {
-                Ok(record) => listed.runs.push(record),
-                Err(_) => {
-                    let named = serde_json::from_str(text).map(|named: Named| named.name);
-                    listed
-                        .newer
-                        .push(named.unwrap_or_else(|_| "a run without a name".to_owned()));
-                }
+            if let Ok(record) = serde_json::from_str(text) {
+                listed.runs.push(record);
+                continue;
             }
+            let named = serde_json::from_str(text).map(|named: Named| named.name);
+            let name = named.unwrap_or_else(|_| "a run without a name".to_owned());
+            listed.newer.push(name);
         }
         listed.runs.sort_by(|a, b| b.touched.total_cmp(&a.touched));
         listed
