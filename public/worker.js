@@ -1,6 +1,9 @@
 // A run's worker.
 import start from "./capo-worker.js?v=HASH";
 
+// Named in the module's own words, so that it refuses a page of another version.
+self.capoBuild = "./capo-web_bg.wasm?v=HASH";
+
 // The page posts the study at once. Until the module listens, messages wait here.
 const early = [];
 const keep = (event) => {

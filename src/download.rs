@@ -1,7 +1,5 @@
 //! Files for taking away, made in the page.
 
-use std::collections::BTreeMap;
-
 use capo_core::ids::CandidateId;
 use gloo_timers::callback::Timeout;
 use js_sys::Array;
@@ -11,7 +9,7 @@ use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
 
 use crate::format;
 use crate::live::Run;
-use crate::storage::Storage;
+use crate::storage::{Lines, Storage};
 
 /// A browser has begun to read a file it was offered after so long, in milliseconds.
 const READ: u32 = 60_000;
@@ -129,31 +127,34 @@ fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String
 /// When lines are missing or the browser does not give them back, in words.
 pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
     // Asked first: a line that is stored in between is then in both.
-    let unsaved = run.unsaved().await;
-    let mut chunks: BTreeMap<u64, String> = match Storage::open().await {
+    let unsaved = run.unsaved().await?;
+    let stored = match Storage::open().await {
         Ok(storage) => {
-            let stored = storage.numbered_chunks(&run.id()).await;
+            let stored = storage.whole_lines(&run.id()).await;
             stored.map_err(|error| error.to_string())?
         }
-        Err(_) if !unsaved.is_empty() => BTreeMap::new(),
+        Err(_) if !unsaved.is_empty() => Lines::default(),
         Err(error) => return Err(error.to_string()),
     };
+    let (mut chunks, mut next) = (stored.chunks, stored.end);
     for (first, lines) in unsaved {
-        chunks.insert(first, lines.join("\n"));
-    }
-    let mut next = 0;
-    for (first, chunk) in &chunks {
-        if *first != next {
+        let end = first + lines.len() as u64;
+        if end <= next {
+            continue;
+        }
+        if first != next {
             return Err(format!(
-                "Lines {} to {first} of the journal are not in this browser, so no whole journal can be made.",
-                next + 1
+                "The journal in this browser ends with line {next} and this tab goes on with line {}, so no whole \
+                 journal can be made.",
+                first + 1
             ));
         }
-        next += chunk.lines().count() as u64;
+        chunks.push(lines.join("\n"));
+        next = end;
     }
     if next == 0 {
         return Err("This browser keeps no line of this journal.".into());
     }
-    let lines = chunks.into_values().map(|chunk| chunk + "\n");
+    let lines = chunks.into_iter().map(|chunk| chunk + "\n");
     offer(name, Kind::Journal, lines)
 }

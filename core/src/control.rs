@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use futures::future::poll_fn;
+use indexmap::IndexMap;
 
 use crate::journal::SteerEvent;
 
@@ -78,6 +79,24 @@ impl Control {
     /// filled in there.
     pub fn steer(&self, event: SteerEvent) {
         self.inner.queue.borrow_mut().push(event);
+    }
+
+    /// Takes back the thresholds and multipliers that `changes` names, as long as they wait for the
+    /// next round boundary. Nothing of them is journaled then.
+    pub fn withdraw(&self, changes: &SteerEvent) {
+        let without = |waiting: &mut Option<IndexMap<String, f64>>, named: &Option<IndexMap<String, f64>>| {
+            if let (Some(values), Some(named)) = (waiting.as_mut(), named) {
+                values.retain(|metric, _| !named.contains_key(metric));
+                if values.is_empty() {
+                    *waiting = None;
+                }
+            }
+        };
+        self.inner.queue.borrow_mut().retain_mut(|event| {
+            without(&mut event.thresholds, &changes.thresholds);
+            without(&mut event.multipliers, &changes.multipliers);
+            *event != SteerEvent::default()
+        });
     }
 
     pub(crate) fn take(&self) -> Vec<SteerEvent> {

@@ -191,6 +191,8 @@ pub enum FailureKind {
     Timeout,
     /// The provider failed or refused.
     Provider,
+    /// No connection to the provider came about.
+    Unreachable,
     /// The key is missing or wrong.
     Authentication,
     /// The request does not fit the model's context.
@@ -209,6 +211,7 @@ impl fmt::Display for FailureKind {
             Self::RateLimit => "rate limit",
             Self::Timeout => "timeout",
             Self::Provider => "provider",
+            Self::Unreachable => "unreachable",
             Self::Authentication => "authentication",
             Self::ContextLength => "context length",
             Self::Malformed => "malformed answer",

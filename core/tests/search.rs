@@ -281,6 +281,25 @@ fn steering_is_journaled_and_replayed() {
 }
 
 #[test]
+fn what_is_withdrawn_in_time_was_never_asked_for() {
+    let multiplier = |metric: &str, value: f64| SteerEvent {
+        multipliers: Some([(metric.to_owned(), value)].into()),
+        ..SteerEvent::default()
+    };
+    let options = steered(multiplier("effort", 7.0));
+    options.control.steer(SteerEvent {
+        thresholds: Some([("effort".to_owned(), 1.2)].into()),
+        ..SteerEvent::default()
+    });
+    options.control.withdraw(&multiplier("effort", 0.0));
+    let (outcome, _) = resume(study(3, "capo", EFFORT, ""), &probe(), Vec::new(), options);
+    let steers = outcome.journal.state().steers();
+    assert_eq!(steers.len(), 1, "the threshold alone is journaled");
+    assert_eq!(steers[0].thresholds.as_ref().unwrap()["effort"], 1.2);
+    assert_eq!(steers[0].multipliers, None);
+}
+
+#[test]
 fn a_change_does_not_reach_into_a_round_that_was_begun_before_it() {
     let (_, lines) = run(study(3, "capo", EFFORT, ""), &probe());
     let last_rewrite_of = |round: u32| {

@@ -105,7 +105,7 @@ mod wasm {
         else {
             panic!("nobody answers: {answer:?}");
         };
-        assert_eq!((kind, retryable), (FailureKind::Provider, true));
+        assert_eq!((kind, retryable), (FailureKind::Unreachable, true));
         assert!(
             message.contains("cannot reach http://127.0.0.1:1 (in a browser also")
                 && message.ends_with("(tried 2 times)"),

@@ -1,11 +1,13 @@
 //! What a person must know about a run before anything else.
 
 use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
 
+use crate::download::{file_name, offer_journal};
 use crate::live::{Pause, Phase, Run};
 use crate::studies;
 
-/// Failures of the run or the browser, pauses, and that models are simulated.
+/// Failures of the run or the browser, pauses, what was left out, and that models are simulated.
 #[component]
 pub fn RunNotices(
     /// Of which run.
@@ -32,7 +34,21 @@ pub fn RunNotices(
         Phase::Pausing => Some("Pausing: calls under way are being finished."),
         _ => None,
     };
+    let out_of_reach = move || {
+        let waits = run.phase.get() == Phase::Paused(Pause::Unreachable);
+        waits.then(|| {
+            run.read(|folded| folded.state.finished()?.reason.clone())
+                .unwrap_or_default()
+        })
+    };
     let refused = move || run.refused.get();
+    let not_offered = RwSignal::new(None::<String>);
+    let offer = move |_| {
+        spawn_local(async move {
+            let offered = offer_journal(run, &file_name(&run.name(), None)).await;
+            not_offered.set(offered.err());
+        });
+    };
     view! {
         <div class="notices">
             {move || {
@@ -42,7 +58,6 @@ pub fn RunNotices(
                             <div class="error" role="alert">
                                 <p class="what">"The run cannot go on."</p>
                                 <p>{message}</p>
-                                <p>"Everything answered so far is kept."</p>
                             </div>
                         }
                     })
@@ -53,12 +68,41 @@ pub fn RunNotices(
                         view! {
                             <div class="error" role="alert">
                                 <p class="what">"This browser will not store more."</p>
-                                <p>"The run goes on in memory: download the journal. (" {reason} ")"</p>
+                                <p>
+                                    "What was answered since lies in the memory of this tab and is lost when it is \
+                                     closed or reloaded: download the journal. (" {reason} ")"
+                                </p>
+                                <button type="button" on:click=offer>
+                                    "Download journal"
+                                </button>
+                                {move || not_offered.get().map(|message| view! { <p>{message}</p> })}
                             </div>
                         }
                     })
             }}
             {move || paused().map(|words| view! { <p class="notice" role="status">{words}</p> })}
+            {move || {
+                out_of_reach()
+                    .map(|reason| {
+                        view! {
+                            <div class="notice" role="status">
+                                <p>
+                                    "Paused: a model cannot be reached, though this device has a network. The run \
+                                     tries again by itself, later each time, and when the network changes."
+                                </p>
+                                <p class="note">{reason}</p>
+                                <button type="button" class="link" on:click=move |_| run.wait_no_more()>
+                                    "Stop trying"
+                                </button>
+                            </div>
+                        }
+                    })
+            }}
+            <For each=move || run.notes.get() key=Clone::clone let(note)>
+                <p class="notice" role="status">
+                    {note}
+                </p>
+            </For>
             <Show when=move || simulated.get()>
                 <p class="simulated">
                     <span class="tag solid">"Simulated models, not a real agent."</span>

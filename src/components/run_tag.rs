@@ -17,6 +17,9 @@ pub fn RunTag(
         Phase::Paused(Pause::NoNetwork) => {
             view! { <span class="tag alert">"no network, paused"</span> }.into_any()
         }
+        Phase::Paused(Pause::Unreachable) => {
+            view! { <span class="tag alert">"models out of reach, paused"</span> }.into_any()
+        }
         Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
         Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
         Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),

@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::live::{Run, Runs};
+use crate::worker::protocol::HowFar;
 
 /// Journals being read, whichever page a file was dropped on, and why some could not be.
 #[derive(Clone, Copy)]
@@ -25,10 +26,8 @@ pub struct Reading {
     pub id: u32,
     /// Name of the file.
     pub name: String,
-    /// Lines read.
-    pub read: u64,
-    /// Lines in all; 0 until that is known.
-    pub of: u64,
+    /// How far that is.
+    pub how_far: HowFar,
 }
 
 /// A journal that could not be read.
@@ -87,12 +86,11 @@ impl Imports {
             readings.push(Reading {
                 id,
                 name,
-                read: 0,
-                of: 0,
+                how_far: HowFar::default(),
             });
         });
         spawn_local(async move {
-            let import = runs.import(&file, move |read, of| self.progress(id, read, of));
+            let import = runs.import(&file, move |how_far| self.progress(id, how_far));
             let imported = Abortable::new(import, registration).await;
             self.cancels.update_value(|cancels| {
                 cancels.remove(&id);
@@ -131,11 +129,10 @@ impl Imports {
             .update(|troubles| troubles.retain(|trouble| trouble.id != id));
     }
 
-    fn progress(self, id: u32, read: u64, of: u64) {
+    fn progress(self, id: u32, how_far: HowFar) {
         self.readings.update(|readings| {
             if let Some(reading) = readings.iter_mut().find(|reading| reading.id == id) {
-                reading.read = read;
-                reading.of = of;
+                reading.how_far = how_far;
             }
         });
     }

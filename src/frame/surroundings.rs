@@ -1,17 +1,23 @@
 //! The network, newer versions of the page, and a tab that is about to close.
 
+use gloo_timers::future::TimeoutFuture;
 use leptos::ev;
 use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{BeforeUnloadEvent, Event};
 
 use super::keys::TabKeys;
-use crate::live::{Pause, Phase, Run, Runs};
+use crate::format;
+use crate::live::{Pause, Phase, Run, Runs, sweep};
 use crate::studies;
 
 /// public/boot.js says so when a newer version is ready.
 const UPDATE: &str = "capo-update";
 /// What public/boot.js waits for to switch to it.
 const ACCEPT: &str = "capo-accept-update";
+
+/// The page is in use, and not busy with itself, so long after it was opened, in milliseconds.
+const SETTLED: u32 = 5_000;
 
 /// Pauses runs that need the network while there is none, offers newer versions, and asks before a
 /// tab with a running study is closed.
@@ -30,15 +36,21 @@ pub fn Surroundings() -> impl IntoView {
         window_event_listener_untyped("online", move |_| {
             online.set(true);
             for run in runs.opened() {
-                if run.phase.get_untracked() == Phase::Paused(Pause::NoNetwork) {
+                if matches!(run.phase.get_untracked(), Phase::Paused(why) if why.passes()) {
                     runs.resume(&run.id(), &keys.now());
                 }
             }
         }),
         window_event_listener_untyped(UPDATE, move |_| update.set(true)),
     ];
+    spawn_local(async {
+        // Whoever opened the page first wants to use it.
+        TimeoutFuture::new(SETTLED).await;
+        // What is left over is in nobody's way, and tried again when the page is opened next.
+        let _ = sweep().await;
+    });
     let closing = window_event_listener(ev::beforeunload, move |event: BeforeUnloadEvent| {
-        if !runs.running().is_empty() {
+        if !runs.running().is_empty() || !runs.unsaved().is_empty() {
             event.prevent_default();
         }
     });
@@ -48,7 +60,13 @@ pub fn Surroundings() -> impl IntoView {
             listener.remove();
         }
     });
+    // Runs that a reload would take answers from, once somebody asked for it.
+    let at_stake = RwSignal::new(Vec::<String>::new());
     let accept = move |_| {
+        let unsaved = runs.unsaved();
+        if at_stake.with_untracked(Vec::is_empty) && !unsaved.is_empty() {
+            return at_stake.set(unsaved.iter().map(Run::name).collect());
+        }
         if let Ok(event) = Event::new(ACCEPT) {
             // Nobody refuses it.
             let _ = window().dispatch_event(&event);
@@ -64,12 +82,33 @@ pub fn Surroundings() -> impl IntoView {
         <Show when=move || update.get()>
             <p class="banner update" role="status">
                 <span>
-                    "A newer version of this page is ready. A running study would be interrupted and resumed."
+                    {move || {
+                        let names = at_stake.get();
+                        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                        if names.is_empty() {
+                            "A newer version of this page is ready. A running study would be interrupted and \
+                             resumed."
+                                .to_owned()
+                        } else {
+                            format!(
+                                "{}: answers lie in the memory of this tab only. Open the run and download its \
+                                 journal first; a reload loses them.",
+                                format::listed(&names),
+                            )
+                        }
+                    }}
                 </span>
                 <button type="button" on:click=accept>
-                    "Reload now"
+                    {move || if at_stake.with(Vec::is_empty) { "Reload now" } else { "Reload and lose them" }}
                 </button>
-                <button type="button" class="link" on:click=move |_| update.set(false)>
+                <button
+                    type="button"
+                    class="link"
+                    on:click=move |_| {
+                        at_stake.set(Vec::new());
+                        update.set(false);
+                    }
+                >
                     "Later"
                 </button>
             </p>

@@ -1,6 +1,7 @@
 //! The fold over one run's journal, with what screens want beside it.
 
-use capo_core::journal::{JournalError, parse_line};
+use capo_core::journal::{Event, JournalError, SteerEvent, parse_line};
+use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 
 use crate::run::activity::Activity;
@@ -13,6 +14,11 @@ pub struct Folded {
     /// The log of what happened.
     pub activity: Activity,
     lines: u64,
+    /// Lines until the first round closes, in case the study is replaced before.
+    early: Vec<String>,
+    /// The last line: whether a journal goes on from here is told by it.
+    last: String,
+    unreachable: bool,
 }
 
 impl Folded {
@@ -21,18 +27,59 @@ impl Folded {
         self.lines
     }
 
+    /// The first line, the study.
+    pub fn first(&self) -> Option<&str> {
+        self.early.first().map(String::as_str)
+    }
+
+    /// The last line.
+    pub fn last(&self) -> &str {
+        &self.last
+    }
+
+    /// Whether the last thing that failed, failed because its provider was not reached.
+    pub fn is_cut_off(&self) -> bool {
+        self.unreachable
+    }
+
     /// Takes in the next line (without its trace), seen `at` seconds after the run began; `None`
-    /// when it is read from storage.
+    /// when it is read from storage. Returns what a person changed by it.
     ///
     /// # Errors
     /// When it does not parse or does not fit those before; nothing is changed.
-    pub fn take(&mut self, line: &str, at: Option<f64>) -> Result<(), JournalError> {
+    pub fn take(&mut self, line: &str, at: Option<f64>) -> Result<Option<SteerEvent>, JournalError> {
         let number = self.lines as usize + 1;
         let event = parse_line(line, number)?;
+        let early = self.state.rounds().is_empty();
         let fits = self.state.apply(&event, self.lines);
         fits.map_err(|reason| JournalError::Line { line: number, reason })?;
+        if early {
+            self.early.push(line.to_owned());
+        }
         self.activity.follow(&event, &self.state, at);
         self.lines += 1;
-        Ok(())
+        line.clone_into(&mut self.last);
+        match event {
+            Event::Failure(failure) if failure.kind != FailureKind::Stopped => {
+                self.unreachable = failure.kind == FailureKind::Unreachable;
+            }
+            Event::Steer(steer) => return Ok(Some(steer)),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Everything so far once more under another study, whose thresholds are frozen. Only before the
+    /// first round closes.
+    ///
+    /// # Errors
+    /// As [`Folded::take`].
+    pub fn under(&self, study: &str) -> Result<Self, JournalError> {
+        let mut folded = Self::default();
+        let others = self.early.iter().skip(1).map(String::as_str);
+        for line in std::iter::once(study).chain(others) {
+            folded.take(line, None)?;
+        }
+        Ok(folded)
     }
 }

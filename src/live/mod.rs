@@ -1,12 +1,20 @@
 //! Runs as this tab knows them: folded, started, steered.
 
 mod fold;
+mod hearing;
+mod importing;
+mod opening;
+mod phase;
 mod run;
 mod runs;
 pub mod sending;
+mod session;
+mod steering;
 mod worker;
 
 pub use fold::Folded;
-pub use run::{Pause, Phase, Run};
+pub use importing::sweep;
+pub use phase::{Pause, Phase};
+pub use run::Run;
 pub use runs::{NewRun, Runs};
 pub use worker::{WorkerHandle, document_meta};

@@ -1,18 +1,17 @@
 //! All runs this tab has opened.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use futures::channel::oneshot;
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
-use super::run::{Phase, Run};
-use super::worker::WorkerHandle;
+use super::importing;
+use super::phase::Phase;
+use super::run::Run;
 use crate::storage::{Progress, RunRecord, RunStatus, Storage};
-use crate::worker::protocol::{DataFiles, Keys, Order, Report};
+use crate::worker::protocol::{DataFiles, HowFar, Keys, Order};
 
 /// Milliseconds between two looks at whether a journal is read.
 const LOOK_AGAIN: u32 = 30;
@@ -80,7 +79,6 @@ impl Runs {
             study: new.study,
             created: now,
             touched: now,
-            size: 0,
             progress: Progress::default(),
         };
         run.set_study(record.clone(), new.files.clone());
@@ -91,7 +89,7 @@ impl Runs {
         let files = new.files;
         spawn_local(async move {
             if let Err(error) = keep(&record, &files).await {
-                run.refused.set(Some(error));
+                run.keep_in_memory(error);
             }
             run.start(keys);
         });
@@ -109,7 +107,7 @@ impl Runs {
             run: id,
             round,
         };
-        import(&order, &JsValue::UNDEFINED, |_, _| {})
+        importing::carry_out(&order, &JsValue::UNDEFINED, |_| {})
             .await
             .map(|id| self.get(&id))
     }
@@ -123,11 +121,7 @@ impl Runs {
             while matches!(run.phase.get_untracked(), Phase::Opening(..)) {
                 TimeoutFuture::new(LOOK_AGAIN).await;
             }
-            if run.study().is_empty() {
-                return;
-            }
-            mark_running(run).await;
-            run.start(run.allowed(&keys));
+            run.go_on(keys);
         });
         run
     }
@@ -137,7 +131,7 @@ impl Runs {
         self.opened.with_value(|opened| opened.get(id).copied())
     }
 
-    /// Keeps the journal in a file as a run; `progress` is told lines read and lines in all. When
+    /// Keeps the journal in a file as a run; `progress` is told how far that is. When
     /// nobody waits for the answer any more, it is given up and nothing is kept.
     ///
     /// # Errors
@@ -145,17 +139,16 @@ impl Runs {
     pub async fn import(
         self,
         file: &web_sys::File,
-        progress: impl Fn(u64, u64) + 'static,
+        progress: impl Fn(HowFar) + 'static,
     ) -> Result<Run, String> {
         let id = fresh_id(js_sys::Date::now());
         let order = Order::Import {
             run: id.clone(),
             name: file.name(),
         };
-        let mut unfinished = Unfinished(Some(id));
-        let imported = import(&order, file, progress).await;
-        unfinished.0 = None;
-        imported.map(|id| self.get(&id))
+        importing::from_file(&order, id, file, progress)
+            .await
+            .map(|id| self.get(&id))
     }
 
     fn make(self, id: &str) -> Run {
@@ -166,11 +159,12 @@ impl Runs {
         run
     }
 
-    /// Forgets a run that was deleted.
+    /// Forgets a run that is deleted.
     pub fn forget(self, id: &str) {
-        self.opened.update_value(|opened| {
-            opened.remove(id);
-        });
+        let run = self.opened.try_update_value(|opened| opened.remove(id));
+        if let Some(run) = run.flatten() {
+            run.discard();
+        }
     }
 
     /// Every run this tab has opened.
@@ -182,65 +176,16 @@ impl Runs {
     /// Runs going on in this tab.
     pub fn running(self) -> Vec<Run> {
         let mut runs = self.opened();
-        runs.retain(|run| matches!(run.phase.get_untracked(), Phase::Running | Phase::Pausing));
+        runs.retain(Run::is_working);
         runs
     }
-}
 
-/// An import under way; dropped, it takes back what was kept of it.
-struct Unfinished(Option<String>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        let Some(id) = self.0.take() else { return };
-        spawn_local(async move {
-            if let Ok(storage) = Storage::open().await {
-                // Lines without a record are of no use, and in nobody's way, if this fails.
-                let _ = storage.delete_run(&id).await;
-            }
-        });
+    /// Runs of which only the memory of this tab holds all answers.
+    pub fn unsaved(self) -> Vec<Run> {
+        let mut runs = self.opened();
+        runs.retain(Run::holds_unsaved);
+        runs
     }
-}
-
-/// Notes that a run goes on, so that it counts as interrupted when this tab is closed.
-async fn mark_running(run: Run) {
-    let Ok(storage) = Storage::open().await else {
-        return;
-    };
-    let Ok(Some(mut record)) = storage.run(&run.id()).await else {
-        return;
-    };
-    record.status = RunStatus::Running;
-    record.touched = js_sys::Date::now();
-    // A list that is behind is mended by the next round.
-    let _ = storage.put_run(&record).await;
-    run.record.set(Some(record));
-}
-
-/// Has a worker of its own carry out an import or a branch and returns the new run's id.
-async fn import(
-    order: &Order,
-    beside: &JsValue,
-    progress: impl Fn(u64, u64) + 'static,
-) -> Result<String, String> {
-    let (sender, receiver) = oneshot::channel();
-    let sender = RefCell::new(Some(sender));
-    let answer = move |answer: Result<String, String>| {
-        if let Some(sender) = sender.take() {
-            // Whoever asked may have gone elsewhere.
-            let _ = sender.send(answer);
-        }
-    };
-    let worker = WorkerHandle::new(move |report| match report {
-        Report::Importing { read, of } => progress(read, of),
-        Report::Imported { run } => answer(run),
-        Report::Failed { message } => answer(Err(message)),
-        // Reports of runs.
-        _ => {}
-    })?;
-    worker.tell_with(order, beside);
-    let imported = receiver.await;
-    imported.unwrap_or_else(|_| Err("The worker stopped before the journal was kept.".into()))
 }
 
 async fn keep(record: &RunRecord, files: &DataFiles) -> Result<(), String> {

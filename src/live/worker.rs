@@ -2,58 +2,59 @@
 
 use std::rc::Rc;
 
-use js_sys::Array;
 use wasm_bindgen::prelude::*;
-use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
+use web_sys::{ErrorEvent, Event, MessageEvent, Worker, WorkerOptions, WorkerType};
 
-use crate::worker::protocol::{Order, Report};
+use crate::worker::protocol::{Message, Order, Report, stamp};
 
 /// A worker and who listens to it. Ends with its last owner.
 pub struct WorkerHandle {
     worker: Worker,
+    /// The module this page runs.
+    build: Option<String>,
     _heard: Closure<dyn Fn(MessageEvent)>,
-    _failed: Closure<dyn Fn(ErrorEvent)>,
+    _broke: Closure<dyn Fn(Event)>,
 }
 
 impl WorkerHandle {
-    /// Starts a worker and hands each of its reports to `hear`.
+    /// Starts a worker and hands each of its reports to `hear`. `broke` is told, in words, when it did
+    /// not load or crashed: it answers nothing any more, but holds what it held until it is dropped.
     ///
     /// # Errors
     /// When the browser starts none, in words.
-    pub fn new(hear: impl Fn(Report) + 'static) -> Result<Rc<Self>, String> {
+    pub fn new(
+        hear: impl Fn(Report) + 'static,
+        broke: impl Fn(String) + 'static,
+    ) -> Result<Rc<Self>, String> {
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
         let worker = Worker::new_with_options(&address(), &options).map_err(|_| {
             "This browser starts no worker for this page. Any from 2023 on will do.".to_owned()
         })?;
-        let hear = Rc::new(hear);
-        let heard = {
-            let hear = Rc::clone(&hear);
-            Closure::<dyn Fn(MessageEvent)>::new(move |message: MessageEvent| {
-                let text = message.data().as_string().unwrap_or_default();
-                hear(
-                    serde_json::from_str(&text).unwrap_or_else(|error| Report::Failed {
-                        message: format!(
-                            "The page and its worker do not understand each other ({error}). Reload the page."
-                        ),
-                    }),
-                );
-            })
-        };
-        let failed = Closure::<dyn Fn(ErrorEvent)>::new(move |event: ErrorEvent| {
-            hear(Report::Failed {
-                message: format!(
-                    "The worker of this run stopped ({}). Everything answered so far is kept: resume the run.",
-                    event.message()
-                ),
+        let heard = Closure::<dyn Fn(MessageEvent)>::new(move |message: MessageEvent| {
+            let text = message.data().as_string().unwrap_or_default();
+            hear(
+                serde_json::from_str(&text).unwrap_or_else(|error| Report::Failed {
+                    message: format!(
+                        "The page and its worker do not understand each other ({error}). Reload the page."
+                    ),
+                }),
+            );
+        });
+        let broke = Closure::<dyn Fn(Event)>::new(move |event: Event| {
+            broke(match event.dyn_ref::<ErrorEvent>() {
+                Some(error) => error.message(),
+                // A script that did not load has no more to say.
+                None => "its script did not load".to_owned(),
             });
         });
         worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
-        worker.set_onerror(Some(failed.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(broke.as_ref().unchecked_ref()));
         Ok(Rc::new(Self {
             worker,
+            build: document_meta("capo-build").as_deref().and_then(stamp),
             _heard: heard,
-            _failed: failed,
+            _broke: broke,
         }))
     }
 
@@ -65,8 +66,13 @@ impl WorkerHandle {
     /// Gives an order with something beside it that is no text, such as a file.
     pub fn tell_with(&self, order: &Order, beside: &JsValue) {
         // Orders are plain data, and a worker that has ended has reported so.
-        if let Ok(text) = serde_json::to_string(order) {
-            let _ = self.worker.post_message(&Array::of2(&text.into(), beside));
+        if let Ok(order) = serde_json::to_string(order) {
+            let message = Message {
+                order,
+                beside: beside.clone(),
+                build: self.build.clone(),
+            };
+            let _ = self.worker.post_message(&message.pack());
         }
     }
 }

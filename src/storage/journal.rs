@@ -1,4 +1,4 @@
-//! A journal in IndexedDB.
+//! A run's journal on its way into IndexedDB.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,12 +8,9 @@ use capo_core::journal::{JournalStore, LineId, StoreError};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, ready};
-use idb::{CursorDirection, KeyRange, Query};
-use js_sys::JsString;
-use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{LINES, SLIM, Storage, StorageError, all_of, key, slim};
+use super::{NotKept, Storage, slim};
 
 /// Some lines of a journal.
 #[derive(Debug, Clone, Default)]
@@ -41,9 +38,13 @@ pub enum Saved {
 /// Told what happens to the journal's lines.
 type Observer = Rc<dyn Fn(Saved)>;
 
-/// The journal of one run. Lines are handed to the browser whenever the run is about to wait. When
-/// it refuses them they stay in memory, so that the run can go on and its journal be downloaded.
-/// Clones share the same journal.
+/// Whole lines of a journal in chunks, each with the number (from 0) of its first.
+pub type Chunks = Vec<(u64, Vec<String>)>;
+
+/// The journal of one run. Lines are handed to the browser whenever the run is about to wait, one
+/// chunk after another, so that none is ever kept that follows a missing one. When the browser
+/// refuses one, it and all after it stay in memory, so that the run can go on and its journal be
+/// downloaded. Clones share the same journal.
 #[derive(Clone)]
 pub struct StoredJournal {
     storage: Option<Storage>,
@@ -62,8 +63,10 @@ struct Inner {
     unsaved: RefCell<BTreeMap<u64, Chunk>>,
     /// Who waits until nothing is being written.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
-    writing: Cell<usize>,
+    writing: Cell<bool>,
     refused: Cell<bool>,
+    /// Somebody else wrote this journal's next lines: it cannot go on.
+    taken: Cell<bool>,
 }
 
 impl StoredJournal {
@@ -80,6 +83,25 @@ impl StoredJournal {
         }
     }
 
+    /// Takes over the lines that only the memory of an earlier session's journal holds, as far as
+    /// they continue exactly where this one ends, and writes them. Returns how many do not: the run
+    /// went on elsewhere without them.
+    pub fn take_over(&self, earlier: &Self) -> u64 {
+        earlier.hand_over();
+        let mut left_out = 0;
+        for (first, chunk) in earlier.inner.unsaved.take() {
+            let lines = chunk.whole.len() as u64;
+            if first == self.inner.next.get() {
+                self.inner.next.set(first + lines);
+                self.inner.unsaved.borrow_mut().insert(first, chunk);
+            } else {
+                left_out += lines;
+            }
+        }
+        self.write();
+        left_out
+    }
+
     /// Lines so far.
     pub fn len(&self) -> u64 {
         self.inner.next.get()
@@ -90,12 +112,29 @@ impl StoredJournal {
         self.len() == 0
     }
 
-    /// The lines that only memory holds, whole, with the number of each chunk's first.
-    pub fn unsaved(&self) -> Vec<(u64, Vec<String>)> {
+    /// How many lines from the first on memory holds.
+    pub fn from_memory(&self) -> u64 {
+        self.hand_over();
+        let starts = self.inner.unsaved.borrow().contains_key(&0);
+        if starts { self.len() } else { 0 }
+    }
+
+    /// The lines that only memory holds.
+    pub fn unsaved(&self) -> Chunks {
+        self.hand_over();
         let unsaved = self.inner.unsaved.borrow();
         unsaved
             .iter()
             .map(|(first, chunk)| (*first, chunk.whole.clone()))
+            .collect()
+    }
+
+    /// The same without traces.
+    pub fn unsaved_slim(&self) -> Vec<String> {
+        let unsaved = self.inner.unsaved.borrow();
+        unsaved
+            .values()
+            .flat_map(|chunk| chunk.slim.iter().cloned())
             .collect()
     }
 
@@ -109,50 +148,86 @@ impl StoredJournal {
             first,
             lines: chunk.slim.clone(),
         });
-        self.inner.unsaved.borrow_mut().insert(first, chunk.clone());
-        self.save(first, chunk);
+        self.inner.unsaved.borrow_mut().insert(first, chunk);
+        self.write();
     }
 
-    /// Writes a chunk in the background.
-    fn save(&self, first: u64, chunk: Chunk) {
-        let Some(storage) = self.storage.clone().filter(|_| !self.inner.refused.get()) else {
+    /// Writes in the background what is not kept yet, one chunk after another until one is refused.
+    fn write(&self) {
+        let inner = &self.inner;
+        let Some(storage) = self.storage.clone() else {
             return;
         };
-        self.inner.writing.set(self.inner.writing.get() + 1);
+        if inner.writing.get() || inner.refused.get() || inner.taken.get() {
+            return;
+        }
+        inner.writing.set(true);
         let journal = self.clone();
         spawn_local(async move {
-            let inner = &journal.inner;
-            match storage
-                .put_lines(&journal.run, first, &chunk.whole, &chunk.slim)
-                .await
-            {
-                Ok(()) => {
-                    inner.unsaved.borrow_mut().remove(&first);
-                }
-                Err(error) => {
-                    if !inner.refused.replace(true) {
+            while let Some((first, chunk)) = journal.next_unsaved() {
+                let kept = storage.add_lines(&journal.run, first, &chunk.whole, &chunk.slim);
+                match kept.await {
+                    Ok(()) => {
+                        journal.inner.unsaved.borrow_mut().remove(&first);
+                    }
+                    Err(NotKept::Taken) => {
+                        journal.inner.taken.set(true);
+                        break;
+                    }
+                    Err(NotKept::Refused(error)) => {
+                        journal.inner.refused.set(true);
                         (journal.observer)(Saved::Refused(error.to_string()));
+                        break;
                     }
                 }
             }
-            inner.writing.set(inner.writing.get() - 1);
-            if inner.writing.get() == 0 {
-                for waiting in inner.waiting.take() {
-                    // Who waited may be gone.
-                    let _ = waiting.send(());
-                }
+            journal.inner.writing.set(false);
+            for waiting in journal.inner.waiting.take() {
+                // Who waited may be gone.
+                let _ = waiting.send(());
             }
         });
     }
 
-    async fn written(self) {
-        if self.inner.writing.get() == 0 {
+    fn next_unsaved(&self) -> Option<(u64, Chunk)> {
+        let unsaved = self.inner.unsaved.borrow();
+        unsaved
+            .first_key_value()
+            .map(|(first, chunk)| (*first, chunk.clone()))
+    }
+
+    /// Hands over what is left, and waits until all is kept or refused.
+    pub async fn settle(&self) {
+        self.hand_over();
+        self.written().await;
+    }
+
+    async fn written(&self) {
+        if !self.inner.writing.get() {
             return;
         }
         let (sender, receiver) = oneshot::channel();
         self.inner.waiting.borrow_mut().push(sender);
         // The sender lives as long as something is being written.
         let _ = receiver.await;
+    }
+
+    fn is_its_own(&self) -> Result<(), StoreError> {
+        if self.inner.taken.get() {
+            let line = self
+                .inner
+                .unsaved
+                .borrow()
+                .keys()
+                .next()
+                .map_or(0, |first| first + 1);
+            return Err(StoreError(format!(
+                "{}: what this tab was answered from line {line} of the journal on is not kept. Close the other \
+                 tab, then resume the run",
+                NotKept::Taken
+            )));
+        }
+        Ok(())
     }
 
     /// A line that memory holds.
@@ -174,12 +249,18 @@ impl JournalStore for StoredJournal {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
+        self.is_its_own()?;
         self.hand_over();
         Ok(())
     }
 
     fn sync(&mut self) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.clone().written().map(Ok).boxed_local()
+        let journal = self.clone();
+        async move {
+            journal.written().await;
+            journal.is_its_own()
+        }
+        .boxed_local()
     }
 
     fn read(&mut self, line: LineId) -> LocalBoxFuture<'static, Result<String, StoreError>> {
@@ -204,121 +285,30 @@ impl JournalStore for StoredJournal {
         self.hand_over();
         let (journal, line) = (self.clone(), line.to_owned());
         async move {
-            journal.clone().written().await;
-            let mut chunk = match journal.inner.unsaved.borrow().get(&0) {
-                Some(chunk) => chunk.clone(),
-                None => Chunk::default(),
+            journal.written().await;
+            journal.is_its_own()?;
+            let in_memory = match journal.inner.unsaved.borrow_mut().get_mut(&0) {
+                Some(chunk) => {
+                    chunk.whole[0].clone_from(&line);
+                    chunk.slim[0].clone_from(&line);
+                    true
+                }
+                None => false,
             };
-            if chunk.whole.is_empty()
-                && let Some(storage) = &journal.storage
-            {
-                let read = storage.chunk(&journal.run, 0).await;
-                let (whole, slim) = read.map_err(|error| StoreError(error.to_string()))?;
-                chunk = Chunk { whole, slim };
+            if !in_memory {
+                let storage = journal.storage.as_ref();
+                let storage = storage.ok_or_else(|| StoreError("the journal is empty".into()))?;
+                let replaced = storage.replace_first_line(&journal.run, &line).await;
+                replaced.map_err(|error| {
+                    StoreError(format!(
+                        "the thresholds relative to the seed prompt could not be kept: {error}. Delete runs that \
+                         are not needed, then resume this one"
+                    ))
+                })?;
             }
-            let first = chunk.whole.first_mut().zip(chunk.slim.first_mut());
-            let (whole, slim) = first.ok_or_else(|| StoreError("the journal is empty".into()))?;
-            whole.clone_from(&line);
-            slim.clone_from(&line);
-            journal.inner.unsaved.borrow_mut().insert(0, chunk.clone());
-            journal.save(0, chunk);
-            journal.clone().written().await;
             (journal.observer)(Saved::Study(line));
             Ok(0)
         }
         .boxed_local()
-    }
-}
-
-impl Storage {
-    /// Keeps lines of a journal; `first` is the number of the first.
-    ///
-    /// # Errors
-    /// When the browser refuses; none of them is kept then.
-    pub async fn put_lines(
-        &self,
-        run: &str,
-        first: u64,
-        whole: &[String],
-        slim: &[String],
-    ) -> Result<(), StorageError> {
-        let at = key(run, first as f64);
-        let text = |lines: &[String]| JsValue::from(JsString::from(lines.join("\n")));
-        self.write(&[LINES, SLIM], |store| {
-            store(LINES)?.put(&text(whole), Some(&at))?;
-            store(SLIM)?.put(&text(slim), Some(&at))?;
-            Ok(())
-        })
-        .await
-    }
-
-    /// All lines of a journal without traces, in chunks, in order.
-    ///
-    /// # Errors
-    /// When the browser does not give them back.
-    pub async fn slim_chunks(&self, run: &str) -> Result<Vec<String>, StorageError> {
-        self.chunks(SLIM, run).await
-    }
-
-    /// All lines of a journal, whole, in chunks, in order.
-    ///
-    /// # Errors
-    /// When the browser does not give them back.
-    pub async fn whole_chunks(&self, run: &str) -> Result<Vec<String>, StorageError> {
-        self.chunks(LINES, run).await
-    }
-
-    /// The same, by the number (from 0) of each chunk's first line.
-    ///
-    /// # Errors
-    /// When the browser does not give them back.
-    pub async fn numbered_chunks(&self, run: &str) -> Result<BTreeMap<u64, String>, StorageError> {
-        let keys = self.store(LINES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
-        let first = |key: JsValue| js_sys::Array::from(&key).get(1).as_f64();
-        let firsts = keys.into_iter().filter_map(first);
-        // Chunks only ever follow, so what was added since the keys were read has no part in it.
-        Ok(firsts
-            .map(|first| first as u64)
-            .zip(self.whole_chunks(run).await?)
-            .collect())
-    }
-
-    async fn chunks(&self, store: &str, run: &str) -> Result<Vec<String>, StorageError> {
-        let found = self.store(store)?.get_all(Some(all_of(run)?), None)?.await?;
-        Ok(found.into_iter().filter_map(|chunk| chunk.as_string()).collect())
-    }
-
-    async fn chunk(&self, run: &str, first: u64) -> Result<(Vec<String>, Vec<String>), StorageError> {
-        let at = || key(run, first as f64);
-        let lines = |text: Option<String>| {
-            text.iter()
-                .flat_map(|text| text.lines())
-                .map(str::to_owned)
-                .collect()
-        };
-        Ok((
-            lines(self.text(LINES, at()).await?),
-            lines(self.text(SLIM, at()).await?),
-        ))
-    }
-
-    /// One line, whole; `None` when the journal has none of that number.
-    ///
-    /// # Errors
-    /// When the browser does not give it back.
-    pub async fn line(&self, run: &str, line: LineId) -> Result<Option<String>, StorageError> {
-        // The chunk with the last first line at or below it.
-        let range = KeyRange::bound(&key(run, 0.0), &key(run, line as f64), None, None)?;
-        let cursor = self
-            .store(LINES)?
-            .open_cursor(Some(Query::KeyRange(range)), Some(CursorDirection::Prev))?
-            .await?;
-        let Some(cursor) = cursor else { return Ok(None) };
-        let first = js_sys::Array::from(&cursor.key()?)
-            .get(1)
-            .as_f64()
-            .unwrap_or_default() as u64;
-        let text = cursor.value()?.as_string().unwrap_or_default();
-        Ok(text.lines().nth((line - first) as usize).map(str::to_owned))
     }
 }

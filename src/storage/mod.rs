@@ -5,18 +5,23 @@
 //! looks at it. Both hold chunks of lines, keyed by the run and the number of their first line.
 
 mod journal;
+mod lines;
+pub mod lock;
 mod records;
 mod slim;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use idb::{Database, DatabaseEvent, Factory, ObjectStore, Query, TransactionMode};
+use idb::{
+    Database, DatabaseEvent, Factory, ObjectStore, Query, Transaction, TransactionMode, TransactionResult,
+};
 use js_sys::{Array, JsString};
 use wasm_bindgen::{JsCast, JsValue};
 
-pub use journal::{Saved, StoredJournal};
-pub use records::{Progress, RunRecord, RunStatus};
+pub use journal::{Chunks, Saved, StoredJournal};
+pub use lines::{Lines, NotKept};
+pub use records::{Progress, RunList, RunRecord, RunStatus};
 pub use slim::slim;
 
 /// Name of the database.
@@ -95,13 +100,18 @@ impl Storage {
     ) -> Result<(), StorageError> {
         let transaction = self.database.transaction(stores, TransactionMode::ReadWrite)?;
         put(&|store| Ok(transaction.object_store(store)?))?;
-        let result = transaction.await?;
-        if result.is_aborted() {
-            return Err(StorageError(
+        Self::committed(transaction).await
+    }
+
+    /// Waits until what a transaction writes is kept.
+    async fn committed(transaction: Transaction) -> Result<(), StorageError> {
+        match transaction.await {
+            Ok(TransactionResult::Committed) => Ok(()),
+            // The browser tells no reason that a person could act on.
+            Ok(TransactionResult::Aborted) | Err(_) => Err(StorageError(
                 "the browser did not keep it; its storage may be full".into(),
-            ));
+            )),
         }
-        Ok(())
     }
 
     fn store(&self, store: &str) -> Result<ObjectStore, StorageError> {

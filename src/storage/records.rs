@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capo_core::journal::Status;
 use capo_core::run_state::RunState;
 use capo_core::score::Score;
-use idb::Query;
+use idb::{Query, TransactionMode};
 use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
@@ -56,16 +56,45 @@ pub struct RunRecord {
     pub about: String,
     /// Where it stands.
     pub status: RunStatus,
-    /// The study as it was started, as TOML; empty for a journal that came from elsewhere.
+    /// The study it goes on with, as TOML; empty when TOML cannot write that of a journal from
+    /// elsewhere.
     pub study: String,
     /// Milliseconds since 1970 when it was made.
     pub created: f64,
     /// Milliseconds since 1970 when it was last worked on.
     pub touched: f64,
-    /// Characters of its journal.
-    pub size: u64,
     /// Its numbers.
     pub progress: Progress,
+}
+
+/// The list of runs as far as this page can read it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunList {
+    /// The last touched first.
+    pub runs: Vec<RunRecord>,
+    /// Names of those that a newer version of the page wrote.
+    pub newer: Vec<String>,
+}
+
+impl RunList {
+    fn read(texts: &[String]) -> Self {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let mut listed = Self::default();
+        for text in texts {
+            if let Ok(record) = serde_json::from_str(text) {
+                listed.runs.push(record);
+                continue;
+            }
+            let named = serde_json::from_str(text).map(|named: Named| named.name);
+            let name = named.unwrap_or_else(|_| "a run without a name".to_owned());
+            listed.newer.push(name);
+        }
+        listed.runs.sort_by(|a, b| b.touched.total_cmp(&a.touched));
+        listed
+    }
 }
 
 impl Storage {
@@ -87,18 +116,47 @@ impl Storage {
         text.map(|text| read(&text)).transpose()
     }
 
-    /// All runs, the last touched first.
+    /// Changes a run's record in one step, whoever else changes it meanwhile, and returns it; `None`
+    /// when there is no such run, and none is made.
+    ///
+    /// # Errors
+    /// When the browser refuses; the record is then as it was.
+    pub async fn change_run(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut RunRecord),
+    ) -> Result<Option<RunRecord>, StorageError> {
+        let transaction = self.database.transaction(&[RUNS], TransactionMode::ReadWrite)?;
+        let store = transaction.object_store(RUNS)?;
+        let at = JsValue::from(JsString::from(id));
+        let found = store.get(Query::Key(at.clone()))?.await?;
+        let Some(text) = found.and_then(|found| found.as_string()) else {
+            return Ok(None);
+        };
+        let mut record = read(&text)?;
+        change(&mut record);
+        let text = serde_json::to_string(&record).map_err(|error| StorageError(error.to_string()))?;
+        store.put(&JsString::from(text).into(), Some(&at))?;
+        Self::committed(transaction).await?;
+        Ok(Some(record))
+    }
+
+    /// Whether the list of runs has one of this id, readable or not.
+    ///
+    /// # Errors
+    /// When the browser does not say.
+    pub async fn has_record(&self, id: &str) -> Result<bool, StorageError> {
+        Ok(self.text(RUNS, JsString::from(id).into()).await?.is_some())
+    }
+
+    /// All runs that this page can read, the last touched first, and the others by name.
     ///
     /// # Errors
     /// When the browser does not give them back.
-    pub async fn runs(&self) -> Result<Vec<RunRecord>, StorageError> {
+    pub async fn runs(&self) -> Result<RunList, StorageError> {
         let found = self.store(RUNS)?.get_all(None, None)?.await?;
-        let texts = found.iter().filter_map(JsValue::as_string);
-        let mut runs = texts
-            .map(|text| read(&text))
-            .collect::<Result<Vec<RunRecord>, _>>()?;
-        runs.sort_by(|a, b| b.touched.total_cmp(&a.touched));
-        Ok(runs)
+        let texts: Vec<String> = found.iter().filter_map(JsValue::as_string).collect();
+        Ok(RunList::read(&texts))
     }
 
     /// Forgets a run with its journal and files.
@@ -180,7 +238,7 @@ impl Storage {
 fn read(text: &str) -> Result<RunRecord, StorageError> {
     serde_json::from_str(text).map_err(|error| {
         StorageError(format!(
-            "a stored run was written by another version of Capo: {error}"
+            "this run was written by a newer version of this page ({error}); reload to get that version"
         ))
     })
 }
@@ -239,4 +297,29 @@ fn at_cap(state: &RunState) -> Vec<String> {
         .iter()
         .filter(|(_, multiplier)| **multiplier >= cap);
     capped.map(|(metric, _)| metric.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_newer_page_hides_no_other() {
+        let record = RunRecord {
+            id: "a".into(),
+            name: "Mine".into(),
+            method: "capo".into(),
+            about: String::new(),
+            status: RunStatus::Paused,
+            study: String::new(),
+            created: 0.0,
+            touched: 1.0,
+            progress: Progress::default(),
+        };
+        let readable = serde_json::to_string(&record).unwrap();
+        let newer = r#"{"id":"b","name":"Theirs","status":"dreaming"}"#.to_owned();
+        let listed = RunList::read(&[newer, "{".to_owned(), readable]);
+        assert_eq!(listed.runs, [record]);
+        assert_eq!(listed.newer, ["Theirs", "a run without a name"]);
+    }
 }

@@ -4,8 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use capo_core::journal::SteerEvent;
-use capo_web::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use capo_web::storage::RunStatus;
+use capo_web::worker::protocol::{DataFiles, HowFar, Keys, Message, Order, ProbeFailure, Report, stamp};
 use serde_json::{Value, json};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -19,8 +21,17 @@ fn orders_arrive_as_they_were_given() {
             files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
             keys: Keys::from([("OPENAI_API_KEY".into(), "sk-1".into())]),
             keep: true,
+            known: 12,
         },
-        Order::Interrupt,
+        Order::Interrupt {
+            listed: RunStatus::Paused,
+        },
+        Order::Withdraw {
+            change: SteerEvent {
+                thresholds: Some([("turns".to_owned(), 4.0)].into()),
+                ..SteerEvent::default()
+            },
+        },
         Order::Steer {
             change: SteerEvent {
                 multipliers: Some([("turns".to_owned(), 2.5)].into()),
@@ -50,6 +61,20 @@ fn reports_arrive_as_they_were_made() {
             first: 7,
             lines: vec!["{}".into(), "{\"a\":1}".into()],
         },
+        Report::Opened {
+            kept: 3,
+            unsaved: vec!["{}".into()],
+            left_out: vec!["two lines".into()],
+        },
+        Report::Busy,
+        Report::Importing(HowFar {
+            lines: 1,
+            read: 20,
+            of: 40,
+        }),
+        Report::Unsaved {
+            chunks: vec![(4, vec!["{}".into()])],
+        },
         Report::Ended,
         Report::Failed { message: "no".into() },
         Report::Forecast {
@@ -76,4 +101,22 @@ fn reports_arrive_as_they_were_made() {
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
         assert!(serde_json::from_str::<Value>(&text).unwrap()["report"].is_string());
     }
+}
+
+#[wasm_bindgen_test]
+fn an_order_says_which_module_its_page_runs() {
+    let message = Message {
+        order: "{}".into(),
+        beside: JsValue::from(7),
+        build: stamp("/capo/capo-web_bg.wasm?v=0123abcd"),
+    };
+    let arrived = Message::unpack(&message.pack());
+    assert_eq!(arrived.order, "{}");
+    assert_eq!(arrived.beside.as_f64(), Some(7.0));
+    assert_eq!(arrived.build.as_deref(), Some("0123abcd"));
+    let unstamped = Message {
+        build: stamp("/worker.js"),
+        ..message
+    };
+    assert_eq!(Message::unpack(&unstamped.pack()).build, None);
 }

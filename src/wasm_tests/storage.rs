@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use capo_core::journal::JournalStore;
+use capo_web::storage::lock::{self, NotHeld};
 use capo_web::storage::{Progress, RunRecord, RunStatus, Saved, Storage, StoredJournal, slim};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -39,7 +40,14 @@ async fn lines_are_kept_whole_and_slim() {
 
     let slimmed = slim(ROLLOUT).into_owned();
     let expected = vec![format!("{}\n{slimmed}", line(0)), line(2)];
-    assert_eq!(storage.slim_chunks("whole-and-slim").await.unwrap(), expected);
+    let stored = storage.slim_lines("whole-and-slim", 0).await.unwrap();
+    assert_eq!(stored.chunks, expected);
+    assert_eq!((stored.end, stored.torn), (3, false));
+    // The chunk that holds the line asked for comes whole.
+    let late = storage.slim_lines("whole-and-slim", 1).await.unwrap();
+    assert_eq!((late.first, late.end), (0, 3));
+    let last = storage.slim_lines("whole-and-slim", 2).await.unwrap();
+    assert_eq!(last.numbered().collect::<Vec<_>>(), [(2, line(2).as_str())]);
     assert_eq!(store.read(1).await.unwrap(), ROLLOUT);
     assert_eq!(storage.line("whole-and-slim", 2).await.unwrap(), Some(line(2)));
     assert_eq!(storage.line("whole-and-slim", 3).await.unwrap(), None);
@@ -65,9 +73,141 @@ async fn a_journal_goes_on_where_it_ended() {
     again.sync().await.unwrap();
     again.flush().unwrap();
     again.sync().await.unwrap();
-    let whole = storage.whole_chunks("goes-on").await.unwrap().join("\n");
-    let expected: Vec<String> = (0..4).map(line).collect();
-    assert_eq!(whole, expected.join("\n"));
+    assert_eq!(
+        whole(&storage, "goes-on").await,
+        (0..4).map(line).collect::<Vec<_>>()
+    );
+}
+
+/// The lines that the browser keeps of a run.
+async fn whole(storage: &Storage, run: &str) -> Vec<String> {
+    let lines = storage.whole_lines(run).await.unwrap();
+    lines.numbered().map(|(_, line)| line.to_owned()).collect()
+}
+
+#[wasm_bindgen_test]
+async fn two_tabs_never_write_over_each_other() {
+    let storage = Storage::open().await.unwrap();
+    let (mut one, _) = journal(Some(&storage), "two-tabs", 0);
+    for number in 0..3 {
+        one.append(&line(number)).unwrap();
+    }
+    one.flush().unwrap();
+    one.sync().await.unwrap();
+    // Another tab goes on from there, with two lines at once.
+    let (mut other, _) = journal(Some(&storage), "two-tabs", 3);
+    other.append(&line(3)).unwrap();
+    other.append(&line(4)).unwrap();
+    other.flush().unwrap();
+    other.sync().await.unwrap();
+
+    // The first knows nothing of it and has two chunks, of which the second alone would find room.
+    for number in [30, 40] {
+        one.append(&line(number)).unwrap();
+        one.flush().unwrap();
+    }
+    let error = one.sync().await.unwrap_err();
+    assert!(error.0.contains("another tab"), "{error}");
+    assert!(one.flush().is_err(), "it goes on with nothing that is not kept");
+    let both: Vec<String> = (0..5).map(line).collect();
+    assert_eq!(whole(&storage, "two-tabs").await, both);
+
+    // Its next session reads anew, and leaves out what does not continue there.
+    let stored = storage.slim_lines("two-tabs", 0).await.unwrap();
+    let (mut next, _) = journal(Some(&storage), "two-tabs", stored.end);
+    assert_eq!(next.take_over(&one), 2);
+    next.append(&line(5)).unwrap();
+    next.settle().await;
+    next.sync().await.unwrap();
+    assert_eq!(
+        whole(&storage, "two-tabs").await,
+        (0..6).map(line).collect::<Vec<_>>()
+    );
+}
+
+#[wasm_bindgen_test]
+async fn what_memory_alone_held_is_written_by_the_next_session() {
+    let storage = Storage::open().await.unwrap();
+    let (mut stored, _) = journal(Some(&storage), "taken-over", 0);
+    stored.append(&line(0)).unwrap();
+    stored.settle().await;
+    // The browser refused what came then.
+    let (mut refused, _) = journal(None, "taken-over", 1);
+    refused.append(&line(1)).unwrap();
+    refused.flush().unwrap();
+    refused.append(ROLLOUT).unwrap();
+    let (next, _) = journal(Some(&storage), "taken-over", 1);
+    assert_eq!(next.take_over(&refused), 0);
+    assert_eq!(next.unsaved_slim(), [line(1), slim(ROLLOUT).into_owned()]);
+    assert_eq!(next.len(), 3);
+    next.settle().await;
+    assert!(next.unsaved().is_empty());
+    assert_eq!(
+        whole(&storage, "taken-over").await,
+        [line(0), line(1), ROLLOUT.to_owned()]
+    );
+}
+
+#[wasm_bindgen_test]
+async fn lines_beyond_a_missing_one_are_left_out_and_cut() {
+    let storage = Storage::open().await.unwrap();
+    for first in [0, 1, 5] {
+        let lines = [line(first)];
+        storage
+            .add_lines("torn", first as u64, &lines, &lines)
+            .await
+            .unwrap();
+    }
+    let torn = storage.slim_lines("torn", 0).await.unwrap();
+    assert_eq!((torn.end, torn.torn), (2, true));
+    storage.cut_lines("torn", torn.end).await.unwrap();
+    assert_eq!(storage.line("torn", 5).await.unwrap(), None);
+    let whole = storage.whole_lines("torn").await.unwrap();
+    assert_eq!((whole.end, whole.torn), (2, false));
+}
+
+#[wasm_bindgen_test]
+async fn a_lock_is_held_by_one_and_seen_by_all() {
+    let held = lock::hold("locked").await.unwrap();
+    assert_eq!(lock::hold("locked").await.err(), Some(NotHeld::Busy));
+    assert!(lock::held().await.contains("locked"));
+    drop(held);
+    // The browser lets go when it has told the promise's end.
+    for _ in 0..100 {
+        if lock::hold("locked").await.is_ok() {
+            return;
+        }
+    }
+    panic!("the lock is not let go of");
+}
+
+#[wasm_bindgen_test]
+async fn a_record_is_changed_only_where_there_is_one() {
+    let storage = Storage::open().await.unwrap();
+    storage.put_run(&record("changed", 1.0)).await.unwrap();
+    let changed = storage.change_run("changed", |record| record.status = RunStatus::Paused);
+    assert_eq!(changed.await.unwrap().unwrap().status, RunStatus::Paused);
+    assert_eq!(
+        storage.run("changed").await.unwrap().unwrap().status,
+        RunStatus::Paused
+    );
+    let gone = storage.change_run("nobody", |record| record.status = RunStatus::Paused);
+    assert_eq!(gone.await.unwrap(), None);
+    assert_eq!(storage.run("nobody").await.unwrap(), None);
+}
+
+#[wasm_bindgen_test]
+async fn lines_without_a_record_are_found() {
+    let storage = Storage::open().await.unwrap();
+    let lines = [line(0), line(1)];
+    for run in ["left-over", "listed"] {
+        storage.add_lines(run, 0, &lines, &lines).await.unwrap();
+        storage.add_lines(run, 2, &lines, &lines).await.unwrap();
+    }
+    storage.put_run(&record("listed", 1.0)).await.unwrap();
+    let unlisted = storage.unlisted().await.unwrap();
+    assert_eq!(unlisted.iter().filter(|run| *run == "left-over").count(), 1);
+    assert!(!unlisted.contains(&"listed".to_owned()));
 }
 
 #[wasm_bindgen_test]
@@ -78,7 +218,9 @@ async fn the_first_line_can_be_replaced() {
     store.append(&line(1)).unwrap();
     assert_eq!(store.replace_first("new").await.unwrap(), 0);
     let expected = vec![format!("new\n{}", line(1))];
-    assert_eq!(storage.whole_chunks("replaced").await.unwrap(), expected);
+    assert_eq!(storage.whole_lines("replaced").await.unwrap().chunks, expected);
+    let slim = storage.slim_lines("replaced", 0).await.unwrap();
+    assert_eq!(slim.chunks, expected);
     assert_eq!(told.borrow().last(), Some(&Saved::Study("new".into())));
 }
 
@@ -103,7 +245,6 @@ fn record(id: &str, touched: f64) -> RunRecord {
         study: "[study]".into(),
         created: 0.0,
         touched,
-        size: 0,
         progress: Progress::default(),
     }
 }
@@ -124,6 +265,7 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
         .runs()
         .await
         .unwrap()
+        .runs
         .into_iter()
         .map(|run| run.id)
         .collect();
@@ -134,7 +276,7 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
     storage.delete_run("first").await.unwrap();
     assert_eq!(storage.run("first").await.unwrap(), None);
     assert!(storage.files("first").await.unwrap().is_empty());
-    assert!(storage.whole_chunks("first").await.unwrap().is_empty());
+    assert!(whole(&storage, "first").await.is_empty());
     assert_eq!(storage.files("second").await.unwrap()["rows.csv"], "other");
 }
 

@@ -1,16 +1,17 @@
-//! Keeping a journal that comes from a file.
+//! Keeping a journal that comes from a file or branches off another.
 
 use capo_core::journal::{self, JournalError, SCHEMA, SteerEvent, parse_line};
 use capo_core::run_state::RunState;
 use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
 
-use crate::storage::{Progress, RunRecord, RunStatus, Storage, StorageError, slim};
+use super::pieces::Pieces;
+use super::protocol::HowFar;
+use crate::storage::{Progress, RunRecord, RunStatus, Storage, StorageError, lock, slim};
 
 /// Lines kept at once.
 const AT_ONCE: usize = 250;
 
-/// Reads a file's journal and keeps it as `run`; `progress` is told lines read and lines in all.
+/// Reads a file's journal and keeps it as `run`; `progress` is told how far that is.
 ///
 /// # Errors
 /// What is wrong with the file, with its name and line, or that the browser keeps nothing. Nothing
@@ -19,29 +20,57 @@ pub(super) async fn import(
     run: &str,
     name: &str,
     file: JsValue,
-    progress: impl Fn(u64, u64),
+    progress: impl Fn(HowFar),
 ) -> Result<(), String> {
     let file: web_sys::Blob = file
         .dyn_into()
         .map_err(|_| format!("{name} came without its content; choose it again"))?;
-    let text = JsFuture::from(file.text()).await;
-    let text = text.ok().and_then(|text| text.as_string());
-    let text = text.ok_or_else(|| format!("{name} cannot be read; choose it again"))?;
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
-    // A torn last line, as a crash leaves it, has no line break.
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let torn = &text[whole..];
-    let last = (parse_line(torn, 2).is_ok() || whole == 0).then_some(torn);
-    let lines: Vec<&str> = text[..whole].lines().chain(last).collect();
-    let kept = keep(&storage, run, name, &lines, progress).await;
-    if kept.is_err() {
+    // Lines without a record are swept, unless somebody holds the run.
+    let _held = lock::hold(run).await.map_err(|error| error.to_string())?;
+    let kept = read(&storage, run, name, Pieces::of(file), progress).await;
+    let recorded = match kept.and_then(|state| record(run, &state, format!("from {name}"))) {
+        Ok(record) => storage.put_run(&record).await.map_err(|error| error.to_string()),
+        Err(message) => Err(message),
+    };
+    if recorded.is_err() {
         // What was kept of it is of no use to anybody.
         let _ = storage.delete_run(run).await;
     }
-    let state = kept?;
-    let record = record(run, &state, format!("from {name}"), text.len() as u64);
-    let record = record.ok_or_else(|| format!("{name} is empty; a journal begins with its study."))?;
-    storage.put_run(&record).await.map_err(|error| error.to_string())
+    recorded
+}
+
+async fn read(
+    storage: &Storage,
+    run: &str,
+    name: &str,
+    mut file: Pieces,
+    progress: impl Fn(HowFar),
+) -> Result<RunState, String> {
+    let mut keeping = Keeping::new(storage, run, name);
+    loop {
+        let number = keeping.lines() + 1;
+        let line = file.line().await;
+        let line = line.map_err(|reason| {
+            format!("{name}, line {number}: {reason}. Nothing was imported and the file is unchanged.")
+        })?;
+        let Some((line, whole)) = line else { break };
+        // A torn last line, as a crash leaves it, has no line break.
+        if !whole && number > 1 && parse_line(&line, number).is_err() {
+            break;
+        }
+        if keeping.take(line).await? {
+            progress(HowFar {
+                lines: keeping.lines() as u64,
+                read: file.taken(),
+                of: file.size(),
+            });
+        }
+    }
+    if keeping.lines() == 0 {
+        return Err(format!("{name} is empty; a journal begins with its study."));
+    }
+    keeping.finish().await
 }
 
 /// Keeps a run that shares another one's journal up to `round`.
@@ -53,54 +82,110 @@ pub(super) async fn branch(from: &str, run: &str, round: u32) -> Result<(), Stri
     let storage = Storage::open().await.map_err(failed)?;
     let parent = storage.run(from).await.map_err(failed)?;
     let parent = parent.ok_or("The run to branch from is not kept in this browser.")?;
-    let chunks = storage.whole_chunks(from).await.map_err(failed)?;
-    let lines = chunks.iter().flat_map(|chunk| chunk.lines());
+    let whole = storage.whole_lines(from).await.map_err(failed)?;
+    let lines = whole.numbered().map(|(_, line)| line);
     let lines = journal::branch(lines, round, SteerEvent::default()).map_err(|error| error.to_string())?;
-    let size = lines.iter().map(String::len).sum::<usize>() as u64;
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let kept = keep(&storage, run, &parent.name, &lines, |_, _| {}).await;
+    // As above.
+    let _held = lock::hold(run).await.map_err(|error| error.to_string())?;
+    let kept = branched(&storage, &parent, run, round, lines).await;
     if kept.is_err() {
         // As above.
         let _ = storage.delete_run(run).await;
     }
-    let record = record(run, &kept?, parent.about.clone(), size).map(|record| RunRecord {
-        name: format!("{}, branched after round {round}", parent.name),
-        study: parent.study,
-        created: record.touched,
-        ..record
-    });
-    let record = record.ok_or("The journal of the run to branch from is empty.")?;
-    for (path, content) in storage.files(from).await.map_err(failed)? {
+    kept
+}
+
+async fn branched(
+    storage: &Storage,
+    parent: &RunRecord,
+    run: &str,
+    round: u32,
+    lines: Vec<String>,
+) -> Result<(), String> {
+    let failed = |error: StorageError| error.to_string();
+    let mut keeping = Keeping::new(storage, run, &parent.name);
+    for line in lines {
+        keeping.take(line).await?;
+    }
+    let record = record(run, &keeping.finish().await?, parent.about.clone())?;
+    for (path, content) in storage.files(&parent.id).await.map_err(failed)? {
         storage.put_file(run, &path, &content).await.map_err(failed)?;
     }
+    let record = RunRecord {
+        name: format!("{}, branched after round {round}", parent.name),
+        study: parent.study.clone(),
+        created: record.touched,
+        ..record
+    };
     storage.put_run(&record).await.map_err(failed)
 }
 
-async fn keep(
-    storage: &Storage,
-    run: &str,
-    name: &str,
-    lines: &[&str],
-    progress: impl Fn(u64, u64),
-) -> Result<RunState, String> {
-    let mut state = RunState::default();
-    for (index, batch) in lines.chunks(AT_ONCE).enumerate() {
-        let first = index * AT_ONCE;
-        let mut slimmed = Vec::with_capacity(batch.len());
-        for (offset, line) in batch.iter().enumerate() {
-            let number = first + offset + 1;
-            let slim = slim(line).into_owned();
-            let event = parse_line(&slim, number).map_err(|error| unreadable(name, number, &slim, &error))?;
-            let fits = state.apply(&event, number as u64 - 1);
-            fits.map_err(|reason| wrong(name, &format!("journal line {number}: {reason}")))?;
-            slimmed.push(slim);
+/// A journal that is being kept, line by line.
+struct Keeping<'a> {
+    storage: &'a Storage,
+    run: &'a str,
+    /// What messages call it.
+    name: &'a str,
+    state: RunState,
+    kept: usize,
+    whole: Vec<String>,
+    slim: Vec<String>,
+}
+
+impl<'a> Keeping<'a> {
+    fn new(storage: &'a Storage, run: &'a str, name: &'a str) -> Self {
+        Self {
+            storage,
+            run,
+            name,
+            state: RunState::default(),
+            kept: 0,
+            whole: Vec::new(),
+            slim: Vec::new(),
         }
-        let batch: Vec<String> = batch.iter().map(|line| (*line).to_owned()).collect();
-        let kept = storage.put_lines(run, first as u64, &batch, &slimmed).await;
-        kept.map_err(|error| error.to_string())?;
-        progress((first + batch.len()) as u64, lines.len() as u64);
     }
-    Ok(state)
+
+    /// Lines so far.
+    fn lines(&self) -> usize {
+        self.kept + self.whole.len()
+    }
+
+    /// Takes the next line and says whether some were kept.
+    async fn take(&mut self, line: String) -> Result<bool, String> {
+        let number = self.lines() + 1;
+        let slim = slim(&line).into_owned();
+        let event =
+            parse_line(&slim, number).map_err(|error| unreadable(self.name, number, &slim, &error))?;
+        let fits = self.state.apply(&event, number as u64 - 1);
+        fits.map_err(|reason| {
+            format!(
+                "{}, line {number}: {reason}. Nothing was imported and the file is unchanged.",
+                self.name
+            )
+        })?;
+        self.slim.push(slim);
+        self.whole.push(line);
+        if self.whole.len() < AT_ONCE {
+            return Ok(false);
+        }
+        self.keep().await.map(|()| true)
+    }
+
+    async fn keep(&mut self) -> Result<(), String> {
+        let (whole, slim) = (std::mem::take(&mut self.whole), std::mem::take(&mut self.slim));
+        if whole.is_empty() {
+            return Ok(());
+        }
+        let kept = self.storage.add_lines(self.run, self.kept as u64, &whole, &slim);
+        kept.await.map_err(|error| error.to_string())?;
+        self.kept += whole.len();
+        Ok(())
+    }
+
+    async fn finish(mut self) -> Result<RunState, String> {
+        self.keep().await?;
+        Ok(self.state)
+    }
 }
 
 /// What is wrong with a line: a newer schema in the first, or no journal line at all.
@@ -126,16 +211,13 @@ fn unreadable(name: &str, number: usize, line: &str, error: &JournalError) -> St
     )
 }
 
-fn wrong(name: &str, what: &str) -> String {
-    let what = what.strip_prefix("journal ").unwrap_or(what);
-    format!("{name}, {what} Nothing was imported and the file is unchanged.")
-}
-
-fn record(run: &str, state: &RunState, about: String, size: u64) -> Option<RunRecord> {
-    let started = state.study()?;
+fn record(run: &str, state: &RunState, about: String) -> Result<RunRecord, String> {
+    let started = state
+        .study()
+        .ok_or("The journal is empty; it begins with its study.")?;
     let study = &started.study;
     let began = js_sys::Date::new(&started.started_at.as_str().into()).get_time();
-    Some(RunRecord {
+    Ok(RunRecord {
         id: run.to_owned(),
         name: study.study.name.clone(),
         method: study.study.method.clone(),
@@ -143,10 +225,10 @@ fn record(run: &str, state: &RunState, about: String, size: u64) -> Option<RunRe
         status: state
             .finished()
             .map_or(RunStatus::Running, |finished| RunStatus::Ended(finished.status)),
+        // A journal can be looked at whose study TOML cannot write. Resuming it says why not.
         study: study.to_toml().unwrap_or_default(),
         created: began,
         touched: js_sys::Date::now(),
-        size,
         progress: Progress::of(state),
     })
 }

@@ -2,36 +2,24 @@
 
 mod breath;
 mod import;
-mod lock;
+mod pieces;
 pub mod protocol;
 mod session;
+mod work;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use capo_core::control::Control;
-use capo_core::journal::{Event, Journal};
 use capo_core::llm::Role;
-use capo_core::run_state::RunState;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 use capo_models::probe::ProbeError;
-use js_sys::Array;
+use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
-use self::breath::Breathing;
-use self::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use self::protocol::{DataFiles, Keys, Message, Order, ProbeFailure, Report, stamp};
 use self::session::Session;
-use crate::storage::{Progress, RunStatus, Saved, Storage, StoredJournal};
-
-thread_local! {
-    /// What steers the run under way.
-    static CONTROL: RefCell<Option<Control>> = const { RefCell::new(None) };
-    /// The journal of the run this worker has, once there was one.
-    static JOURNAL: RefCell<Option<(String, StoredJournal)>> = const { RefCell::new(None) };
-}
+use self::work::Work;
+pub(crate) use self::work::torn;
 
 /// This worker's scope; none where it runs as no worker.
 fn scope() -> Option<DedicatedWorkerGlobalScope> {
@@ -46,12 +34,17 @@ pub fn start() {
         return;
     };
     let listen = Closure::<dyn Fn(MessageEvent)>::new(|message: MessageEvent| {
-        let (order, attached) = unpack(&message.data());
+        let Message { order, beside, build } = Message::unpack(&message.data());
         match serde_json::from_str(&order) {
-            Ok(order) => take(order, attached),
+            _ if build != own_build() => report(&Report::Failed {
+                message:
+                    "Another tab took a newer version of this page, and this one is older. Reload the page."
+                        .to_owned(),
+            }),
+            Ok(order) => take(order, beside),
             Err(error) => report(&Report::Failed {
                 message: format!(
-                    "the page and its worker do not understand each other ({error}); reload the page"
+                    "The page and its worker do not understand each other ({error}). Reload the page."
                 ),
             }),
         }
@@ -60,10 +53,13 @@ pub fn start() {
     listen.forget();
 }
 
-/// The text of a message and what came beside it.
-fn unpack(data: &JsValue) -> (String, JsValue) {
-    let parts = Array::from(data);
-    (parts.get(0).as_string().unwrap_or_default(), parts.get(1))
+/// What public/worker.js calls the module it has loaded.
+const BUILD: &str = "capoBuild";
+
+/// The module this worker runs, by the stamp of its content.
+fn own_build() -> Option<String> {
+    let build = Reflect::get(&js_sys::global(), &BUILD.into()).ok()?.as_string()?;
+    stamp(&build)
 }
 
 fn report(report: &Report) {
@@ -82,21 +78,25 @@ fn take(order: Order, attached: JsValue) {
             files,
             keys,
             keep,
-        } => spawn_local(async move {
-            let ended = carry_out(&run, &study, &files, &keys, keep).await;
-            CONTROL.set(None);
-            report(&match ended {
-                Ok(()) => Report::Ended,
-                Err(message) => Report::Failed { message },
-            });
+            known,
+        } => work::begin(Work {
+            run,
+            study,
+            files,
+            keys,
+            keep,
+            known,
         }),
-        Order::Interrupt => with_control(Control::interrupt),
-        Order::Steer { change } => with_control(|control| control.steer(change)),
+        Order::Interrupt { listed } => work::interrupt(listed),
+        Order::Steer { change } => work::steer(change),
+        Order::Withdraw { change } => work::withdraw(&change),
         Order::Forecast { ticket, study, files } => report(&Report::Forecast {
             ticket,
             forecast: forecast(&study, &files),
         }),
-        Order::Unsaved => report(&Report::Unsaved { chunks: unsaved() }),
+        Order::Unsaved => report(&Report::Unsaved {
+            chunks: work::unsaved(),
+        }),
         Order::Probe {
             ticket,
             table,
@@ -115,129 +115,14 @@ fn take(order: Order, attached: JsValue) {
             });
         }),
         Order::Import { run, name } => spawn_local(async move {
-            let imported = import::import(&run, &name, attached, |read, of| {
-                report(&Report::Importing { read, of });
+            let imported = import::import(&run, &name, attached, |how_far| {
+                report(&Report::Importing(how_far));
             });
             report(&Report::Imported {
                 run: imported.await.map(|()| run),
             });
         }),
     }
-}
-
-fn with_control(tell: impl FnOnce(&Control)) {
-    CONTROL.with_borrow(|control| control.as_ref().map(tell));
-}
-
-/// Runs or resumes a study.
-async fn carry_out(run: &str, study: &str, files: &DataFiles, keys: &Keys, keep: bool) -> Result<(), String> {
-    let control = Control::new();
-    CONTROL.set(Some(control.clone()));
-    let session = Session::new(study, files)?;
-    let models = Rc::new(Breathing::new(session.models(keys)?));
-    let storage = if keep { storage().await } else { None };
-    let _held = if keep { Some(lock::hold(run).await?) } else { None };
-    let mut journal = open(run, storage.clone()).await?;
-    if let Some(storage) = storage.clone() {
-        let run = run.to_owned();
-        journal.observe(Box::new(move |event, state| note(&storage, &run, event, state)));
-    }
-    let options = session.options(control);
-    let outcome = capo_core::optimize(session.problem, journal, models, options).await;
-    let mut journal = outcome.map_err(|error| error.to_string())?.journal;
-    journal.sync().await.map_err(|error| error.to_string())?;
-    if let Some(storage) = storage {
-        keep_record(&storage, run, journal.state()).await;
-    }
-    Ok(())
-}
-
-/// What this browser keeps, if it keeps anything.
-async fn storage() -> Option<Storage> {
-    match Storage::open().await {
-        Ok(storage) => Some(storage),
-        Err(error) => {
-            report(&Report::Refused {
-                reason: error.to_string(),
-            });
-            None
-        }
-    }
-}
-
-/// Opens a run's journal: the one this worker has, else the browser's.
-async fn open(run: &str, storage: Option<Storage>) -> Result<Journal, String> {
-    let known = JOURNAL.with_borrow(Clone::clone).filter(|(id, _)| id == run);
-    let mut lines: Vec<String> = Vec::new();
-    if let Some(storage) = &storage {
-        let chunks = storage
-            .slim_chunks(run)
-            .await
-            .map_err(|error| error.to_string())?;
-        lines.extend(chunks.iter().flat_map(|chunk| chunk.lines()).map(str::to_owned));
-    }
-    let store = if let Some((_, store)) = known {
-        for (first, whole) in store.unsaved() {
-            lines.truncate(first as usize);
-            lines.extend(whole);
-        }
-        store
-    } else {
-        let store = StoredJournal::new(storage, run, lines.len() as u64, Rc::new(told));
-        JOURNAL.set(Some((run.to_owned(), store.clone())));
-        store
-    };
-    let numbered = (0_u64..).zip(lines).map(Ok);
-    Journal::open(Box::new(store), numbered).map_err(|error| error.to_string())
-}
-
-/// The lines of this worker's run that only memory holds.
-fn unsaved() -> Vec<(u64, Vec<String>)> {
-    JOURNAL.with_borrow(|journal| {
-        journal
-            .as_ref()
-            .map(|(_, journal)| journal.unsaved())
-            .unwrap_or_default()
-    })
-}
-
-/// Tells the page what became of lines.
-fn told(saved: Saved) {
-    report(&match saved {
-        Saved::Lines { first, lines } => Report::Lines { first, lines },
-        Saved::Study(line) => Report::Study { line },
-        Saved::Refused(reason) => Report::Refused { reason },
-    });
-}
-
-/// Keeps what the list of runs shows up to date, round by round.
-fn note(storage: &Storage, run: &str, event: &Event, state: &RunState) {
-    if !matches!(event, Event::Round(_)) {
-        return;
-    }
-    let (storage, run, progress) = (storage.clone(), run.to_owned(), Progress::of(state));
-    spawn_local(async move {
-        if let Ok(Some(mut record)) = storage.run(&run).await {
-            record.progress = progress;
-            record.touched = js_sys::Date::now();
-            // Refused lines are reported; a list that is behind is mended by the next round.
-            let _ = storage.put_run(&record).await;
-        }
-    });
-}
-
-/// Writes how a run ended into the list of runs.
-async fn keep_record(storage: &Storage, run: &str, state: &RunState) {
-    let Ok(Some(mut record)) = storage.run(run).await else {
-        return;
-    };
-    if let Some(finished) = state.finished() {
-        record.status = RunStatus::Ended(finished.status);
-    }
-    record.progress = Progress::of(state);
-    record.touched = js_sys::Date::now();
-    // As above.
-    let _ = storage.put_run(&record).await;
 }
 
 fn forecast(study: &str, files: &DataFiles) -> Result<Box<serde_json::Value>, String> {

@@ -3,13 +3,55 @@
 use std::collections::BTreeMap;
 
 use capo_core::journal::SteerEvent;
+use js_sys::Array;
 use serde::{Deserialize, Serialize};
+use wasm_bindgen::JsValue;
+
+use crate::storage::{Chunks, RunStatus};
 
 /// Keys by the name of their variable, such as `OPENAI_API_KEY`; in the memory of the tab only.
 pub type Keys = BTreeMap<String, String>;
 
 /// Data files of a study by path.
 pub type DataFiles = BTreeMap<String, String>;
+
+/// An order on its way to a worker.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The [`Order`] as JSON.
+    pub order: String,
+    /// What goes beside it and is no text, such as a file.
+    pub beside: JsValue,
+    /// The module the page runs, by the stamp of its content: a worker of another one would not do
+    /// as the page means it.
+    pub build: Option<String>,
+}
+
+impl Message {
+    /// As it is posted.
+    pub fn pack(&self) -> JsValue {
+        let build = self
+            .build
+            .as_deref()
+            .map_or(JsValue::UNDEFINED, JsValue::from_str);
+        Array::of3(&self.order.as_str().into(), &self.beside, &build).into()
+    }
+
+    /// From what was posted.
+    pub fn unpack(data: &JsValue) -> Self {
+        let parts = Array::from(data);
+        Self {
+            order: parts.get(0).as_string().unwrap_or_default(),
+            beside: parts.get(1),
+            build: parts.get(2).as_string(),
+        }
+    }
+}
+
+/// The hash that the build puts behind a file's address: what follows `?v=`.
+pub fn stamp(address: &str) -> Option<String> {
+    address.rsplit_once("?v=").map(|(_, stamp)| stamp.to_owned())
+}
 
 /// From the page to a worker.
 #[derive(Clone, Serialize, Deserialize)]
@@ -27,12 +69,22 @@ pub enum Order {
         keys: Keys,
         /// Whether its journal is kept in this browser; else it lives as long as the worker.
         keep: bool,
+        /// Lines of its journal that the page knows. None of them may be paid for again.
+        known: u64,
     },
     /// Start nothing new, finish what is under way, end.
-    Interrupt,
+    Interrupt {
+        /// What the list of runs says of it from then on.
+        listed: RunStatus,
+    },
     /// Change something at the next round boundary.
     Steer {
         /// What.
+        change: SteerEvent,
+    },
+    /// Take back thresholds and multipliers that wait for the next round boundary.
+    Withdraw {
+        /// Which, by their metrics.
         change: SteerEvent,
     },
     /// Say what a study costs at most.
@@ -79,6 +131,17 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
+    /// A run's journal is open, and no other tab works on it until it ends.
+    Opened {
+        /// Lines of it that this browser keeps.
+        kept: u64,
+        /// Those after them, without traces, which only the worker's memory holds.
+        unsaved: Vec<String>,
+        /// What was left out of it, in words.
+        left_out: Vec<String>,
+    },
+    /// A run is under way in this worker already, so that the order was not carried out.
+    Busy,
     /// Lines of the journal, without traces.
     Lines {
         /// Number of the first, from 0.
@@ -111,12 +174,7 @@ pub enum Report {
         forecast: Result<Box<serde_json::Value>, String>,
     },
     /// How far an import is.
-    Importing {
-        /// Lines read.
-        read: u64,
-        /// Lines in all.
-        of: u64,
-    },
+    Importing(HowFar),
     /// Answer to [`Order::Import`] and [`Order::Branch`].
     Imported {
         /// The run, or what is wrong with the file.
@@ -124,8 +182,8 @@ pub enum Report {
     },
     /// Answer to [`Order::Unsaved`].
     Unsaved {
-        /// Whole lines, with the number of the first (from 0) of each chunk.
-        chunks: Vec<(u64, Vec<String>)>,
+        /// Whole lines.
+        chunks: Chunks,
     },
     /// Answer to [`Order::Probe`].
     Probed {
@@ -134,6 +192,17 @@ pub enum Report {
         /// Seconds until the answer, or what is wrong.
         answer: Result<f64, ProbeFailure>,
     },
+}
+
+/// How far the reading of a file is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HowFar {
+    /// Lines read.
+    pub lines: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes in all; 0 until that is known.
+    pub of: u64,
 }
 
 /// Why a model does not answer.

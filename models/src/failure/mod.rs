@@ -120,7 +120,7 @@ impl Failure {
                 Self {
                     slow_down: true,
                     said: Some(cause),
-                    ..Self::new(FailureKind::Provider, true, message)
+                    ..Self::new(FailureKind::Unreachable, true, message)
                 }
             }
             error => Self::refused_here(format!("the request cannot be made: {}", with_causes(error))),

@@ -277,7 +277,7 @@ async fn nobody_there() {
     });
     let model = models([(Role::Agent, dead)]).get(Role::Agent).unwrap();
     let (kind, message, retryable, _) = failed(model.chat(question()).await);
-    assert_eq!((kind, retryable), (FailureKind::Provider, true));
+    assert_eq!((kind, retryable), (FailureKind::Unreachable, true));
     assert!(message.contains("cannot reach http://127.0.0.1:1"), "{message}");
     assert!(!message.contains("key="), "{message}");
 }

@@ -127,7 +127,7 @@ impl From<LlmError> for Refusal {
                 Some("context_length_exceeded"),
             ),
             FailureKind::Provider | FailureKind::Malformed => (StatusCode::BAD_GATEWAY, "server_error", None),
-            FailureKind::Tool | FailureKind::Stopped => {
+            FailureKind::Unreachable | FailureKind::Tool | FailureKind::Stopped => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "server_error", None)
             }
         };

@@ -241,25 +241,6 @@ fn Pending(run: Run, thresholds: Memo<Vec<Knob>>, multipliers: Memo<Vec<Knob>>) 
         all.extend(waiting(Kind::Multiplier, multipliers));
         all
     };
-    // Undone by asking for what is in force: the last of several changes counts.
-    let undo = move |_| {
-        let back = |kind: Kind, knobs: Memo<Vec<Knob>>| {
-            for knob in knobs.get_untracked() {
-                let waits = run.pending.with_untracked(|pending| {
-                    pending
-                        .as_ref()
-                        .and_then(|pending| kind.of(pending))
-                        .is_some_and(|change| change.contains_key(&knob.metric))
-                });
-                if waits {
-                    run.steer(kind.change(&knob.metric, knob.now));
-                }
-            }
-        };
-        back(Kind::Threshold, thresholds);
-        back(Kind::Multiplier, multipliers);
-        run.pending.set(None);
-    };
     view! {
         <Show when=move || !all().is_empty()>
             <div class="pending" role="status">
@@ -268,7 +249,7 @@ fn Pending(run: Run, thresholds: Memo<Vec<Knob>>, multipliers: Memo<Vec<Knob>>) 
                         <b>"Pending: "</b>
                         {move || all().join(", ")}
                     </span>
-                    <button type="button" class="link" on:click=undo>
+                    <button type="button" class="link" on:click=move |_| run.withdraw()>
                         "Undo"
                     </button>
                 </div>

@@ -80,7 +80,7 @@ pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
 async fn others() -> Vec<RunRecord> {
     match Storage::open().await {
         // Without a list there is nothing to choose, and the plate says so.
-        Ok(storage) => storage.runs().await.unwrap_or_default(),
+        Ok(storage) => storage.runs().await.unwrap_or_default().runs,
         Err(_) => Vec::new(),
     }
 }

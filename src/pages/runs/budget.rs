@@ -194,10 +194,11 @@ pub(super) fn RaiseDialog(
 async fn raise(runs: Runs, id: &str, typed: &Typed) -> Result<(), String> {
     let failed = |error: StorageError| error.to_string();
     let storage = Storage::open().await.map_err(failed)?;
-    let record = storage.run(id).await.map_err(failed)?;
-    let mut record = record.ok_or("This run is no longer in this browser.")?;
-    record.study = with_budget(&record.study, typed)?;
-    storage.put_run(&record).await.map_err(failed)?;
+    let gone = "This run is no longer in this browser.";
+    let record = storage.run(id).await.map_err(failed)?.ok_or(gone)?;
+    let study = with_budget(&record.study, typed)?;
+    let record = storage.change_run(id, |record| record.study = study);
+    let record = record.await.map_err(failed)?.ok_or(gone)?;
     if let Some(known) = runs.known(id) {
         known.set_study(record, storage.files(id).await.map_err(failed)?);
     }

@@ -10,7 +10,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::rows::{Row, State};
 use crate::frame::imports::Imports;
 use crate::live::{Run, Runs};
-use crate::storage::{RunRecord, Storage};
+use crate::storage::{RunRecord, Storage, lock};
 
 /// How often a list with a run that goes on is read anew.
 const EVERY: Duration = Duration::from_millis(1500);
@@ -21,6 +21,8 @@ pub(super) struct Listed {
     runs: Runs,
     /// `None` until it is read.
     rows: RwSignal<Option<Result<Vec<Row>, String>>>,
+    /// Names of runs that only a newer version of the page can read.
+    pub(super) newer: RwSignal<Vec<String>>,
     /// Ids of selected runs.
     pub(super) selected: RwSignal<BTreeSet<String>>,
     /// What names are looked for.
@@ -35,6 +37,7 @@ impl Listed {
         let listed = Self {
             runs,
             rows: RwSignal::new(None),
+            newer: RwSignal::new(Vec::new()),
             selected: RwSignal::new(BTreeSet::new()),
             looked_for: RwSignal::new(String::new()),
         };
@@ -45,7 +48,8 @@ impl Listed {
         let goes_on = move || {
             let shown = listed.rows.with_untracked(|rows| {
                 let rows = rows.iter().flatten().flatten();
-                rows.filter(|row| row.state == State::Running).count()
+                rows.filter(|row| matches!(row.state, State::Running | State::Elsewhere))
+                    .count()
             });
             shown > 0 || !runs.running().is_empty()
         };
@@ -71,8 +75,13 @@ impl Listed {
             let read = async { Storage::open().await?.runs().await };
             let read = read.await.map_err(|error| error.to_string());
             let running: BTreeSet<String> = self.runs.running().iter().map(Run::id).collect();
-            let rows = read.map(|records| -> Vec<Row> {
-                let rows = records.into_iter().map(|record| Row::new(record, &running));
+            let held = lock::held().await;
+            let rows = read.map(|listed| -> Vec<Row> {
+                self.newer.set(listed.newer);
+                let rows = listed
+                    .runs
+                    .into_iter()
+                    .map(|record| Row::new(record, &running, &held));
                 rows.collect()
             });
             if let Ok(rows) = &rows {

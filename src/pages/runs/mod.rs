@@ -21,6 +21,7 @@ use self::bulk::Bulk;
 use self::listed::Listed;
 use self::table::RunTable;
 use crate::components::page_title;
+use crate::format;
 use crate::frame::imports::{Imports, Trouble};
 use crate::live::Runs;
 
@@ -56,6 +57,7 @@ pub fn RunsPage() -> impl IntoView {
             </div>
         </div>
         <Troubles/>
+        <Newer listed/>
         {move || {
             said.get()
                 .map(|words| {
@@ -143,6 +145,26 @@ fn Troubles() -> impl IntoView {
         <For each=move || imports.troubles() key=|trouble| trouble.id let(trouble)>
             {message(trouble)}
         </For>
+    }
+}
+
+/// Runs that this version of the page cannot read.
+#[component]
+fn Newer(listed: Listed) -> impl IntoView {
+    let newer = move || {
+        let names = listed.newer.get();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| format::listed(&names))
+    };
+    move || {
+        newer().map(|names| {
+            view! {
+                <div class="msg" role="status">
+                    <b>"Not in this list: " {names} "."</b>
+                    <span>"A newer version of this page wrote them. Reload to get it; nothing of them is changed."</span>
+                </div>
+            }
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::listed::Listed;
 use crate::format;
 use crate::live::{Run, Runs};
+use crate::storage::lock::{self, NotHeld};
 use crate::storage::{RunRecord, Storage, StorageError};
 
 fn close(node: NodeRef<Dialog>) {
@@ -77,11 +78,9 @@ pub(super) fn RenameDialog(
 async fn renamed(id: &str, name: &str) -> Result<RunRecord, String> {
     let failed = |error: StorageError| format!("The run was not renamed: {error}");
     let storage = Storage::open().await.map_err(failed)?;
-    let record = storage.run(id).await.map_err(failed)?;
-    let mut record = record.ok_or("The run was not renamed: it is no longer in this browser.")?;
-    name.clone_into(&mut record.name);
-    storage.put_run(&record).await.map_err(failed)?;
-    Ok(record)
+    let record = storage.change_run(id, |record| name.clone_into(&mut record.name));
+    let record = record.await.map_err(failed)?;
+    record.ok_or_else(|| "The run was not renamed: it is no longer in this browser.".to_owned())
 }
 
 /// Asks once; the safe answer has the focus.
@@ -130,23 +129,36 @@ pub(super) fn DeleteDialog(
     }
 }
 
-/// Deletes all but those that go on, and says which these are.
+/// Deletes all but those that go on, and says which these are and where.
 async fn deleted(runs: Runs, chosen: &[RunRecord]) -> Result<(), String> {
     let failed = |error: StorageError| format!("Not everything was deleted: {error}");
     let storage = Storage::open().await.map_err(failed)?;
     let going_on: Vec<String> = runs.running().iter().map(Run::id).collect();
-    let (kept, gone): (Vec<&RunRecord>, Vec<&RunRecord>) =
-        chosen.iter().partition(|run| going_on.contains(&run.id));
-    for run in gone {
-        storage.delete_run(&run.id).await.map_err(failed)?;
-        runs.forget(&run.id);
+    let mut kept = Vec::new();
+    for run in chosen {
+        if going_on.contains(&run.id) {
+            kept.push(format!(
+                "{} was not deleted: it is running. Stop it first.",
+                run.name
+            ));
+            continue;
+        }
+        // Nobody may begin to work on it meanwhile, who would pay for answers that nothing keeps.
+        match lock::hold(&run.id).await {
+            Ok(_held) => {
+                storage.delete_run(&run.id).await.map_err(failed)?;
+                runs.forget(&run.id);
+            }
+            Err(NotHeld::Busy) => {
+                let words = "is running in another tab. Stop it there first.";
+                kept.push(format!("{} was not deleted: it {words}", run.name));
+            }
+            Err(refused) => kept.push(format!("{} was not deleted. {refused}", run.name)),
+        }
     }
     if kept.is_empty() {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(kept.join(" "))
     }
-    let names: Vec<&str> = kept.iter().map(|run| run.name.as_str()).collect();
-    Err(format!(
-        "{} was not deleted: it is running. Stop it first.",
-        format::listed(&names)
-    ))
 }

@@ -15,6 +15,8 @@ use crate::studies;
 pub(super) enum State {
     /// It goes on in this tab.
     Running,
+    /// It goes on in another tab.
+    Elsewhere,
     /// It was going on when its tab was closed.
     Interrupted,
     /// A person paused it.
@@ -44,10 +46,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A run of which this tab knows whether it goes on here.
-    pub(super) fn new(record: RunRecord, running: &BTreeSet<String>) -> Self {
+    /// A run of which this tab knows whether it is among those `running` here, or `held` by some tab.
+    pub(super) fn new(record: RunRecord, running: &BTreeSet<String>, held: &BTreeSet<String>) -> Self {
         let state = match record.status {
             _ if running.contains(&record.id) => State::Running,
+            _ if held.contains(&record.id) => State::Elsewhere,
             RunStatus::Running => State::Interrupted,
             RunStatus::Paused => State::Paused,
             RunStatus::Ended(status) => State::Ended(status),
@@ -58,7 +61,9 @@ impl Row {
     /// What to do next with it.
     pub(super) fn next(&self) -> Next {
         match self.state {
-            State::Running | State::Ended(Status::Feasible | Status::Infeasible) => Next::Open,
+            State::Running | State::Elsewhere | State::Ended(Status::Feasible | Status::Infeasible) => {
+                Next::Open
+            }
             State::Ended(Status::Budget) => Next::RaiseBudget,
             // The seed's point is there before the first round is closed.
             State::Interrupted | State::Paused | State::Ended(Status::Stopped | Status::Failed) => {
@@ -78,6 +83,7 @@ impl State {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Elsewhere => "running in another tab",
             Self::Interrupted => "interrupted",
             Self::Paused => "paused",
             Self::Ended(status) => outcome::ended(status),
@@ -87,7 +93,7 @@ impl State {
     /// The classes of its tag.
     pub(super) fn class(self) -> &'static str {
         match self {
-            Self::Running => "live",
+            Self::Running | Self::Elsewhere => "live",
             Self::Interrupted | Self::Ended(Status::Failed) => "tag alert",
             Self::Paused | Self::Ended(_) => "tag plain",
         }
@@ -191,7 +197,6 @@ mod tests {
             study: String::new(),
             created: 0.0,
             touched,
-            size: 0,
             progress: Progress {
                 by_round: vec![(0.4, false), (0.5, false), (0.6, true)],
                 best,
@@ -199,13 +204,20 @@ mod tests {
                 ..Progress::default()
             },
         };
-        Row::new(record, &BTreeSet::from(["here".to_owned()]))
+        let here = BTreeSet::from(["here".to_owned()]);
+        let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);
+        Row::new(record, &here, &held)
     }
 
     #[test]
-    fn a_run_that_says_running_elsewhere_is_interrupted() {
+    fn a_run_that_says_running_and_is_held_by_no_tab_is_interrupted() {
         let here = row("here", RunStatus::Running, None, None, 0.0);
         assert_eq!((here.state, here.next()), (State::Running, Next::Open));
+        let there = row("there", RunStatus::Paused, None, None, 0.0);
+        assert_eq!(
+            (there.state.words(), there.next()),
+            ("running in another tab", Next::Open)
+        );
         let gone = row("gone", RunStatus::Running, None, None, 0.0);
         assert_eq!(gone.state.words(), "interrupted");
         // The seed and two rounds are closed.

@@ -289,20 +289,20 @@ fn ReadingRow(id: u32, name: String) -> impl IntoView {
     }
 }
 
-/// "reading the journal, 3,120 of 5,000 lines".
+/// "reading the journal, 3,120 lines, 62%".
 fn how_far(reading: &Reading) -> String {
-    if reading.of == 0 {
+    if reading.how_far.of == 0 {
         return "reading the journal".to_owned();
     }
     format!(
-        "reading the journal, {} of {} lines",
-        format::count(reading.read),
-        format::count(reading.of)
+        "reading the journal, {} lines, {}%",
+        format::count(reading.how_far.lines),
+        percent(reading)
     )
 }
 
 fn percent(reading: &Reading) -> u64 {
-    reading.read * 100 / reading.of.max(1)
+    reading.how_far.read * 100 / reading.how_far.of.max(1)
 }
 
 /// The objective that all runs share, as a title; "Objective" when they differ.
@@ -369,22 +369,25 @@ fn date(milliseconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::protocol::HowFar;
 
     #[test]
     fn a_journal_on_its_way_says_how_far_it_is() {
         let mut reading = Reading {
             id: 1,
             name: "airline-nine.jsonl".into(),
-            read: 0,
-            of: 0,
+            how_far: HowFar::default(),
         };
         assert_eq!(
             (how_far(&reading).as_str(), percent(&reading)),
             ("reading the journal", 0)
         );
-        (reading.read, reading.of) = (3120, 5000);
-        assert_eq!(how_far(&reading), "reading the journal, 3,120 of 5,000 lines");
-        assert_eq!(percent(&reading), 62);
+        reading.how_far = HowFar {
+            lines: 3120,
+            read: 620_000,
+            of: 1_000_000,
+        };
+        assert_eq!(how_far(&reading), "reading the journal, 3,120 lines, 62%");
     }
 
     #[test]

@@ -121,7 +121,8 @@ impl Asking {
 
     fn tell(self, order: &Order) {
         let worker = self.inner.try_with_value(|inner| inner.worker.clone()).flatten();
-        let worker = worker.map_or_else(|| WorkerHandle::new(move |report| self.hear(report)), Ok);
+        let start = || WorkerHandle::new(move |report| self.hear(report), move |reason| self.broke(&reason));
+        let worker = worker.map_or_else(start, Ok);
         match worker {
             Ok(worker) => {
                 worker.tell(order);
@@ -144,6 +145,13 @@ impl Asking {
             // Reports of runs.
             _ => {}
         }
+    }
+
+    fn broke(self, reason: &str) {
+        self.failed(&format!(
+            "The worker that works this out stopped ({reason}). Change the study or test again; if that does not \
+             help, reload the page."
+        ));
     }
 
     /// The worker stopped: whatever was asked of it stays without an answer.

@@ -204,7 +204,7 @@ fn YourRuns() -> impl IntoView {
             {move || {
                 runs.get()
                     .map(|runs| match &runs {
-                        Ok(runs) => list(runs),
+                        Ok(listed) => list(&listed.runs),
                         Err(error) => {
                             view! {
                                 <p class="quiet">

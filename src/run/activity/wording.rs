@@ -284,6 +284,7 @@ pub(super) fn failure(event: &FailureEvent, times: usize, state: &RunState) -> S
         FailureKind::RateLimit => format!("{who} asked to wait"),
         FailureKind::Timeout => format!("{who} gave no answer in time"),
         FailureKind::Provider => format!("{who} failed or refused"),
+        FailureKind::Unreachable => format!("{who} could not be reached"),
         FailureKind::Authentication => format!("{who} refused the key"),
         FailureKind::ContextLength => "A request did not fit the model’s context".to_owned(),
         FailureKind::Malformed => match role {

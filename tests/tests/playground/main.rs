@@ -160,16 +160,7 @@ async fn a_reload_in_the_midst_repeats_no_call() {
     let study = study.with("http://unused", &stub.base_url);
     let browser = set_up(&study, SECRET).await;
     // The run comes to a halt on its own in its midst: nothing is under way when the tab goes.
-    stub.admit(30);
-    browser.click("Run study").await;
-    browser
-        .until("the stub holds back what is asked", async || stub.is_held())
-        .await;
-    browser.click("Pause").await;
-    stub.admit_all();
-    browser
-        .until_shown("Calls under way were finished and counted")
-        .await;
+    pause_after(&browser, &stub, 30, "Run study").await;
     let before = stub.books();
     browser.reload().await;
     browser.until_shown("Resume").await;
@@ -189,6 +180,82 @@ async fn a_reload_in_the_midst_repeats_no_call() {
     );
     assert_eq!(before.repeats(Question::is_rollout), 0);
     assert_eq!(after.repeats(Question::is_rewrite), 0);
+}
+
+/// Lets a run go on for so many calls, then pauses it and waits until it rests.
+async fn pause_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
+    stub.admit(calls);
+    browser.click(begin).await;
+    browser
+        .until("the stub holds back what is asked", async || stub.is_held())
+        .await;
+    browser.click("Pause").await;
+    stub.admit_all();
+    browser
+        .until_shown("Calls under way were finished and counted")
+        .await;
+}
+
+#[tokio::test]
+async fn two_tabs_take_turns_at_a_run_and_pay_for_nothing_twice() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    pause_after(&browser, &stub, 30, "Run study").await;
+    let address = browser.js("return location.href").await;
+    let address = address.as_str().unwrap().to_owned();
+    let first = browser.driver.window().await.unwrap();
+
+    let second = browser.driver.new_tab().await.unwrap();
+    browser.driver.switch_to_window(second).await.unwrap();
+    browser.driver.goto(&address).await.unwrap();
+    let host = stub
+        .base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1")
+        .to_owned();
+    browser.until_shown("Resume").await;
+    browser.fill(&format!("Key for {host}"), SECRET).await;
+    pause_after(&browser, &stub, 30, "Resume").await;
+
+    // The first tab knows nothing of what the second was answered.
+    browser.driver.switch_to_window(first).await.unwrap();
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+    let books = stub.books();
+    assert_eq!(books.repeats(Question::is_rollout), 0);
+    assert_eq!(books.repeats(Question::is_rewrite), 0);
+    let lines = journal(&browser).await;
+    let finished = of_kind(&lines, "finished");
+    assert_eq!(finished.last().unwrap()["status"], "feasible");
+    browser.reload().await;
+    browser.until_shown("feasible").await;
+    assert!(!browser.text("body").await.contains("cannot be shown"));
+}
+
+#[tokio::test]
+async fn a_change_taken_back_stands_nowhere() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    stub.admit(30);
+    browser.click("Run study").await;
+    browser
+        .until("the stub holds back what is asked", async || stub.is_held())
+        .await;
+    let multiplier = "const [slider] = document.querySelectorAll('[id^=steer-m-]');
+        slider.value = slider.max;
+        slider.dispatchEvent(new Event('change', { bubbles: true }));
+        return true";
+    browser.js(multiplier).await;
+    browser.until_shown("Pending:").await;
+    browser.click("Undo").await;
+    stub.admit_all();
+    browser.until_shown("Finished.").await;
+    let lines = journal(&browser).await;
+    assert!(of_kind(&lines, "steer").is_empty(), "{lines:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,261 @@
+//! What a run's worker reports, line by line into the fold.
+
+use std::rc::Rc;
+
+use capo_core::journal::{JournalError, Status, SteerEvent};
+use gloo_timers::callback::Timeout;
+use leptos::prelude::*;
+
+use super::fold::Folded;
+use super::opening::Journal;
+use super::phase::{Ended, Pause, Phase, wait};
+use super::run::{Inner, Run};
+use super::steering;
+use crate::storage::{Chunks, RunStatus};
+use crate::worker::protocol::{Keys, Order, Report};
+
+impl Run {
+    /// Takes a report, at once or when the fold has caught up with the journal.
+    pub(super) fn hear(self, report: Report) {
+        let report = self.inner.try_update_value(|inner| match &mut inner.behind {
+            Some(behind) => {
+                behind.push(report);
+                None
+            }
+            None => Some(report),
+        });
+        match report.flatten() {
+            Some(Report::Opened {
+                kept,
+                unsaved,
+                left_out,
+            }) => {
+                self.notes.update(|notes| notes.extend(left_out));
+                if self.inner.with_value(|inner| inner.keep) {
+                    self.refused.set(None);
+                }
+                self.level(Journal { kept, unsaved });
+            }
+            Some(Report::Busy) => self.phase.set(Phase::Running),
+            Some(Report::Lines { first, lines }) => self.take(first, &lines),
+            Some(Report::Study { line }) => self.refold(&line),
+            Some(Report::Ended) => self.ended(),
+            Some(Report::Failed { message }) => self.failed(message),
+            Some(Report::Refused { reason }) => self.refused.set(Some(reason)),
+            Some(Report::Unsaved { chunks }) => self.answer(&chunks),
+            // Answers to questions that a run does not ask.
+            Some(
+                Report::Forecast { .. }
+                | Report::Importing(_)
+                | Report::Imported { .. }
+                | Report::Probed { .. },
+            )
+            | None => {}
+        }
+    }
+
+    /// Its worker did not load or crashed, and takes what only its memory held along.
+    pub(super) fn broke(self, reason: &str) {
+        let lost = self.refused.get_untracked().is_some();
+        self.refused.set(None);
+        self.inner.update_value(|inner| {
+            inner.rest();
+            // Its last lines may not have been written.
+            inner.stale = true;
+            inner.behind = None;
+            inner.asked.clear();
+        });
+        self.part();
+        let kept = if lost {
+            "What this browser did not store is lost; the rest is kept."
+        } else {
+            "Everything that was stored is kept."
+        };
+        self.phase.set(Phase::Failed(format!(
+            "The worker of this run stopped ({reason}). {kept} Resume the run."
+        )));
+        self.show();
+    }
+
+    /// The fold cannot go on: its worker, which could, is told to stop.
+    pub(super) fn lose(self, message: String) {
+        let works = self.inner.try_update_value(|inner| {
+            inner.stale = true;
+            inner.broken = Some(message);
+            inner.worker.is_some()
+        });
+        if works != Some(true) {
+            return;
+        }
+        self.tell(&Order::Interrupt {
+            listed: RunStatus::Paused,
+        });
+        self.phase.set(Phase::Pausing);
+    }
+
+    fn take(self, first: u64, lines: &[String]) {
+        let now = js_sys::Date::now();
+        let at = Some(self.elapsed() / 1000.0);
+        let taken = self.inner.try_update_value(|inner| inner.take(first, lines, at));
+        match taken {
+            Some(Ok(steers)) => {
+                for steer in &steers {
+                    self.pending.update(|pending| steering::settle(pending, steer));
+                }
+                self.refresh(now);
+            }
+            // One that is lost already says so once.
+            Some(Err(_)) if self.inner.with_value(|inner| inner.broken.is_some()) => {}
+            Some(Err(message)) => self.lose(message),
+            None => {}
+        }
+    }
+
+    /// Thresholds relative to the seed prompt were frozen: folds everything so far once more, under
+    /// the study as it is now.
+    fn refold(self, study: &str) {
+        let refolded = self.inner.try_update_value(|inner| {
+            inner.folded = inner.folded.under(study)?;
+            Ok::<(), JournalError>(())
+        });
+        if let Some(Err(error)) = refolded {
+            self.lose(error.to_string());
+        }
+    }
+
+    fn ended(self) {
+        let broken = self.inner.try_update_value(|inner| {
+            inner.rest();
+            inner.broken.take()
+        });
+        match broken.flatten() {
+            Some(message) => self.phase.set(Phase::Failed(message)),
+            None => self.came_to_rest(),
+        }
+        self.let_rest();
+    }
+
+    fn came_to_rest(self) {
+        let pausing = self.phase.get_untracked() == Phase::Pausing;
+        let why = self.inner.with_value(|inner| inner.why);
+        let ended = self.peek(|folded| Ended {
+            status: folded.state.finished().map(|finished| finished.status),
+            pausing: pausing.then_some(why),
+            cut_off: folded.is_cut_off(),
+            answered: folded.state.ledger().rollouts() > 0,
+            online: window().navigator().on_line(),
+        });
+        let phase = ended.phase();
+        self.phase.set(phase.clone());
+        match phase {
+            Phase::Paused(Pause::NoNetwork) if ended.online => self.go_on(Keys::new()),
+            Phase::Paused(Pause::Unreachable) => self.try_later(),
+            Phase::Paused(_) => {}
+            _ => self.drop_pending(ended.status),
+        }
+    }
+
+    /// Tries again to reach its models, later each time.
+    fn try_later(self) {
+        self.inner.update_value(|inner| {
+            let again = move || {
+                if self.phase.get_untracked() == Phase::Paused(Pause::Unreachable) {
+                    self.go_on(Keys::new());
+                }
+            };
+            inner.retry = Some(Timeout::new(wait(inner.tries), again));
+            inner.tries += 1;
+        });
+    }
+
+    /// No round comes any more that changes could wait for.
+    fn drop_pending(self, status: Option<Status>) {
+        if self.pending.get_untracked().is_some() && status.is_some() {
+            self.pending.set(None);
+            self.notes.update(|notes| {
+                notes.push(
+                    "Changes that waited for the next round were not applied: the run ended first."
+                        .to_owned(),
+                );
+            });
+        }
+    }
+
+    fn failed(self, message: String) {
+        let broken = self.inner.try_update_value(|inner| {
+            inner.rest();
+            inner.broken.take()
+        });
+        let is_kept = self
+            .inner
+            .with_value(|inner| inner.keep && inner.folded.lines() > 0);
+        let kept = if is_kept {
+            " Everything answered so far is kept."
+        } else {
+            ""
+        };
+        let message = broken.flatten().unwrap_or(message);
+        self.phase.set(Phase::Failed(format!("{message}{kept}")));
+        self.let_rest();
+    }
+
+    /// Lets go of its worker, unless that holds what nobody else does.
+    fn let_rest(self) {
+        if !self.holds_unsaved() {
+            // Whoever asked for what only its memory holds is told that this is nothing.
+            self.answer(&Chunks::new());
+            self.part();
+        }
+        self.show();
+    }
+
+    fn answer(self, chunks: &Chunks) {
+        let asked = self
+            .inner
+            .try_update_value(|inner| std::mem::take(&mut inner.asked));
+        for asked in asked.into_iter().flatten() {
+            // Who asked may have lost patience.
+            let _ = asked.send(chunks.clone());
+        }
+    }
+
+    /// Lets go of the worker, which ends.
+    pub(super) fn part(self) {
+        let worker = self.inner.try_update_value(|inner| inner.worker.take());
+        if let Some(Some(worker)) = worker {
+            // Not at once: this may be said by one of its own reports.
+            Timeout::new(0, move || drop::<Rc<_>>(worker)).forget();
+        }
+    }
+}
+
+impl Inner {
+    /// Folds lines that follow those known, and returns what a person changed by them.
+    fn take(&mut self, first: u64, lines: &[String], at: Option<f64>) -> Result<Vec<SteerEvent>, String> {
+        if first != self.folded.lines() {
+            return Err(format!(
+                "The page has {} lines of the journal where its worker goes on with line {}. Resume the run.",
+                self.folded.lines(),
+                first + 1
+            ));
+        }
+        let rollouts = |folded: &Folded| folded.state.ledger().rollouts();
+        let before = rollouts(&self.folded);
+        let mut steers = Vec::new();
+        for line in lines {
+            let steer = self.folded.take(line, at).map_err(|error| error.to_string())?;
+            steers.extend(steer);
+        }
+        if rollouts(&self.folded) > before {
+            self.tries = 0;
+        }
+        Ok(steers)
+    }
+
+    /// Stops the clock of this session.
+    fn rest(&mut self) {
+        if let Some(began) = self.began.take() {
+            self.elapsed += js_sys::Date::now() - began;
+        }
+    }
+}

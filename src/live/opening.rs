@@ -1,0 +1,153 @@
+//! A run's journal on its way from this browser into the fold.
+
+use gloo_timers::future::TimeoutFuture;
+use leptos::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use super::fold::Folded;
+use super::phase::Phase;
+use super::run::Run;
+use crate::storage::{Storage, StorageError};
+use crate::worker::torn;
+
+/// Lines folded between two looks at the clock when a journal is read.
+const AT_ONCE: usize = 64;
+
+/// A journal as its worker opened it.
+pub(super) struct Journal {
+    /// Lines of it that this browser keeps.
+    pub(super) kept: u64,
+    /// Those after them without their traces, which only the worker's memory holds.
+    pub(super) unsaved: Vec<String>,
+}
+
+impl Journal {
+    /// Line `number`, from 0.
+    async fn line(&self, run: &str, number: u64) -> Result<Option<String>, StorageError> {
+        match number.checked_sub(self.kept) {
+            Some(beyond) => Ok(self.unsaved.get(beyond as usize).cloned()),
+            None => Storage::open().await?.slim_line(run, number).await,
+        }
+    }
+}
+
+impl Run {
+    /// Reads its journal from this browser, in slices that leave the page responsive.
+    ///
+    /// # Errors
+    /// When there is no such run or its journal does not read.
+    pub async fn open(self) -> Result<(), String> {
+        let id = self.id();
+        let failed = |error: StorageError| error.to_string();
+        let storage = Storage::open().await.map_err(failed)?;
+        let record = storage.run(&id).await.map_err(failed)?;
+        let record = record
+            .ok_or("This browser has no such run. It may have been deleted, or belong to another browser.")?;
+        let files = storage.files(&id).await.map_err(failed)?;
+        self.set_study(record, files);
+        self.fold_stored(|read, of| self.phase.set(Phase::Opening(read, of)))
+            .await?;
+        self.phase.set(Phase::Resting);
+        self.show();
+        Ok(())
+    }
+
+    /// Folds what this browser keeps beyond the fold; `progress` is told chunks read and chunks in all.
+    async fn fold_stored(self, progress: impl Fn(usize, usize)) -> Result<(), String> {
+        let storage = Storage::open().await.map_err(|error| error.to_string())?;
+        let begin = self.peek(Folded::lines);
+        let stored = storage.slim_lines(&self.id(), begin).await;
+        let stored = stored.map_err(|error| error.to_string())?;
+        let (mut number, mut since) = (stored.first, 0);
+        for (index, chunk) in stored.chunks.iter().enumerate() {
+            for line in chunk.lines() {
+                number += 1;
+                if number <= begin {
+                    continue;
+                }
+                self.fold(line)?;
+                since += 1;
+                if since >= AT_ONCE {
+                    since = 0;
+                    progress(index, stored.chunks.len());
+                    TimeoutFuture::new(0).await;
+                }
+            }
+        }
+        if stored.torn {
+            self.notes.update(|notes| notes.push(torn(stored.end)));
+        }
+        Ok(())
+    }
+
+    fn fold(self, line: &str) -> Result<(), String> {
+        let taken = self.inner.try_update_value(|inner| inner.folded.take(line, None));
+        taken
+            .unwrap_or(Ok(None))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    /// Makes the fold say what the journal says that its worker opened: another tab may have gone on
+    /// with the run since it was read here. What the worker reports meanwhile waits.
+    pub(super) fn level(self, journal: Journal) {
+        let stale = self.inner.try_update_value(|inner| {
+            inner.behind = Some(Vec::new());
+            std::mem::take(&mut inner.stale)
+        });
+        spawn_local(async move {
+            let leveled = self.catch_up(&journal, stale.unwrap_or_default()).await;
+            if let Err(message) = leveled {
+                self.lose(message);
+            }
+            self.show();
+            let behind = self.inner.try_update_value(|inner| inner.behind.take());
+            for report in behind.flatten().into_iter().flatten() {
+                self.hear(report);
+            }
+        });
+    }
+
+    async fn catch_up(self, journal: &Journal, stale: bool) -> Result<(), String> {
+        let before = self.peek(|folded| folded.state.rounds().len());
+        let begins = self
+            .is_beginning_of(journal)
+            .await
+            .map_err(|error| error.to_string())?;
+        if stale || !begins {
+            self.inner.update_value(|inner| inner.folded = Folded::default());
+        }
+        if self.peek(Folded::lines) < journal.kept {
+            self.fold_stored(|_, _| {}).await?;
+        }
+        let known = self.peek(Folded::lines).saturating_sub(journal.kept);
+        for line in journal.unsaved.iter().skip(known as usize) {
+            self.fold(line)?;
+        }
+        self.inner.update_value(|inner| {
+            let elsewhere = inner.folded.state.rounds().len().saturating_sub(before);
+            inner.inherited = Some(inner.inherited.unwrap_or(before) + elsewhere);
+        });
+        if self.peek(Folded::lines) == journal.kept + journal.unsaved.len() as u64 {
+            return Ok(());
+        }
+        Err(
+            "The page did not find all lines of the journal that its worker found. Resume the run."
+                .to_owned(),
+        )
+    }
+
+    /// Whether the journal goes on from where the fold ends.
+    async fn is_beginning_of(self, journal: &Journal) -> Result<bool, StorageError> {
+        let lines = self.peek(Folded::lines);
+        if lines == 0 {
+            return Ok(true);
+        }
+        if lines > journal.kept + journal.unsaved.len() as u64 {
+            return Ok(false);
+        }
+        let id = self.id();
+        let (first, last) = (journal.line(&id, 0).await?, journal.line(&id, lines - 1).await?);
+        Ok(self.peek(|folded| first.as_deref() == folded.first() && last.as_deref() == Some(folded.last())))
+    }
+}

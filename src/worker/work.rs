@@ -1,0 +1,242 @@
+//! A session of a run: its journal opened, the search carried out, its end written down.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use capo_core::control::Control;
+use capo_core::journal::{Event, Journal, Status, SteerEvent};
+use capo_core::run_state::RunState;
+use wasm_bindgen_futures::spawn_local;
+
+use super::breath::Breathing;
+use super::protocol::{DataFiles, Keys, Report};
+use super::report;
+use super::session::Session;
+use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
+
+thread_local! {
+    /// What steers the run under way.
+    static CONTROL: RefCell<Option<Control>> = const { RefCell::new(None) };
+    /// The journal of the run this worker had last. What of it only memory holds goes on into the
+    /// run's next session.
+    static JOURNAL: RefCell<Option<(String, StoredJournal)>> = const { RefCell::new(None) };
+    /// What the list of runs says of a run that was interrupted.
+    static INTERRUPTED: Cell<RunStatus> = const { Cell::new(RunStatus::Ended(Status::Stopped)) };
+}
+
+/// What is to be run.
+pub(super) struct Work {
+    pub(super) run: String,
+    pub(super) study: String,
+    pub(super) files: DataFiles,
+    pub(super) keys: Keys,
+    /// Whether this browser keeps it.
+    pub(super) keep: bool,
+    /// Lines of its journal that the page knows.
+    pub(super) known: u64,
+}
+
+/// Runs or resumes a study, unless one is under way.
+pub(super) fn begin(work: Work) {
+    if CONTROL.with_borrow(Option::is_some) {
+        return report(&Report::Busy);
+    }
+    let control = Control::new();
+    CONTROL.set(Some(control.clone()));
+    spawn_local(async move {
+        let ended = carry_out(work, control).await;
+        CONTROL.set(None);
+        report(&match ended {
+            Ok(()) => Report::Ended,
+            Err(message) => Report::Failed { message },
+        });
+    });
+}
+
+/// Starts nothing new of the run under way.
+pub(super) fn interrupt(listed: RunStatus) {
+    INTERRUPTED.set(listed);
+    with_control(Control::interrupt);
+}
+
+/// Changes something in the run under way at its next round boundary.
+pub(super) fn steer(change: SteerEvent) {
+    with_control(|control| control.steer(change));
+}
+
+/// Takes such a change back.
+pub(super) fn withdraw(change: &SteerEvent) {
+    with_control(|control| control.withdraw(change));
+}
+
+fn with_control(tell: impl FnOnce(&Control)) {
+    CONTROL.with_borrow(|control| control.as_ref().map(tell));
+}
+
+/// The lines of this worker's run that only memory holds.
+pub(super) fn unsaved() -> Chunks {
+    let journal = JOURNAL.with_borrow(Clone::clone);
+    journal.map(|(_, journal)| journal.unsaved()).unwrap_or_default()
+}
+
+async fn carry_out(work: Work, control: Control) -> Result<(), String> {
+    let session = Session::new(&work.study, &work.files)?;
+    let models = Rc::new(Breathing::new(session.models(&work.keys)?));
+    // Held until every line is written: another tab begins where the last one lies.
+    let _held = if work.keep {
+        Some(lock::hold(&work.run).await.map_err(|error| error.to_string())?)
+    } else {
+        None
+    };
+    let storage = if work.keep {
+        storage(&work.run).await
+    } else {
+        Err(Unkept::Unasked)
+    };
+    if let Err(Unkept::Deleted) = storage {
+        return Err("This run is not in this browser any more: it was deleted.".into());
+    }
+    let opened = open(&work, storage.as_ref().ok().cloned()).await?;
+    if let Err(Unkept::Refused(reason)) = &storage {
+        report(&Report::Refused {
+            reason: reason.clone(),
+        });
+    }
+    let storage = storage.ok();
+    let mut journal = opened.journal;
+    if let Some(storage) = storage.clone() {
+        let run = work.run.clone();
+        journal.observe(Box::new(move |event, state| note(&storage, &run, event, state)));
+    }
+    let options = session.options(control);
+    let outcome = capo_core::optimize(session.problem, journal, models, options).await;
+    opened.store.settle().await;
+    let journal = outcome.map_err(|error| error.to_string())?.journal;
+    if let Some(storage) = storage {
+        keep_record(&storage, &work.run, journal.state()).await;
+    }
+    Ok(())
+}
+
+/// Why a run is kept by nothing but this worker's memory.
+enum Unkept {
+    /// Nobody wants it kept.
+    Unasked,
+    /// Its record is gone.
+    Deleted,
+    /// The browser keeps nothing, and says so.
+    Refused(String),
+}
+
+async fn storage(run: &str) -> Result<Storage, Unkept> {
+    let refused = |error: StorageError| Unkept::Refused(error.to_string());
+    let storage = Storage::open().await.map_err(refused)?;
+    let record = storage.run(run).await.map_err(refused)?;
+    record.map(|_| storage).ok_or(Unkept::Deleted)
+}
+
+struct Opened {
+    journal: Journal,
+    store: StoredJournal,
+}
+
+/// Opens a run's journal: the lines that this browser keeps, read anew whatever this worker knew of
+/// them, and after them those that only its memory holds.
+async fn open(work: &Work, storage: Option<Storage>) -> Result<Opened, String> {
+    let run = work.run.as_str();
+    let (mut left_out, mut lines): (Vec<String>, Vec<String>) = Default::default();
+    if let Some(storage) = &storage {
+        let stored = storage.slim_lines(run, 0).await;
+        let stored = stored.map_err(|error| error.to_string())?;
+        if stored.torn {
+            let cut = storage.cut_lines(run, stored.end).await;
+            cut.map_err(|error| error.to_string())?;
+            left_out.push(torn(stored.end));
+        }
+        lines.extend(stored.numbered().map(|(_, line)| line.to_owned()));
+    }
+    let earlier = JOURNAL.with_borrow(Clone::clone).filter(|(id, _)| id == run);
+    let earlier = earlier.map(|(_, earlier)| earlier);
+    let in_memory = earlier.as_ref().map_or(0, StoredJournal::from_memory);
+    if storage.is_none() && in_memory < work.known {
+        return Err(format!(
+            "The journal, of which this tab shows {} lines, is neither given back by this browser nor held in \
+             memory as a whole. Nothing was asked again. If the list of runs has this run, reload the page and \
+             resume it; else set its study up anew.",
+            work.known
+        ));
+    }
+    let kept = lines.len() as u64;
+    let store = StoredJournal::new(storage, run, kept, Rc::new(told));
+    JOURNAL.set(Some((run.to_owned(), store.clone())));
+    if let Some(earlier) = earlier {
+        let others = store.take_over(&earlier);
+        if others > 0 {
+            left_out.push(format!(
+                "{others} lines of the journal that only this tab’s memory held were left out: the run went on in \
+                 another tab without them."
+            ));
+        }
+    }
+    let unsaved = store.unsaved_slim();
+    lines.extend_from_slice(&unsaved);
+    report(&Report::Opened {
+        kept,
+        unsaved,
+        left_out,
+    });
+    let numbered = (0_u64..).zip(lines).map(Ok);
+    let journal = Journal::open(Box::new(store.clone()), numbered).map_err(|error| error.to_string())?;
+    Ok(Opened { journal, store })
+}
+
+/// That lines beyond line `end` are left out.
+pub(crate) fn torn(end: u64) -> String {
+    format!(
+        "Line {} of the journal is missing in this browser. What lay beyond it is of no use and was left out: the \
+         run goes on from there.",
+        end + 1
+    )
+}
+
+/// Tells the page what became of lines.
+fn told(saved: Saved) {
+    report(&match saved {
+        Saved::Lines { first, lines } => Report::Lines { first, lines },
+        Saved::Study(line) => Report::Study { line },
+        Saved::Refused(reason) => Report::Refused { reason },
+    });
+}
+
+/// Keeps what the list of runs shows up to date, round by round.
+fn note(storage: &Storage, run: &str, event: &Event, state: &RunState) {
+    if !matches!(event, Event::Round(_)) {
+        return;
+    }
+    let (storage, run, progress) = (storage.clone(), run.to_owned(), Progress::of(state));
+    spawn_local(async move {
+        // Refused lines are reported; a list that is behind is mended by the next round.
+        let _ = storage
+            .change_run(&run, |record| {
+                record.progress = progress;
+                record.touched = js_sys::Date::now();
+            })
+            .await;
+    });
+}
+
+/// Writes how a run ended into the list of runs.
+async fn keep_record(storage: &Storage, run: &str, state: &RunState) {
+    // As above.
+    let _ = storage
+        .change_run(run, |record| {
+            match state.finished().map(|finished| finished.status) {
+                Some(Status::Stopped) => record.status = INTERRUPTED.get(),
+                Some(status) => record.status = RunStatus::Ended(status),
+                None => {}
+            }
+            record.progress = Progress::of(state);
+            record.touched = js_sys::Date::now();
+        })
+        .await;
+}
