@@ -1,9 +1,13 @@
 //! The fold over one run's journal, with what screens want beside it.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use capo_core::journal::{JournalError, parse_line};
 use capo_core::run_state::RunState;
 
 use crate::run::activity::Activity;
+use crate::run::overview::{Overview, Overviews};
 
 /// A run as far as its journal is read.
 #[derive(Debug, Default)]
@@ -13,12 +17,19 @@ pub struct Folded {
     /// The log of what happened.
     pub activity: Activity,
     lines: u64,
+    overviews: RefCell<Overviews>,
 }
 
 impl Folded {
     /// Lines read.
     pub fn lines(&self) -> u64 {
         self.lines
+    }
+
+    /// What charts and tables draw of it, made anew only when there is a new line; `None` before its
+    /// study is known.
+    pub fn overview(&self) -> Option<Arc<Overview>> {
+        self.overviews.borrow_mut().after(self.lines, &self.state)
     }
 
     /// Takes in the next line (without its trace), seen `at` seconds after the run began; `None`

@@ -83,6 +83,30 @@ pub fn constraints(state: &RunState) -> Vec<Studied> {
         .collect()
 }
 
+/// What a run maximises and what it keeps at or below thresholds, found once for many prompts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aims {
+    /// What it maximises.
+    pub objective: Studied,
+    /// What it keeps at or below thresholds, in the study's order.
+    pub constraints: Vec<Studied>,
+}
+
+impl Aims {
+    /// The aims of a run; `None` for an empty journal.
+    pub fn of(state: &RunState) -> Option<Self> {
+        Some(Self {
+            objective: objective(state)?,
+            constraints: constraints(state),
+        })
+    }
+
+    /// The objective, then the constraints.
+    pub fn iter(&self) -> impl Iterator<Item = &Studied> {
+        std::iter::once(&self.objective).chain(&self.constraints)
+    }
+}
+
 /// The objective, then the constraints.
 pub fn metrics(state: &RunState) -> Vec<Studied> {
     objective(state).into_iter().chain(constraints(state)).collect()

@@ -24,18 +24,18 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview
-            .read(|parts| readings::objective(&parts.series))
+            .read(|parts| readings::objective(&parts.drawn.series))
             .unwrap_or_default()
     });
     let name = Signal::derive(move || {
         overview
-            .read(|parts| parts.series.objective.label())
+            .read(|parts| parts.drawn.series.objective.label())
             .unwrap_or_default()
     });
     let now = move || {
         overview.read(|parts| {
-            let latest = parts.series.latest()?.leading.as_ref()?;
-            let quantity = parts.series.objective.quantity;
+            let latest = parts.drawn.series.latest()?.leading.as_ref()?;
+            let quantity = parts.drawn.series.objective.quantity;
             Some(view! {
                 <b>{quantity.value(latest.objective.mean)}</b>
                 " "
@@ -66,7 +66,7 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
     let held = RwSignal::new(false);
     let order = Memo::new(move |last: Option<&Vec<String>>| {
         let wanted = overview
-            .read(|parts| by_violation(&parts.series))
+            .read(|parts| by_violation(&parts.drawn.series))
             .unwrap_or_default();
         match last {
             Some(last) if held.get() && last.len() == wanted.len() => last.clone(),
@@ -112,8 +112,8 @@ fn StripFigure(
     });
     let reading = Memo::new(move |_| {
         let of = |parts: &Parts| {
-            let of = parts.series.constraint(&metric.get_value())?;
-            Some(readings::constraint(&parts.series, of))
+            let of = parts.drawn.series.constraint(&metric.get_value())?;
+            Some(readings::constraint(&parts.drawn.series, of))
         };
         overview.read(of).flatten().unwrap_or_default()
     });
@@ -121,6 +121,7 @@ fn StripFigure(
         overview
             .read(|parts| {
                 parts
+                    .drawn
                     .series
                     .constraint(&metric.get_value())
                     .map(|of| read(&of.metric))
@@ -130,8 +131,9 @@ fn StripFigure(
     };
     let now = move || {
         overview.read(|parts| {
-            let of = parts.series.constraint(&metric.get_value())?;
+            let of = parts.drawn.series.constraint(&metric.get_value())?;
             let value = parts
+                .drawn
                 .series
                 .latest()?
                 .leading
@@ -169,18 +171,18 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
     let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview
-            .read(|parts| parts.map_reading.clone())
+            .read(|parts| parts.drawn.map_reading.clone())
             .unwrap_or_default()
     });
     let letter = overview.letter(1);
     let now = move || {
-        overview.read(|parts| format!("{} of {} feasible", parts.map.feasible(), parts.map.places.len()))
+        overview.read(|parts| format!("{} of {} feasible", parts.drawn.map.feasible(), parts.drawn.map.places.len()))
     };
     view! {
         <Figure
             letter=letter
             name=Signal::derive(move || {
-                let objective = overview.read(|parts| parts.series.objective.label());
+                let objective = overview.read(|parts| parts.drawn.series.objective.label());
                 format!("{} against the worst residual", objective.unwrap_or_default())
             })
             now=now
@@ -216,12 +218,13 @@ fn scale(metric: &Studied) -> f64 {
 }
 
 fn last_round(series: &Series) -> u32 {
-    let seen = series.rounds.last().map_or(0, |point| point.round);
+    let seen = series.closed();
     series.planned.unwrap_or(seen + 1).max(seen)
 }
 
 fn now(parts: &Parts) -> Option<u32> {
     parts
+        .drawn
         .series
         .rounds
         .last()
@@ -248,8 +251,8 @@ fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candid
         .rounds
         .iter()
         .flat_map(|point| point.others.iter().map(move |scored| (point.round, scored)));
-    let arriving = last_closed(series) + 1;
-    let arriving = series.arriving.iter().map(move |scored| (arriving, scored));
+    let arriving = series.closed() + 1;
+    let arriving = series.arriving.iter().map(move |scored| (arriving, scored.as_ref()));
     of_rounds
         .chain(arriving)
         .filter_map(|(round, scored)| {
@@ -263,12 +266,8 @@ fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candid
         .collect()
 }
 
-fn last_closed(series: &Series) -> u32 {
-    series.rounds.last().map_or(0, |point| point.round)
-}
-
 fn objective(parts: &Parts) -> ObjectiveData {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let metric = &series.objective;
     let of = |point: &RoundPoint| leading(point, &point.leading.as_ref()?.objective);
     let best = |point: &RoundPoint| {
@@ -303,9 +302,9 @@ fn objective(parts: &Parts) -> ObjectiveData {
 }
 
 fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<StripData> {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let of = series.constraint(metric)?;
-    let closed = last_closed(series);
+    let closed = series.closed();
     let next = |value: Option<&f64>| {
         value.map(|value| RoundValue {
             round: closed + 2,
@@ -364,8 +363,8 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
 }
 
 fn map(parts: &Parts) -> MapData {
-    let metric = &parts.series.objective;
-    let places = parts.map.places.iter().filter_map(|place| {
+    let metric = &parts.drawn.series.objective;
+    let places = parts.drawn.map.places.iter().filter_map(|place| {
         Some(MapPoint {
             id: place.scored.candidate.to_string(),
             parent: place.parents.first().map(ToString::to_string),
@@ -380,7 +379,7 @@ fn map(parts: &Parts) -> MapData {
         unit: Unit(metric.quantity),
         axis: format!("{}, {}", metric.phrase(), metric.quantity.unit(&metric.spec)),
         points: places.collect(),
-        course: parts.map.course.iter().map(ToString::to_string).collect(),
+        course: parts.drawn.map.course.iter().map(ToString::to_string).collect(),
         best_name: if parts.goes_on {
             "best so far"
         } else {

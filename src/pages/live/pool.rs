@@ -36,10 +36,10 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     });
     let waiting = move || {
         overview
-            .read(|parts| parts.pool.waiting)
+            .read(|parts| parts.drawn.pool.waiting)
             .filter(|waiting| *waiting > 0 && !all.get())
     };
-    let everything = move || overview.read(|parts| parts.whole_pool.rows.len());
+    let everything = move || overview.read(|parts| parts.drawn.pool.rows.len());
     view! {
         <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="pool-title">
             <header>
@@ -111,7 +111,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
 
 /// "6 kept, 4 of 8 children of round 5 so far".
 fn about(parts: &Parts) -> String {
-    let pool = &parts.pool;
+    let pool = &parts.drawn.pool;
     let kept = format!("{} kept", pool.kept);
     if pool.children == 0 {
         return kept;
@@ -131,7 +131,7 @@ struct Column {
 }
 
 fn metrics(parts: &Parts) -> Vec<Column> {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let column = |metric: &Studied, threshold: Option<f64>| {
         let unit = metric.quantity.unit(&metric.spec);
         let limit = threshold.map(|threshold| format!(", {}", metric.quantity.limit(threshold)));
@@ -167,15 +167,19 @@ struct Shown {
 }
 
 fn rows(parts: &Parts, all: bool, by: &By) -> Vec<Shown> {
-    let pool = if all { &parts.whole_pool } else { &parts.pool };
-    let mut rows: Vec<&Row> = pool.rows.iter().collect();
+    let pool = &parts.drawn.pool;
+    let mut rows: Vec<&Row> = if all {
+        pool.rows.iter().collect()
+    } else {
+        pool.of_now().collect()
+    };
     let key = |row: &Row| match by {
         By::Lagrangian => row.lagrangian,
         By::Metric(metric) => row.estimates.get(metric).map(|estimate| estimate.mean),
         By::Round => Some(f64::from(row.round)),
     };
     // Costs from the lowest, everything else from the highest; what has no value comes last.
-    let ascending = matches!(by, By::Metric(metric) if metric != parts.series.objective.name());
+    let ascending = matches!(by, By::Metric(metric) if metric != parts.drawn.series.objective.name());
     rows.sort_by(|a, b| match (key(a), key(b)) {
         (Some(a), Some(b)) if ascending => a.total_cmp(&b),
         (Some(a), Some(b)) => b.total_cmp(&a),
@@ -183,12 +187,12 @@ fn rows(parts: &Parts, all: bool, by: &By) -> Vec<Shown> {
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,
     });
-    let best = parts.map.best;
+    let best = parts.drawn.map.best;
     rows.into_iter().map(|row| shown(parts, row, best)).collect()
 }
 
 fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let value = |metric: &Studied, threshold: Option<f64>| {
         let estimate = row.estimates.get(metric.name())?;
         let over = row.missed.iter().any(|missed| missed == metric.name());
