@@ -26,9 +26,11 @@ pub mod worker;
 
 /// Starts the page, or the worker when this module was loaded by one.
 pub fn start() {
-    console_error_panic_hook::set_once();
     match worker::scope() {
-        Some(scope) => worker::start(&scope),
+        Some(scope) => {
+            console_error_panic_hook::set_once();
+            worker::start(&scope);
+        }
         None => frame::start(),
     }
 }

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::Message;
 use crate::live::{Pause, Phase, Run};
 use crate::studies;
 
@@ -39,11 +40,10 @@ pub fn RunNotices(
                 failed()
                     .map(|message| {
                         view! {
-                            <div class="error" role="alert">
-                                <p class="what">"The run cannot go on."</p>
+                            <Message what="The run cannot go on.">
                                 <p>{message}</p>
                                 <p>"Everything answered so far is kept."</p>
-                            </div>
+                            </Message>
                         }
                     })
             }}
@@ -51,14 +51,13 @@ pub fn RunNotices(
                 refused()
                     .map(|reason| {
                         view! {
-                            <div class="error" role="alert">
-                                <p class="what">"This browser will not store more."</p>
+                            <Message what="This browser will not store more.">
                                 <p>"The run goes on in memory: download the journal. (" {reason} ")"</p>
-                            </div>
+                            </Message>
                         }
                     })
             }}
-            {move || paused().map(|words| view! { <p class="notice" role="status">{words}</p> })}
+            {move || paused().map(|words| view! { <Message what=words info=true/> })}
             <Show when=move || simulated.get()>
                 <p class="simulated">
                     <span class="tag solid">"Simulated models, not a real agent."</span>

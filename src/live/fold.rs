@@ -32,6 +32,13 @@ impl Folded {
         self.overviews.borrow_mut().after(self.lines, &self.state)
     }
 
+    /// Says in the log that the run goes on, unless it begins.
+    pub fn goes_on(&mut self, at: Option<f64>) {
+        if self.lines > 0 {
+            self.activity.resumed(&self.state, at);
+        }
+    }
+
     /// Takes in the next line (without its trace), seen `at` seconds after the run began; `None`
     /// when it is read from storage.
     ///

@@ -281,6 +281,7 @@ impl Run {
             inner.began = Some(js_sys::Date::now());
             let closed = inner.folded.state.rounds().len();
             inner.inherited.get_or_insert(closed);
+            inner.folded.goes_on(Some(inner.elapsed / 1000.0));
             Order::Run {
                 run: inner.id.clone(),
                 study: inner.study.clone(),

@@ -28,7 +28,12 @@ pub(super) struct Closed {
 
 impl Closed {
     /// The seed, as soon as it is measured, then every closed round.
-    pub(super) fn follow(&mut self, state: &RunState, aims: &Aims, standings: &Scores) -> Arc<Vec<RoundPoint>> {
+    pub(super) fn follow(
+        &mut self,
+        state: &RunState,
+        aims: &Aims,
+        standings: &Scores,
+    ) -> Arc<Vec<RoundPoint>> {
         if state.rounds().is_empty() {
             let seed = super::lineage::seed(state).and_then(|seed| standings.get(&seed));
             return Arc::new(seed.map(|seed| seed_point(seed)).into_iter().collect());

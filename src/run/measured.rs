@@ -67,7 +67,9 @@ pub fn progress(state: &RunState, candidate: &CandidateId, examples: &Examples) 
     let of_set = |(set, places): (SetKey, &[usize])| {
         let row = position.and_then(|candidate| state.rollouts().row(candidate, set));
         let is_done = |row: &Row<'_>, place: usize| row.repeats(place) >= repeats;
-        row.map_or(0, |row| places.iter().filter(|place| is_done(&row, **place)).count())
+        row.map_or(0, |row| {
+            places.iter().filter(|place| is_done(&row, **place)).count()
+        })
     };
     Progress {
         done: examples.sets().map(of_set).sum(),

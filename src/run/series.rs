@@ -118,6 +118,12 @@ impl ConstraintSeries {
         self.thresholds.last().copied().flatten()
     }
 
+    /// The highest λ used so far, or led to by the last closed round; 0 before the first.
+    pub fn peak(&self) -> f64 {
+        let used = self.multipliers.iter().copied().flatten();
+        used.chain(self.next_multiplier).fold(0.0, f64::max)
+    }
+
     /// λ used after a round on screen: in the next one, or in none any more.
     pub fn multiplier_after(&self, round: ScreenRound) -> Option<f64> {
         let used = self.multipliers.get(round as usize + 1).copied();
@@ -147,12 +153,7 @@ impl Series {
     }
 
     /// The same of a run that goes on.
-    pub(super) fn following(
-        state: &RunState,
-        aims: &Aims,
-        standings: &Scores,
-        closed: &mut Closed,
-    ) -> Self {
+    pub(super) fn following(state: &RunState, aims: &Aims, standings: &Scores, closed: &mut Closed) -> Self {
         let cap = in_force::cap(state);
         let open = under_way(state);
         let is_new = |scored: &&Arc<Scored>| {
@@ -163,7 +164,12 @@ impl Series {
         let used = Used {
             state,
             limits: closed.limits(),
-            open: open.map(|open| (in_force::limits(state, Some(open)), in_force::multipliers(state, open))),
+            open: open.map(|open| {
+                (
+                    in_force::limits(state, Some(open)),
+                    in_force::multipliers(state, open),
+                )
+            }),
         };
         let constraints = aims
             .constraints
@@ -172,7 +178,12 @@ impl Series {
             .collect();
         Self {
             objective: aims.objective.clone(),
-            arriving: standings.values().filter(|_| open.is_some()).filter(is_new).cloned().collect(),
+            arriving: standings
+                .values()
+                .filter(|_| open.is_some())
+                .filter(is_new)
+                .cloned()
+                .collect(),
             under_way: open.map(on_screen),
             planned: rounds::planned(state),
             rounds,

@@ -1,6 +1,6 @@
 //! The metrics of a study, with how they are shown and where they are measured.
 
-use capo_core::metric::MetricSpec;
+use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::run_state::RunState;
 use capo_core::study::Constraint;
 
@@ -58,7 +58,7 @@ impl Studied {
     pub fn axis(&self) -> String {
         match self.quantity {
             Quantity::Rate => "% of examples".into(),
-            Quantity::Thousands => "thousand characters".into(),
+            Quantity::Thousands if self.name() == PROMPT_LENGTH => "thousand characters".into(),
             quantity => quantity.unit(&self.spec),
         }
     }

@@ -176,7 +176,13 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
     });
     let letter = overview.letter(1);
     let now = move || {
-        overview.read(|parts| format!("{} of {} feasible", parts.drawn.map.feasible(), parts.drawn.map.places.len()))
+        overview.read(|parts| {
+            format!(
+                "{} of {} feasible",
+                parts.drawn.map.feasible(),
+                parts.drawn.map.places.len()
+            )
+        })
     };
     view! {
         <Figure
@@ -252,7 +258,10 @@ fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candid
         .iter()
         .flat_map(|point| point.others.iter().map(move |scored| (point.round, scored)));
     let arriving = series.closed() + 1;
-    let arriving = series.arriving.iter().map(move |scored| (arriving, scored.as_ref()));
+    let arriving = series
+        .arriving
+        .iter()
+        .map(move |scored| (arriving, scored.as_ref()));
     of_rounds
         .chain(arriving)
         .filter_map(|(round, scored)| {
@@ -356,7 +365,7 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
         others: others(series, |scored| Some(scored.costs.get(metric)?.mean)),
         multiplier,
         pending_multiplier: next(pending.and_then(|pending| pending.multipliers.as_ref()?.get(metric))),
-        cap: series.cap.unwrap_or(10.0),
+        cap: series.cap,
         also_in_range: Vec::new(),
         remark: None,
     })

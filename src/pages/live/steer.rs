@@ -123,7 +123,7 @@ fn multipliers(parts: &Parts) -> Vec<Knob> {
             name: of.metric.phrase(),
             unit: Unit(of.metric.quantity),
             now: of.next_multiplier?,
-            most: parts.drawn.series.cap.unwrap_or(10.0),
+            most: parts.drawn.series.cap.unwrap_or_else(|| 2.0 * of.peak().max(1.0)),
             lowest: None,
         })
     });
