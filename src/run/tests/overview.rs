@@ -57,24 +57,24 @@ fn following_a_long_journal() {
     let journal = std::fs::read_to_string(std::env::var("CAPO_JOURNAL").unwrap()).unwrap();
     let mut state = RunState::default();
     let mut kept = Overviews::default();
-    let mut worst = [(Duration::ZERO, 0); 2];
+    let mut taken: [Vec<Duration>; 2] = Default::default();
     for (line, text) in journal.lines().enumerate() {
         let event = parse_line(text, line + 1).unwrap();
         state.apply(&event, line as u64).unwrap();
         if line % 25 > 0 {
             continue;
         }
-        let times = [&mut kept, &mut Overviews::default()].map(|overviews| {
+        for (taken, overviews) in taken.iter_mut().zip([&mut kept, &mut Overviews::default()]) {
             let start = Instant::now();
             overviews.after(line as u64, &state);
-            start.elapsed()
-        });
-        for (worst, time) in worst.iter_mut().zip(times) {
-            *worst = (*worst).max((time, line));
+            taken.push(start.elapsed());
         }
     }
     let rollouts = state.rollouts().count();
-    for (name, (time, line)) in ["followed", "made anew"].into_iter().zip(worst) {
-        println!("{rollouts} rollouts, overview {name}: {time:?} at most, at line {line}");
+    for (name, taken) in ["followed", "made anew"].into_iter().zip(&mut taken) {
+        let last = taken[taken.len() - 1];
+        taken.sort();
+        let (median, most) = (taken[taken.len() / 2], taken[taken.len() - 1]);
+        println!("{rollouts} rollouts, {name}: median {median:?}, last {last:?}, most {most:?}");
     }
 }
