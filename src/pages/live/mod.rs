@@ -21,6 +21,9 @@ use self::steer::Steer;
 use crate::components::{RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
 
+/// The table of the pool takes the whole width when it has columns for more constraints than this.
+const MOST_BESIDE: usize = 3;
+
 /// The live page of the run its address names.
 #[component]
 pub fn LivePage() -> impl IntoView {
@@ -42,6 +45,10 @@ fn Live(run: Run) -> impl IntoView {
         let address = format!("/run/{}/candidate/{candidate}", run.id());
         navigate(&address, NavigateOptions::default());
     });
+    let crowded = move || {
+        let constraints = overview.read(|parts| parts.drawn.series.constraints.len());
+        constraints.is_some_and(|constraints| constraints > MOST_BESIDE)
+    };
     view! {
         <RunBar run/>
         <RunNotices run/>
@@ -53,7 +60,7 @@ fn Live(run: Run) -> impl IntoView {
                 <Steer run overview/>
             </div>
         </div>
-        <div class="g g-run">
+        <div class="g g-run" class:even=crowded>
             <PoolPlate run overview/>
             <Log run overview/>
         </div>
