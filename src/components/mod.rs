@@ -1,6 +1,7 @@
 //! What pages are composed of.
 
 mod branch_dialog;
+mod later;
 mod marks;
 mod message;
 mod page_title;
@@ -15,6 +16,7 @@ mod window;
 mod words;
 
 pub use branch_dialog::BranchDialog;
+pub use later::Later;
 pub use marks::Gate;
 pub use message::Message;
 pub use page_title::page_title;

@@ -1,5 +1,7 @@
 //! The charts of the live page.
 
+use std::collections::HashSet;
+
 use capo_core::estimate::Estimate;
 use capo_core::journal::SteerEvent;
 use leptos::prelude::*;
@@ -11,7 +13,7 @@ use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, object
 use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
-use crate::components::{Gate, Words};
+use crate::components::{Gate, Later, Words};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -90,7 +92,9 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
         >
             <ObjectiveFigure overview open/>
             <For each=move || order.get() key=Clone::clone let(metric)>
-                <StripFigure run overview open letter=letter(metric.clone()) metric=metric/>
+                <Later>
+                    <StripFigure run overview open letter=letter(metric.clone()) metric=metric.clone()/>
+                </Later>
             </For>
         </div>
     }
@@ -251,7 +255,7 @@ fn leading(point: &RoundPoint, value: &Estimate) -> Option<Leading> {
     })
 }
 
-/// All prompts but the leading ones, each in the round it was measured in first.
+/// All prompts but the leading ones of a round, each in the round it was first beside them.
 fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candidate> {
     let of_rounds = series
         .rounds
@@ -262,8 +266,11 @@ fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candid
         .arriving
         .iter()
         .map(move |scored| (arriving, scored.as_ref()));
+    // Those that stay in the pool are scored again in each round.
+    let mut seen = HashSet::new();
     of_rounds
         .chain(arriving)
+        .filter(|(_, scored)| seen.insert(scored.candidate))
         .filter_map(|(round, scored)| {
             Some(Candidate {
                 id: scored.candidate.to_string(),
@@ -395,5 +402,21 @@ fn map(parts: &Parts) -> MapData {
             "best prompt"
         }
         .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture::finished;
+
+    #[test]
+    fn a_prompt_that_stays_in_the_pool_has_one_mark() {
+        let series = Series::new(&finished()).unwrap();
+        let listed: usize = series.rounds.iter().map(|point| point.others.len()).sum();
+        let marks = others(&series, |scored| Some(scored.objective.mean));
+        let ids: HashSet<&String> = marks.iter().map(|mark| &mark.id).collect();
+        assert_eq!(ids.len(), marks.len());
+        assert!(marks.len() < listed, "some are scored in several rounds");
     }
 }
