@@ -427,11 +427,11 @@ mod tests {
                 order.sort(&mut rows);
                 let keys: Vec<f64> = rows.iter().filter_map(|row| order.key(row)).collect();
                 assert_eq!(keys.len(), pool.rows.len());
-                let sorted = keys.windows(2).all(|pair| match order.descending {
-                    true => pair[0] >= pair[1],
-                    false => pair[0] <= pair[1],
-                });
-                assert!(sorted, "{order:?}: {keys:?}");
+                let follows = |pair: &[f64]| {
+                    let (first, next) = if order.descending { (1, 0) } else { (0, 1) };
+                    pair[first] <= pair[next]
+                };
+                assert!(keys.windows(2).all(follows), "{order:?}: {keys:?}");
             }
         }
     }

@@ -103,7 +103,7 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
 /// The prompt with its ways out.
 #[component]
 pub(super) fn PromptPlate(run: Run) -> impl IntoView {
-    let best = Memo::new(move |_| run.read(|folded| Best::of(folded)));
+    let best = Memo::new(move |_| run.read(Best::of));
     let read = move |read: fn(&Best) -> String| best.with(|best| best.as_ref().map(read));
     let title = move || best.with(|best| best.as_ref().map_or("Prompt", |best| best.title));
     let inside = move || {
