@@ -28,6 +28,5 @@ pub mod worker;
 
 /// Starts the page.
 pub fn start() {
-    console_error_panic_hook::set_once();
     frame::start();
 }

@@ -42,9 +42,15 @@ impl Estimate {
 /// terms, so that a cost that equals its threshold on each example would seem to exceed it: the mean
 /// stays between them.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    let least = values.iter().copied().reduce(f64::min)?;
-    let most = values.iter().copied().reduce(f64::max)?;
-    Some((values.iter().sum::<f64>() / values.len() as f64).clamp(least, most))
+    mean_of(values.iter().copied())
+}
+
+/// The plain mean of values that stand nowhere together, as [`Estimate::of`] computes it.
+pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let least = values.clone().reduce(f64::min)?;
+    let most = values.clone().reduce(f64::max)?;
+    let count = values.clone().count();
+    Some((values.sum::<f64>() / count as f64).clamp(least, most))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::{
     roving::{focus, leave},
     unit::{Unit, short},
 };
+use crate::components::{Spacer, Window};
 
 /// What the heat table shows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,7 +67,7 @@ pub struct HeatRow {
 /// A cell: the candidate's and the example's id.
 pub type HeatCell = (String, String);
 
-/// The table and, for counts and ratios, the key of its shades. Lay it in a region that scrolls sideways.
+/// The table and, for counts and ratios, the key of its shades. Lay it in the region of its window.
 #[component]
 pub fn Heat(
     /// What it shows.
@@ -75,6 +76,8 @@ pub fn Heat(
     /// Its reading in one sentence.
     #[prop(into)]
     label: Signal<String>,
+    /// Which of its rows are drawn.
+    window: Window,
     /// The cell whose trace is open.
     #[prop(into, optional)]
     current: Signal<Option<HeatCell>>,
@@ -85,11 +88,12 @@ pub fn Heat(
     let table = NodeRef::<TableElement>::new();
     let visited = RwSignal::new((0_usize, 0_usize));
     let extent = Memo::new(move |_| data.with(|data| (data.rows.len(), data.examples.len())));
-    // The table may shrink under a visited cell; the stop stays inside it.
+    // The table may shrink under a visited cell, or its row leave the view: the stop stays inside.
     let stop = Memo::new(move |_| {
-        let ((row, column), (rows, columns)) = (visited.get(), extent.get());
+        let ((row, column), columns) = (visited.get(), extent.get().1);
+        let drawn = window.drawn();
         (
-            row.min(rows.saturating_sub(1)),
+            row.clamp(drawn.start, drawn.end.saturating_sub(1).max(drawn.start)),
             column.min(columns.saturating_sub(1)),
         )
     });
@@ -139,9 +143,14 @@ pub fn Heat(
                     return;
                 };
                 visited.set(next);
-                if let Some(cell) = table.get_untracked().and_then(|table| cell(&table, next)) {
-                    focus(&cell);
-                }
+                window.reveal(next.0);
+                // Once its row is drawn.
+                request_animation_frame(move || {
+                    let table = table.try_get_untracked().flatten();
+                    if let Some(cell) = table.and_then(|table| cell(&table, next)) {
+                        focus(&cell);
+                    }
+                });
             }
         }
         event.prevent_default();
@@ -158,6 +167,7 @@ pub fn Heat(
             role="grid"
             style:--columns=move || extent.get().1.to_string()
             aria-label=move || label.get()
+            aria-rowcount=move || extent.get().0 + 1
             node_ref=table
             on:keydown=keydown
             on:click=clicked
@@ -177,9 +187,11 @@ pub fn Heat(
                 </tr>
             </thead>
             <tbody>
-                <For each=move || 0..extent.get().0 key=|row| *row let(row)>
+                {window.table_spacer(Spacer::Above)}
+                <For each=move || window.drawn() key=|row| *row let(row)>
                     <Row data=data row=row stop=stop opened=opened />
                 </For>
+                {window.table_spacer(Spacer::Below)}
             </tbody>
         </table>
         {move || data.with(|data| shade_key(&data.shading))}

@@ -342,6 +342,21 @@ mod tests {
     }
 
     #[test]
+    fn the_seed_is_named_before_any_prompt_is_feasible() {
+        let data = MapData {
+            course: Vec::new(),
+            ..data()
+        };
+        let size = Size {
+            width: 420.0,
+            height: 380.0,
+        };
+        let words = words(&data, ranges(&data, None), size);
+        let texts: Vec<_> = words.iter().map(|label| label.text.as_str()).collect();
+        assert_eq!(texts, ["seed", "feasible", "infeasible"]);
+    }
+
+    #[test]
     fn both_sides_of_the_zero_line_are_always_there() {
         let data = MapData {
             points: vec![point("a", None, 0, 0.5, 1.4)],

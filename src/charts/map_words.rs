@@ -15,10 +15,12 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
     let course: Vec<_> = data
         .course
         .iter()
-        .filter_map(|id| by_id.get(id.as_str()))
+        .filter_map(|id| by_id.get(id.as_str()).copied())
         .collect();
-    let taken: Vec<_> = course
-        .iter()
+    // The seed is named before there is any course.
+    let first = data.points.iter().find(|point| point.round == 0);
+    let marked = course.iter().copied().chain(first.filter(|_| course.is_empty()));
+    let taken: Vec<_> = marked
         .map(|point| {
             let (x, y) = ranges.at(point);
             Space::of_mark(x, y, STRONG, size)
@@ -63,7 +65,7 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
             stays: false,
         }
     };
-    let (first, last) = (course.first(), course.last().filter(|_| course.len() > 1));
+    let last = course.last().filter(|_| course.len() > 1);
     let seed = first.map(|seed| {
         let voice = on_side(seed, ["c-label b on-water", "c-label b on-land"]);
         named(seed, voice, 9.0, "seed".to_owned(), true)

@@ -19,20 +19,14 @@ pub(super) fn measured(node: NodeRef<Div>, before: Size) -> Signal<Size> {
     let size = RwSignal::new(before);
     Effect::new(move |_| {
         let Some(element) = node.get() else { return };
-        let read = {
-            let element = element.clone();
-            move || {
-                let now = Size {
-                    width: f64::from(element.client_width()),
-                    height: f64::from(element.client_height()),
-                };
-                if now.width > 0.0 && now.height > 0.0 && size.get_untracked() != now {
-                    size.set(now);
-                }
+        // The browser tells the first size too, once it has laid out the page: asking for it here would have
+        // the page laid out for each plot.
+        let told = move |now: Size| {
+            if now.width > 0.0 && now.height > 0.0 && size.get_untracked() != now {
+                size.set(now);
             }
         };
-        read();
-        if let Ok(watch) = Watch::start(&element, read) {
+        if let Ok(watch) = Watch::start(&element, told) {
             StoredValue::new_local(watch);
         }
     });
@@ -42,14 +36,18 @@ pub(super) fn measured(node: NodeRef<Div>, before: Size) -> Signal<Size> {
 /// A browser's `ResizeObserver` on one element, ended when dropped.
 struct Watch {
     observer: JsValue,
-    _notify: Closure<dyn Fn()>,
+    _notify: Closure<dyn Fn(Array)>,
 }
 
 impl Watch {
-    fn start(element: &JsValue, notify: impl Fn() + 'static) -> Result<Self, JsValue> {
+    fn start(element: &JsValue, told: impl Fn(Size) + 'static) -> Result<Self, JsValue> {
         let constructor =
             Reflect::get(&js_sys::global(), &"ResizeObserver".into())?.dyn_into::<Function>()?;
-        let notify = Closure::<dyn Fn()>::new(notify);
+        let notify = Closure::<dyn Fn(Array)>::new(move |entries: Array| {
+            if let Some(size) = latest(&entries) {
+                told(size);
+            }
+        });
         let observer = Reflect::construct(&constructor, &Array::of1(notify.as_ref()))?;
         let observe = Reflect::get(&observer, &"observe".into())?.dyn_into::<Function>()?;
         observe.call1(&observer, element)?;
@@ -58,6 +56,17 @@ impl Watch {
             _notify: notify,
         })
     }
+}
+
+/// The size of the element as the last of the observer's entries has it, in whole pixels.
+fn latest(entries: &Array) -> Option<Size> {
+    let entry = entries.get(entries.length().checked_sub(1)?);
+    let content = Reflect::get(&entry, &"contentRect".into()).ok()?;
+    let side = |name: &str| Some(Reflect::get(&content, &name.into()).ok()?.as_f64()?.round());
+    Some(Size {
+        width: side("width")?,
+        height: side("height")?,
+    })
 }
 
 impl Drop for Watch {

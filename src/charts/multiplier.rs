@@ -1,4 +1,5 @@
 //! The lower half of a constraint strip: the multiplier that answered the cost, between 0 and its cap.
+//! Where a method knows no cap, the axis grows with the multiplier.
 
 use leptos::prelude::*;
 
@@ -26,9 +27,9 @@ pub fn MultiplierPlot(
     /// The multiplier that each round used.
     #[prop(into)]
     used: Signal<Vec<RoundValue>>,
-    /// The greatest value that it may take, positive.
+    /// The greatest value that it may take, positive; none where it may take any.
     #[prop(into)]
-    cap: Signal<f64>,
+    cap: Signal<Option<f64>>,
     /// A value set by hand that waits for a round to start.
     #[prop(into)]
     pending: Signal<Option<RoundValue>>,
@@ -39,11 +40,18 @@ pub fn MultiplierPlot(
     #[prop(into)]
     size: Signal<Size>,
 ) -> impl IntoView {
+    let top = Memo::new(move |last: Option<&f64>| {
+        cap.get().unwrap_or_else(|| {
+            let used = used.with(|used| used.iter().map(|step| step.value).fold(0.0, f64::max));
+            let most = pending.get().map_or(used, |pending| used.max(pending.value));
+            ceiling(most).max(last.copied().unwrap_or_default())
+        })
+    });
     let labels = Memo::new(move |_| {
         let waits = pending
             .get()
-            .map(|pending| waiting_label(pending, rounds.get(), cap.get()));
-        let words = used.with(|used| labels(used, rounds.get(), cap.get(), size.get()));
+            .map(|pending| waiting_label(pending, rounds.get(), top.get()));
+        let words = used.with(|used| labels(used, rounds.get(), cap.get(), top.get(), size.get()));
         words.into_iter().chain(waits).collect::<Vec<_>>()
     });
     let steps = keyed(
@@ -53,8 +61,9 @@ pub fn MultiplierPlot(
             let left = move || percent(rounds.get().left(step.get().round));
             let right = move || percent(rounds.get().left(step.get().round + 1));
             let width = move || percent(rounds.get().width());
-            let level = move || level(step.get().value, cap.get());
-            let band = move || (step.get().value >= cap.get()).then(|| band(&left(), &width()));
+            let level = move || level(step.get().value, top.get());
+            let at_cap = move || cap.get().is_some_and(|cap| step.get().value >= cap);
+            let band = move || at_cap().then(|| band(&left(), &width()));
             view! {
                 <rect
                     class="c-lam"
@@ -77,23 +86,29 @@ pub fn MultiplierPlot(
     let waiting = move || {
         pending
             .get()
-            .map(|pending| waiting(pending, rounds.get(), cap.get()))
+            .map(|pending| waiting(pending, rounds.get(), top.get()))
+    };
+    let cap_line = move || {
+        let cap = cap.get()?;
+        Some(view! {
+            <line class="c-cap" x1="0%" x2="100%" y1="0%" y2="0%" />
+            <line class="c-cap" x1="0%" x2="100%" y1="-2.5" y2="-2.5" />
+            <text class="c-label b" x="100%" y="0%" dx="6" dy="4">
+                {format!("cap {}", number(cap))}
+            </text>
+        })
     };
     view! {
         <svg>
             <g aria-hidden="true">
-                <line class="c-cap" x1="0%" x2="100%" y1="0%" y2="0%" />
-                <line class="c-cap" x1="0%" x2="100%" y1="-2.5" y2="-2.5" />
+                {cap_line}
                 <line class="c-frame" x1="0%" x2="100%" y1="100%" y2="100%" />
                 <line class="c-frame" x1="0%" x2="0%" y1="0%" y2="100%" />
                 <text class="c-tick" x="0%" y="0%" dx="-6" dy="4" text-anchor="end">
-                    {move || number(cap.get())}
+                    {move || number(top.get())}
                 </text>
                 <text class="c-tick" x="0%" y="100%" dx="-6" dy="4" text-anchor="end">
                     "0"
-                </text>
-                <text class="c-label b" x="100%" y="0%" dx="6" dy="4">
-                    {move || format!("cap {}", number(cap.get()))}
                 </text>
                 <text class="c-axis" x="0%" y="50%" dx="-34" dy="4">
                     <tspan class="math">"λ"</tspan>
@@ -108,10 +123,15 @@ pub fn MultiplierPlot(
     }
 }
 
-/// The place of a multiplier from the top, 0 at the cap.
-fn level(value: f64, cap: f64) -> f64 {
-    if cap > 0.0 {
-        (1.0 - value / cap).clamp(0.0, 1.0)
+/// Where the axis ends for multipliers without a cap: the power of two that is not below them.
+fn ceiling(most: f64) -> f64 {
+    most.max(1.0).log2().ceil().exp2()
+}
+
+/// The place of a multiplier from the top of the axis, which stands at `top`.
+fn level(value: f64, top: f64) -> f64 {
+    if top > 0.0 {
+        (1.0 - value / top).clamp(0.0, 1.0)
     } else {
         1.0
     }
@@ -121,8 +141,8 @@ fn band(left: &str, width: &str) -> impl IntoView + use<> {
     view! { <rect class="c-sat" x=left.to_owned() y="0" width=width.to_owned() height="7" /> }
 }
 
-fn waiting(pending: RoundValue, rounds: Rounds, cap: f64) -> impl IntoView {
-    let level = level(pending.value, cap);
+fn waiting(pending: RoundValue, rounds: Rounds, top: f64) -> impl IntoView {
+    let level = level(pending.value, top);
     view! {
         <rect
             class="c-lampend"
@@ -134,11 +154,11 @@ fn waiting(pending: RoundValue, rounds: Rounds, cap: f64) -> impl IntoView {
     }
 }
 
-fn waiting_label(pending: RoundValue, rounds: Rounds, cap: f64) -> Label {
+fn waiting_label(pending: RoundValue, rounds: Rounds, top: f64) -> Label {
     Label {
         class: "c-label acc",
         x: rounds.centre(pending.round),
-        y: level(pending.value, cap),
+        y: level(pending.value, top),
         dx: 0.0,
         dy: -5.0,
         anchor: Anchor::Middle,
@@ -153,9 +173,10 @@ fn number(cap: f64) -> String {
 
 /// The values above the steps, or the peak and the last one where steps are narrow; and the words for
 /// the rounds at the cap.
-fn labels(used: &[RoundValue], rounds: Rounds, cap: f64, size: Size) -> Vec<Label> {
+fn labels(used: &[RoundValue], rounds: Rounds, cap: Option<f64>, top: f64, size: Size) -> Vec<Label> {
+    let is_at_cap = |step: &RoundValue| cap.is_some_and(|cap| step.value >= cap);
     let value = |step: &RoundValue, anchor, text: String| {
-        let y = level(step.value, cap);
+        let y = level(step.value, top);
         let (x, dx) = match anchor {
             Anchor::End => (rounds.left(step.round + 1), -2.0),
             _ => (rounds.centre(step.round), 0.0),
@@ -175,7 +196,7 @@ fn labels(used: &[RoundValue], rounds: Rounds, cap: f64, size: Size) -> Vec<Labe
             text,
         }
     };
-    let below_cap: Vec<_> = used.iter().filter(|step| step.value < cap).collect();
+    let below_cap: Vec<_> = used.iter().filter(|step| !is_at_cap(step)).collect();
     let values: Vec<_> = if rounds.width() * size.width >= ROOM_FOR_A_VALUE {
         below_cap
             .into_iter()
@@ -201,7 +222,8 @@ fn labels(used: &[RoundValue], rounds: Rounds, cap: f64, size: Size) -> Vec<Labe
         let last = last.map(|last| value(last, Anchor::End, fixed(last.value, 2)));
         peak.into_iter().chain(last).collect()
     };
-    values.into_iter().chain(at_cap(used, rounds, cap)).collect()
+    let words = cap.and_then(|cap| at_cap(used, rounds, cap));
+    values.into_iter().chain(words).collect()
 }
 
 /// When the multiplier stands at its cap, or last stood there.
@@ -251,7 +273,7 @@ mod tests {
             width: 280.0,
             height: 68.0,
         };
-        labels(&used(values), Rounds { last }, 10.0, size)
+        labels(&used(values), Rounds { last }, Some(10.0), 10.0, size)
             .into_iter()
             .map(|label| label.text)
             .collect()
@@ -264,6 +286,23 @@ mod tests {
             texts(&[1.0, 7.0, 5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.9], 24),
             ["peak 7.00", "0.90"]
         );
+    }
+
+    #[test]
+    fn without_a_cap_no_round_is_at_it_and_the_axis_holds_every_multiplier() {
+        let size = Size {
+            width: 280.0,
+            height: 68.0,
+        };
+        let used = used(&[1.0, 14.0]);
+        let texts: Vec<String> = labels(&used, Rounds { last: 6 }, None, ceiling(14.0), size)
+            .into_iter()
+            .map(|label| label.text)
+            .collect();
+        assert_eq!(texts, ["1.00", "14.00"]);
+        assert_eq!(ceiling(14.0), 16.0);
+        assert_eq!(ceiling(0.0), 1.0);
+        assert_eq!(level(16.0, ceiling(16.0)), 0.0);
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub struct StripData {
     pub multiplier: Vec<RoundValue>,
     /// A multiplier set by hand that waits for its round.
     pub pending_multiplier: Option<RoundValue>,
-    /// The multiplier's cap, positive.
-    pub cap: f64,
+    /// The multiplier's cap, positive; none when the method has none.
+    pub cap: Option<f64>,
     /// Values that the value axis is drawn around, for strips that are compared side by side: all
     /// that either of them draws. Empty when it stands alone.
     pub also_in_range: Vec<f64>,

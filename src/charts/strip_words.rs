@@ -75,7 +75,11 @@ fn leading_sentence(data: &StripData, point: &Leading) -> String {
     let place = against_threshold(data, point.round, point.value, point.error);
     let used = used_in(data, point.round)
         .map(|used| {
-            let at_cap = if used >= data.cap { ", at cap" } else { "" };
+            let at_cap = if data.cap.is_some_and(|cap| used >= cap) {
+                ", at cap"
+            } else {
+                ""
+            };
             format!("; multiplier used {}{at_cap}", fixed(used, 2))
         })
         .unwrap_or_default();
@@ -201,7 +205,7 @@ mod tests {
                 round: 1,
                 value: 10.0,
             }],
-            cap: 10.0,
+            cap: Some(10.0),
             ..StripData::default()
         }
     }

@@ -1,21 +1,31 @@
 //! What pages are composed of.
 
+mod branch_dialog;
+mod later;
 mod marks;
+mod message;
 mod page_title;
+mod raise_dialog;
 mod run_head;
 mod run_keys;
 mod run_nav;
 mod run_notices;
 mod run_route;
 mod run_tag;
+mod window;
 mod words;
 
+pub use branch_dialog::BranchDialog;
+pub use later::Later;
 pub use marks::Gate;
+pub use message::Message;
 pub use page_title::page_title;
+pub use raise_dialog::RaiseDialog;
 pub use run_head::RunHead;
 pub use run_keys::RunKeys;
 pub use run_nav::RunNav;
 pub use run_notices::RunNotices;
 pub use run_route::{use_run, with_run};
 pub use run_tag::RunTag;
+pub use window::{Spacer, Window};
 pub use words::Words;

@@ -42,9 +42,10 @@ pub fn RunKeys(
     });
     view! {
         <Show when=move || wanted.with(|wanted| !wanted.is_empty())>
-            <div class="notice" role="group" aria-label="Keys">
-                <p>"To go on, this run needs a key. It stays in this tab and goes to the host named only."</p>
-                <div class="fields">
+            <div class="msg info" role="group" aria-label="Keys">
+                <b>"To go on, this run needs a key."</b>
+                <p>"It stays in this tab and goes to the host named only."</p>
+                <div class="row loose">
                     <For each=move || wanted.get() key=Clone::clone let(sent)>
                         <KeyField run sent/>
                     </For>

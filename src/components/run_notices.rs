@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use super::Message;
 use crate::download::{file_name, offer_journal};
 use crate::live::{Pause, Phase, Run};
 use crate::studies;
@@ -55,10 +56,10 @@ pub fn RunNotices(
                 failed()
                     .map(|message| {
                         view! {
-                            <div class="error" role="alert">
-                                <p class="what">"The run cannot go on."</p>
+                            <Message what="The run cannot go on.">
                                 <p>{message}</p>
-                            </div>
+                                <p>"Everything answered so far is kept."</p>
+                            </Message>
                         }
                     })
             }}
@@ -66,8 +67,7 @@ pub fn RunNotices(
                 refused()
                     .map(|reason| {
                         view! {
-                            <div class="error" role="alert">
-                                <p class="what">"This browser will not store more."</p>
+                            <Message what="This browser will not store more.">
                                 <p>
                                     "What was answered since lies in the memory of this tab and is lost when it is \
                                      closed or reloaded: download the journal. (" {reason} ")"
@@ -76,32 +76,30 @@ pub fn RunNotices(
                                     "Download journal"
                                 </button>
                                 {move || not_offered.get().map(|message| view! { <p>{message}</p> })}
-                            </div>
+                            </Message>
                         }
                     })
             }}
-            {move || paused().map(|words| view! { <p class="notice" role="status">{words}</p> })}
+            {move || paused().map(|words| view! { <Message what=words info=true/> })}
             {move || {
                 out_of_reach()
                     .map(|reason| {
                         view! {
-                            <div class="notice" role="status">
-                                <p>
-                                    "Paused: a model cannot be reached, though this device has a network. The run \
-                                     tries again by itself, later each time, and when the network changes."
-                                </p>
+                            <Message
+                                what="Paused: a model cannot be reached, though this device has a network."
+                                info=true
+                            >
+                                <p>"The run tries again by itself, later each time, and when the network changes."</p>
                                 <p class="note">{reason}</p>
                                 <button type="button" class="link" on:click=move |_| run.wait_no_more()>
                                     "Stop trying"
                                 </button>
-                            </div>
+                            </Message>
                         }
                     })
             }}
             <For each=move || run.notes.get() key=Clone::clone let(note)>
-                <p class="notice" role="status">
-                    {note}
-                </p>
+                <Message what=note info=true/>
             </For>
             <Show when=move || simulated.get()>
                 <p class="simulated">

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use leptos_router::hooks::use_params_map;
 
+use super::Message;
 use crate::live::{Phase, Run, Runs};
 
 /// The run of this address, opened if it was not yet.
@@ -64,11 +65,10 @@ fn Unreadable(message: String) -> impl IntoView {
         <div class="page-head">
             <h1>"This run cannot be shown"</h1>
         </div>
-        <div class="error" role="alert">
-            <p>{message}</p>
+        <Message what=message>
             <p>
                 <A href="/runs">"All runs kept in this browser"</A>
             </p>
-        </div>
+        </Message>
     }
 }

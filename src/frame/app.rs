@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
+use super::broken::say_when_broken;
 use super::drop_target::DropTarget;
 use super::foot::Foot;
 use super::handover::Handover;
@@ -27,6 +28,7 @@ use crate::pages::welcome::WelcomePage;
 
 /// Mounts the page.
 pub fn start() {
+    say_when_broken();
     leptos::mount::mount_to_body(App);
     // Says to whoever measures or tests that the page can be used.
     let root = document().document_element();

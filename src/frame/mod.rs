@@ -1,6 +1,7 @@
 //! The frame around all pages.
 
 mod app;
+mod broken;
 mod drop_target;
 mod foot;
 pub mod handover;

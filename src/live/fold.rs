@@ -1,10 +1,14 @@
 //! The fold over one run's journal, with what screens want beside it.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use capo_core::journal::{Event, JournalError, SteerEvent, parse_line};
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 
 use crate::run::activity::Activity;
+use crate::run::overview::{Overview, Overviews};
 
 /// A run as far as its journal is read.
 #[derive(Debug, Default)]
@@ -19,6 +23,7 @@ pub struct Folded {
     /// The last line: whether a journal goes on from here is told by it.
     last: String,
     unreachable: bool,
+    overviews: RefCell<Overviews>,
 }
 
 impl Folded {
@@ -40,6 +45,19 @@ impl Folded {
     /// Whether the last thing that failed, failed because its provider was not reached.
     pub fn is_cut_off(&self) -> bool {
         self.unreachable
+    }
+
+    /// What charts and tables draw of it, made anew only when there is a new line; `None` before its
+    /// study is known.
+    pub fn overview(&self) -> Option<Arc<Overview>> {
+        self.overviews.borrow_mut().after(self.lines, &self.state)
+    }
+
+    /// Says in the log that the run goes on, unless it begins.
+    pub fn goes_on(&mut self, at: Option<f64>) {
+        if self.lines > 0 {
+            self.activity.resumed(&self.state, at);
+        }
     }
 
     /// Takes in the next line (without its trace), seen `at` seconds after the run began; `None`

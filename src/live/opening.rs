@@ -127,6 +127,7 @@ impl Run {
         self.inner.update_value(|inner| {
             let elsewhere = inner.folded.state.rounds().len().saturating_sub(before);
             inner.inherited = Some(inner.inherited.unwrap_or(before) + elsewhere);
+            inner.folded.goes_on(Some(inner.elapsed / 1000.0));
         });
         if self.peek(Folded::lines) == journal.kept + journal.unsaved.len() as u64 {
             return Ok(());

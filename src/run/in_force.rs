@@ -185,15 +185,14 @@ impl Examples {
         self.places.iter().all(Vec::is_empty)
     }
 
-    /// Every example with the set it belongs to.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (SetKey, usize)> + '_ {
-        let sets = (0..).zip(&self.places);
-        sets.flat_map(|(workload, places)| {
+    /// The examples of each workload with the set they belong to.
+    pub(super) fn sets(&self) -> impl Iterator<Item = (SetKey, &[usize])> {
+        (0..).zip(&self.places).map(|(workload, places)| {
             let set = SetKey {
                 workload,
                 split: self.split,
             };
-            places.iter().map(move |place| (set, *place))
+            (set, places.as_slice())
         })
     }
 }

@@ -1,18 +1,20 @@
 //! Objective against the worst residual: every prompt with a score, and the course to the best.
 
+use std::sync::Arc;
+
 use capo_core::ids::CandidateId;
 use capo_core::run_state::RunState;
 
 use super::in_force;
 use super::lineage;
 use super::rounds::{ScreenRound, written_in};
-use super::standing::{self, Scored};
+use super::standing::{self, Scored, Scores};
 
 /// A prompt on the map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
     /// Its score of now.
-    pub scored: Scored,
+    pub scored: Arc<Scored>,
     /// max over constraints of (cost − τ)/s; `None` without constraints.
     pub worst_residual: Option<f64>,
     /// The constraint it is worst at.
@@ -39,22 +41,26 @@ pub struct Map {
 impl Map {
     /// The map of a run as it stands.
     pub fn new(state: &RunState) -> Self {
-        let standings = standing::standings(state);
-        let best = standing::best_feasible(state, &standings);
+        Self::of(state, &standing::standings(state))
+    }
+
+    /// The same from scores of now that are known already.
+    pub(super) fn of(state: &RunState, standings: &Scores) -> Self {
+        let best = standing::best_feasible(state, standings);
         let limits = in_force::limits_now(state);
-        let place = |(id, scored): (CandidateId, Scored)| {
-            let candidate = state.candidate(&id)?;
+        let place = |(id, scored): (&CandidateId, &Arc<Scored>)| {
+            let candidate = state.candidate(id)?;
             let worst = scored.worst_residual(&limits);
             Some(Place {
                 worst_residual: worst.map(|(_, residual)| residual),
                 worst: worst.map(|(metric, _)| metric.to_owned()),
                 round: written_in(candidate),
                 parents: candidate.parents.clone(),
-                scored,
+                scored: Arc::clone(scored),
             })
         };
         Self {
-            places: standings.into_iter().filter_map(place).collect(),
+            places: standings.iter().filter_map(place).collect(),
             seed: lineage::seed(state),
             best,
             course: best.map_or_else(Vec::new, |best| lineage::course(state, best)),

@@ -1,8 +1,8 @@
 //! What was measured of a prompt: means over examples of each example's mean over repeats.
 
-use capo_core::estimate::Estimate;
+use capo_core::estimate::{Estimate, mean_of};
 use capo_core::ids::CandidateId;
-use capo_core::run_state::{RunState, SetKey};
+use capo_core::run_state::{Row, RunState, SetKey};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
@@ -63,15 +63,16 @@ pub fn on(state: &RunState, candidate: &CandidateId, examples: &Examples) -> Mea
 /// How far a prompt's measurement on some examples has come.
 pub fn progress(state: &RunState, candidate: &CandidateId, examples: &Examples) -> Progress {
     let repeats = state.study().map_or(1, |event| event.study.study.repeats);
-    let done = state.position(candidate).map_or(0, |candidate| {
-        let table = state.rollouts();
-        examples
-            .iter()
-            .filter(|(set, example)| table.repeats(candidate, *set, *example) >= repeats)
-            .count()
-    });
+    let position = state.position(candidate);
+    let of_set = |(set, places): (SetKey, &[usize])| {
+        let row = position.and_then(|candidate| state.rollouts().row(candidate, set));
+        let is_done = |row: &Row<'_>, place: usize| row.repeats(place) >= repeats;
+        row.map_or(0, |row| {
+            places.iter().filter(|place| is_done(&row, **place)).count()
+        })
+    };
     Progress {
-        done,
+        done: examples.sets().map(of_set).sum(),
         of: examples.len(),
     }
 }
@@ -90,19 +91,14 @@ pub fn values(
         split: examples.split,
     };
     let candidate = state.position(candidate);
-    let value = |place: &usize| value(state, candidate?, metric, set, *place);
+    let row = candidate.and_then(|candidate| state.rollouts().row(candidate, set));
+    let value = |place: &usize| value(&row?, metric, *place);
     places.into_iter().flatten().map(value).collect()
 }
 
-fn value(state: &RunState, candidate: usize, metric: &Studied, set: SetKey, example: usize) -> Option<f64> {
-    let table = state.rollouts();
-    let repeats: Vec<f64> = (0..table.repeats(candidate, set, example))
-        .filter_map(|repeat| {
-            let values = table.values(candidate, set, example, repeat)?;
-            values.get(metric.position).copied()
-        })
-        .collect();
-    Estimate::of(&repeats).map(|estimate| estimate.mean)
+fn value(row: &Row<'_>, metric: &Studied, example: usize) -> Option<f64> {
+    let of_repeat = |repeat| row.values(example, repeat)?.get(metric.position).copied();
+    mean_of((0..row.repeats(example)).filter_map(of_repeat))
 }
 
 /// [`values`] of a prompt that was measured on every one of the examples.

@@ -10,11 +10,13 @@
 //! | [`measured`], [`standing`], [`lineage`] | means with standard errors; every prompt's score of now; who comes from whom |
 //! | [`series`], [`map`], [`heat`], [`pool`] | what charts and tables draw |
 //! | [`now`] | what the run is doing at this moment |
+//! | [`overview`] | all of these together, made once for each change |
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
 //! | [`paired`], [`outcome`] | differences with intervals; verdict, held-out table and costs |
 //! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
+mod closed;
 pub mod heat;
 pub mod in_force;
 pub mod lineage;
@@ -22,6 +24,7 @@ pub mod map;
 pub mod measured;
 pub mod now;
 pub mod outcome;
+pub mod overview;
 pub mod paired;
 pub mod pool;
 pub mod readings;

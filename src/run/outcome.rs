@@ -274,8 +274,18 @@ pub fn ended(status: Status) -> &'static str {
     }
 }
 
+/// What stands beside the verdict: the gate, what qualifies it, and what ended the run early.
+pub fn notes(outcome: &Outcome) -> Vec<String> {
+    let caution = Some(outcome.caution.to_string()).filter(|caution| !caution.is_empty());
+    let early = outcome
+        .reason
+        .as_ref()
+        .map(|reason| format!("It ended early: {}.", reason.trim_end_matches('.')));
+    [gate(outcome), caution, early].into_iter().flatten().collect()
+}
+
 /// Thresholds kept on held-out examples, in words: "AllSat on forty held-out examples."
-pub fn gate(outcome: &Outcome) -> Option<String> {
+fn gate(outcome: &Outcome) -> Option<String> {
     let missed: Vec<String> = outcome
         .rows
         .iter()

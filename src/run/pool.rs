@@ -7,10 +7,11 @@ use capo_core::score::Limits;
 use indexmap::IndexMap;
 
 use super::in_force::{self, Examples};
+use super::lineage;
 use super::measured::{self, Progress};
 use super::rounds::{ScreenRound, on_screen, under_way, written_in};
-use super::standing::{self, Scored};
-use super::studied;
+use super::standing::{Scored, Scores, Standings};
+use super::studied::{Aims, Studied};
 
 /// What a row says about the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,24 +73,23 @@ pub struct Pool {
     pub measured: usize,
     /// Children of the round under way that are written.
     pub children: usize,
-    /// Those of them that wait to be measured; they have no rows in [`Pool::of_now`].
+    /// Those of them that wait to be measured; they are not among [`Pool::of_now`].
     pub waiting: usize,
     /// The round on screen under way, or the last one.
     pub round: ScreenRound,
 }
 
 impl Pool {
-    /// The pool, and the children of the round under way that are measured or being measured.
-    pub fn of_now(state: &RunState) -> Self {
-        let mut pool = Self::whole(state);
-        pool.rows
-            .retain(|row| !matches!(row.place, Place::Left | Place::Waiting));
-        pool
-    }
-
     /// Every prompt of the run.
     pub fn whole(state: &RunState) -> Self {
-        let builder = Builder::new(state);
+        Aims::of(state).map_or_else(Self::default, |aims| {
+            Self::of(state, &aims, &Standings::default().follow(state, &aims))
+        })
+    }
+
+    /// The same from scores of now that are known already.
+    pub(super) fn of(state: &RunState, aims: &Aims, standings: &Scores) -> Self {
+        let builder = Builder::new(state, aims, standings);
         let mut rows: Vec<Row> = state.candidates().map(|(id, _)| builder.row(*id)).collect();
         let waits = |row: &Row| matches!(row.place, Place::Waiting);
         // Stable: prompts without a score stay in order of appearance.
@@ -111,78 +111,89 @@ impl Pool {
             rows,
         }
     }
+
+    /// The rows of the pool, and of children of the round under way that are measured or being
+    /// measured.
+    pub fn of_now(&self) -> impl Iterator<Item = &Row> {
+        let rows = self.rows.iter();
+        rows.filter(|row| !matches!(row.place, Place::Left | Place::Waiting))
+    }
 }
 
 struct Builder<'a> {
     state: &'a RunState,
-    standings: IndexMap<CandidateId, Scored>,
+    aims: &'a Aims,
+    standings: &'a Scores,
     limits: Limits,
     examples: Examples,
     open: Option<Round>,
+    seed: Option<CandidateId>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(state: &'a RunState) -> Self {
+    fn new(state: &'a RunState, aims: &'a Aims, standings: &'a Scores) -> Self {
         Self {
             state,
-            standings: standing::standings(state),
+            aims,
+            standings,
             limits: in_force::limits_now(state),
             examples: Examples::of_now(state),
             open: under_way(state),
+            seed: lineage::seed(state),
         }
     }
 
     fn row(&self, id: CandidateId) -> Row {
-        let progress = measured::progress(self.state, &id, &self.examples);
-        let scored = self.standings.get(&id);
+        let scored = self.standings.get(&id).map(AsRef::as_ref);
         let candidate = self.state.candidate(&id);
+        let gate = match scored {
+            Some(scored) if scored.feasible => Gate::Feasible,
+            Some(_) => Gate::NotFeasible,
+            None => Gate::Undecided(measured::progress(self.state, &id, &self.examples)),
+        };
         let missed = scored.into_iter().flat_map(|scored| scored.missed(&self.limits));
         Row {
             candidate: id,
-            gate: match scored {
-                Some(scored) if scored.feasible => Gate::Feasible,
-                Some(_) => Gate::NotFeasible,
-                None => Gate::Undecided(progress),
-            },
+            gate,
             lagrangian: scored.map(|scored| scored.lagrangian),
             estimates: self.estimates(id, scored),
             missed: missed.map(ToOwned::to_owned).collect(),
             characters: candidate.map_or(0, |candidate| candidate.characters),
             round: candidate.map_or(0, written_in),
             parents: candidate.map_or_else(Vec::new, |candidate| candidate.parents.clone()),
-            place: self.place(id, scored.is_some(), progress),
+            place: self.place(id, gate),
         }
     }
 
     fn estimates(&self, id: CandidateId, scored: Option<&Scored>) -> IndexMap<String, Estimate> {
-        let so_far = |metric: &studied::Studied| {
+        let so_far = |metric: &Studied| {
             let values = measured::values(self.state, &id, metric, &self.examples);
             Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
         };
-        let of = |metric: &studied::Studied| {
+        let of = |metric: &Studied| {
             scored.map_or_else(|| so_far(metric), |scored| scored.estimate(metric).copied())
         };
-        studied::metrics(self.state)
-            .iter()
+        let metrics = self.aims.iter();
+        metrics
             .filter_map(|metric| Some((metric.name().to_owned(), of(metric)?)))
             .collect()
     }
 
-    fn place(&self, id: CandidateId, scored: bool, progress: Progress) -> Place {
+    fn place(&self, id: CandidateId, gate: Gate) -> Place {
         let in_pool = match self.state.rounds().last() {
             Some(last) => last.retained.contains(&id),
-            None => super::lineage::seed(self.state) == Some(id),
+            None => self.seed == Some(id),
         };
         let is_new = self.open.is_some_and(|open| {
             let candidate = self.state.candidate(&id);
             candidate.is_some_and(|candidate| written_in(candidate) == on_screen(open))
         });
-        match progress.done {
+        match gate {
             _ if in_pool => Place::InPool,
             _ if !is_new => Place::Left,
-            _ if scored => Place::NewChild,
-            0 => Place::Waiting,
-            _ => Place::Evaluating(progress),
+            Gate::Undecided(Progress { done: 0, .. }) => Place::Waiting,
+            Gate::Undecided(progress) => Place::Evaluating(progress),
+            Gate::Feasible | Gate::NotFeasible => Place::NewChild,
         }
     }
 }

@@ -26,20 +26,17 @@ pub fn objective(series: &Series) -> Sentence {
         .copied()
         .reduce(|best, next| if next.1 > best.1 { next } else { best })
         .unwrap_or((last, now));
+    // What reads the same is called the same, whatever the digits that are not shown.
+    let (shown, highest) = (quantity.value(now), quantity.value(best));
+    let is_level = shown == highest;
     let course = Sentence::new("Best by ").symbol("J");
-    let course = match best_round {
-        0 => course.text(format!(
-            " is at {}, below the seed's {}.",
-            quantity.value(now),
-            quantity.value(best)
-        )),
-        round if round == last => course.text(format!(" reached {} in round {last}.", quantity.value(best))),
-        round => course.text(format!(
-            " was highest in round {round}, {}, and is at {} now.",
-            quantity.value(best),
-            quantity.value(now)
-        )),
-    };
+    let course = course.text(match best_round {
+        0 if is_level => format!(" is at {shown}, as the seed is."),
+        0 => format!(" is at {shown}, below the seed's {highest}."),
+        round if round == last => format!(" reached {highest} in round {last}."),
+        round if is_level => format!(" reached {highest} in round {round} and is there now."),
+        round => format!(" was highest in round {round}, {highest}, and is at {shown} now."),
+    });
     if series.constraints.is_empty() {
         return course;
     }
@@ -209,7 +206,7 @@ impl<'a> Course<'a> {
             false => format!("inside since round {}", last.to + 1),
         };
         let now = self.of.multiplier_after(end).map_or_else(String::new, |now| {
-            let (peak, now) = (format::multiplier(peak(self.of)), format::multiplier(now));
+            let (peak, now) = (format::multiplier(self.of.peak()), format::multiplier(now));
             if peak == now {
                 format!(" Its multiplier is at its highest, {now}.")
             } else {
@@ -283,7 +280,7 @@ impl<'a> Course<'a> {
     fn is_hardest(&self) -> bool {
         let others = self.series.constraints.iter();
         let mut others = others.filter(|other| other.metric.name() != self.of.metric.name());
-        self.series.constraints.len() > 1 && others.all(|other| peak(other) < peak(self.of))
+        self.series.constraints.len() > 1 && others.all(|other| other.peak() < self.of.peak())
     }
 
     fn changed_by_hand(&self) -> Sentence {
@@ -300,12 +297,6 @@ impl<'a> Course<'a> {
             rounds::name(step.round)
         ))
     }
-}
-
-/// The highest multiplier a constraint has had.
-fn peak(of: &ConstraintSeries) -> f64 {
-    let used = of.multipliers.iter().copied().flatten().chain(of.next_multiplier);
-    used.fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// The reading of the map.

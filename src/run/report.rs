@@ -116,7 +116,7 @@ impl Report {
             title: study.study.study.name.clone(),
             about: about(state, study),
             verdict: outcome.verdict.to_string(),
-            sentences: sentences(&outcome),
+            sentences: outcome::notes(&outcome),
             sections,
         })
     }
@@ -142,18 +142,6 @@ fn about(state: &RunState, study: &StudyEvent) -> String {
         "Method {}, seed {}, {rounds}, {status}.{when}",
         search.method, search.seed
     )
-}
-
-fn sentences(outcome: &Outcome) -> Vec<String> {
-    let reason = outcome
-        .reason
-        .as_ref()
-        .map(|reason| format!("It ended early: {reason}."));
-    let caution = Some(outcome.caution.to_string()).filter(|caution| !caution.is_empty());
-    [outcome::gate(outcome), caution, reason]
-        .into_iter()
-        .flatten()
-        .collect()
 }
 
 fn best(state: &RunState, outcome: &Outcome) -> Option<Section> {

@@ -1,15 +1,18 @@
 //! Everything the charts of the live page draw, round by round.
 
+use std::sync::Arc;
+
 use capo_core::estimate::Estimate;
-use capo_core::ids::{CandidateId, Round};
+use capo_core::ids::CandidateId;
 use capo_core::run_state::RunState;
-use capo_core::score::Limits;
+use capo_core::score::{Limits, Multipliers};
 use indexmap::IndexMap;
 
-use super::in_force::{self, Examples};
+use super::closed::Closed;
+use super::in_force;
 use super::rounds::{self, ScreenRound, on_screen, under_way, written_in};
-use super::standing::{self, Scored, better};
-use super::studied::{self, Part, Studied};
+use super::standing::{Scored, Scores, Standings};
+use super::studied::{Aims, Part, Studied};
 
 /// A run round by round.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,9 +20,9 @@ pub struct Series {
     /// What is maximised.
     pub objective: Studied,
     /// One entry for each round on screen, from the seed (0) to the latest closed one.
-    pub rounds: Vec<RoundPoint>,
+    pub rounds: Arc<Vec<RoundPoint>>,
     /// Prompts of the round under way that are measured already.
-    pub arriving: Vec<Scored>,
+    pub arriving: Vec<Arc<Scored>>,
     /// The round on screen that is under way; `None` when none is.
     pub under_way: Option<ScreenRound>,
     /// The last round the study plans; `None` when it goes on until the budget is spent.
@@ -115,6 +118,12 @@ impl ConstraintSeries {
         self.thresholds.last().copied().flatten()
     }
 
+    /// The highest λ used so far, or led to by the last closed round; 0 before the first.
+    pub fn peak(&self) -> f64 {
+        let used = self.multipliers.iter().copied().flatten();
+        used.chain(self.next_multiplier).fold(0.0, f64::max)
+    }
+
     /// λ used after a round on screen: in the next one, or in none any more.
     pub fn multiplier_after(&self, round: ScreenRound) -> Option<f64> {
         let used = self.multipliers.get(round as usize + 1).copied();
@@ -138,36 +147,59 @@ impl ConstraintSeries {
 impl Series {
     /// The series of a run; `None` before its study is known.
     pub fn new(state: &RunState) -> Option<Self> {
-        let objective = studied::objective(state)?;
+        let aims = Aims::of(state)?;
+        let standings = Standings::default().follow(state, &aims);
+        Some(Self::following(state, &aims, &standings, &mut Closed::default()))
+    }
+
+    /// The same of a run that goes on.
+    pub(super) fn following(state: &RunState, aims: &Aims, standings: &Scores, closed: &mut Closed) -> Self {
         let cap = in_force::cap(state);
-        let standings = standing::standings(state);
         let open = under_way(state);
-        let arriving = |round: Round| -> Vec<Scored> {
-            let is_new = |scored: &&Scored| {
-                let candidate = state.candidate(&scored.candidate);
-                candidate.is_some_and(|candidate| written_in(candidate) == on_screen(round))
-            };
-            standings.values().filter(is_new).cloned().collect()
+        let is_new = |scored: &&Arc<Scored>| {
+            let candidate = state.candidate(&scored.candidate);
+            candidate.map(written_in) == open.map(on_screen)
         };
-        let rounds = points(state, &standings);
-        let constraints = studied::constraints(state)
-            .into_iter()
-            .map(|metric| constraint(state, metric, cap, &standings))
+        let rounds = closed.follow(state, aims, standings);
+        let used = Used {
+            state,
+            limits: closed.limits(),
+            open: open.map(|open| {
+                (
+                    in_force::limits(state, Some(open)),
+                    in_force::multipliers(state, open),
+                )
+            }),
+        };
+        let constraints = aims
+            .constraints
+            .iter()
+            .map(|metric| constraint(&used, metric, cap, standings))
             .collect();
-        Some(Self {
-            objective,
-            arriving: open.map_or_else(Vec::new, arriving),
+        Self {
+            objective: aims.objective.clone(),
+            arriving: standings
+                .values()
+                .filter(|_| open.is_some())
+                .filter(is_new)
+                .cloned()
+                .collect(),
             under_way: open.map(on_screen),
             planned: rounds::planned(state),
             rounds,
             constraints,
             cap,
-        })
+        }
     }
 
     /// The best feasible prompt so far.
     pub fn best_feasible(&self) -> Option<&Scored> {
         self.rounds.last()?.best_feasible.as_ref()
+    }
+
+    /// The latest closed round on screen; 0 before the first.
+    pub fn closed(&self) -> ScreenRound {
+        self.latest().map_or(0, |point| point.round)
     }
 
     /// What the latest closed round knew.
@@ -183,122 +215,39 @@ impl Series {
     }
 }
 
-/// The seed, then every closed round.
-fn points(state: &RunState, standings: &IndexMap<CandidateId, Scored>) -> Vec<RoundPoint> {
-    let mut known: IndexMap<CandidateId, Scored> = IndexMap::new();
-    let mut limits = in_force::limits(state, Some(0));
-    let mut points: Vec<RoundPoint> = seed_point(state, standings).into_iter().collect();
-    for closed in state.rounds() {
-        let of_round = in_force::limits(state, Some(closed.round));
-        if of_round != limits {
-            limits = of_round;
-            for earlier in known.values_mut() {
-                let feasible = earlier.missed(&limits).next().is_none();
-                earlier.feasible = feasible;
-            }
-        }
-        let examples = Examples::of_round(state, closed.round);
-        let scored: IndexMap<CandidateId, Scored> = closed
-            .scores
-            .iter()
-            .map(|(id, score)| (*id, Scored::of(state, *id, score, &examples)))
-            .collect();
-        known.extend(scored.clone());
-        let place = |id: &CandidateId| PoolPlace {
-            candidate: *id,
-            feasible: scored.get(id).is_some_and(|scored| scored.feasible),
-        };
-        let best: Vec<&Scored> = closed.best.iter().filter_map(|id| scored.get(id)).collect();
-        points.push(RoundPoint {
-            round: on_screen(closed.round),
-            best: closed.best.clone(),
-            leading: leading(&best),
-            others: scored
-                .values()
-                .filter(|scored| !closed.best.contains(&scored.candidate))
-                .cloned()
-                .collect(),
-            pool: closed.retained.iter().map(place).collect(),
-            best_feasible: best_of(known.values()),
-        });
+/// Limits and multipliers by round of the journal, that under way the last.
+struct Used<'a> {
+    state: &'a RunState,
+    limits: &'a [Limits],
+    open: Option<(Limits, Multipliers)>,
+}
+
+impl Used<'_> {
+    fn thresholds(&self, metric: &str) -> Vec<Option<f64>> {
+        let open = self.open.iter().map(|(limits, _)| limits);
+        let rounds = self.limits.iter().chain(open);
+        rounds.map(|limits| Some(limits.get(metric)?.threshold)).collect()
     }
-    points
+
+    fn multipliers(&self, metric: &str) -> Vec<Option<f64>> {
+        let open = self.open.iter().map(|(_, multipliers)| multipliers);
+        let closed = self.state.rounds().iter().map(|round| &round.multipliers);
+        closed
+            .chain(open)
+            .map(|multipliers| multipliers.get(metric).copied())
+            .collect()
+    }
 }
 
-/// The seed alone: as the first round scored it, or as soon as it is measured.
-fn seed_point(state: &RunState, standings: &IndexMap<CandidateId, Scored>) -> Option<RoundPoint> {
-    let seed = super::lineage::seed(state)?;
-    let recorded = state.rounds().first().and_then(|first| first.scores.get(&seed));
-    let scored = match recorded {
-        Some(score) => Scored::of(state, seed, score, &Examples::of_round(state, 0)),
-        None => standings.get(&seed)?.clone(),
-    };
-    Some(RoundPoint {
-        round: 0,
-        best: vec![seed],
-        leading: leading(&[&scored]),
-        others: Vec::new(),
-        pool: vec![PoolPlace {
-            candidate: seed,
-            feasible: scored.feasible,
-        }],
-        best_feasible: scored.feasible.then_some(scored),
-    })
-}
-
-fn best_of<'a>(known: impl Iterator<Item = &'a Scored>) -> Option<Scored> {
-    known
-        .filter(|scored| scored.feasible)
-        .reduce(|best, next| if better(next, best) { next } else { best })
-        .cloned()
-}
-
-fn leading(best: &[&Scored]) -> Option<Leading> {
-    let first = best.first()?;
-    let mean = |pick: &dyn Fn(&Scored) -> Option<Estimate>| {
-        let estimates: Vec<Estimate> = best.iter().filter_map(|scored| pick(scored)).collect();
-        let share = estimates.len() as f64;
-        Estimate {
-            mean: estimates.iter().map(|estimate| estimate.mean).sum::<f64>() / share,
-            standard_error: estimates
-                .iter()
-                .map(|estimate| estimate.standard_error)
-                .sum::<f64>()
-                / share,
-            n: estimates.iter().map(|estimate| estimate.n).min().unwrap_or(0),
-        }
-    };
-    let cost = |name: &String| {
-        let estimate = mean(&|scored| scored.costs.get(name).copied());
-        (name.clone(), estimate)
-    };
-    Some(Leading {
-        objective: mean(&|scored| Some(scored.objective)),
-        costs: first.costs.keys().map(cost).collect(),
-        feasible: first.feasible,
-    })
-}
-
-fn constraint(
-    state: &RunState,
-    metric: Studied,
-    cap: Option<f64>,
-    standings: &IndexMap<CandidateId, Scored>,
-) -> ConstraintSeries {
-    let name = metric.name().to_owned();
-    let rounds = state.rounds().len() as Round + Round::from(under_way(state).is_some());
-    let in_round = |limits: &Limits| limits.get(&name).map(|limit| limit.threshold);
-    let by_round: Vec<Option<f64>> = (0..rounds)
-        .map(|round| in_round(&in_force::limits(state, Some(round))))
-        .collect();
-    let multipliers: Vec<Option<f64>> = (0..rounds)
-        .map(|round| in_force::multipliers(state, round).get(&name).copied())
-        .collect();
+fn constraint(used: &Used<'_>, metric: &Studied, cap: Option<f64>, standings: &Scores) -> ConstraintSeries {
+    let (state, name) = (used.state, metric.name());
+    let by_round = used.thresholds(name);
+    let multipliers = used.multipliers(name);
     let steps = state
         .steers()
         .iter()
         .filter_map(|steer| {
-            let to = *steer.thresholds.as_ref()?.get(&name)?;
+            let to = *steer.thresholds.as_ref()?.get(name)?;
             let before = steer.round.checked_sub(1);
             Some(Step {
                 round: on_screen(steer.round),
@@ -317,10 +266,10 @@ fn constraint(
         .map(|(round, _)| round)
         .collect();
     let scored = state.rounds().iter().flat_map(|round| round.scores.values());
-    let recorded = scored.filter_map(|score| score.costs.get(&name).copied());
+    let recorded = scored.filter_map(|score| score.costs.get(name).copied());
     let now = standings
         .values()
-        .filter_map(|scored| Some(scored.costs.get(&name)?.mean));
+        .filter_map(|scored| Some(scored.costs.get(name)?.mean));
     ConstraintSeries {
         // The seed is judged by the thresholds of the first round.
         thresholds: by_round
@@ -333,10 +282,10 @@ fn constraint(
         next_multiplier: state
             .rounds()
             .last()
-            .and_then(|last| last.next_multipliers.get(&name).copied()),
+            .and_then(|last| last.next_multipliers.get(name).copied()),
         lowest: recorded.chain(now).min_by(f64::total_cmp),
         steps,
         at_cap,
-        metric,
+        metric: metric.clone(),
     }
 }

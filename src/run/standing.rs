@@ -1,5 +1,8 @@
 //! Scores of prompts with standard errors: in a round, and as they stand now.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use capo_core::estimate::Estimate;
 use capo_core::ids::{CandidateId, Round};
 use capo_core::run_state::RunState;
@@ -9,7 +12,7 @@ use indexmap::IndexMap;
 
 use super::in_force::{self, Examples};
 use super::measured;
-use super::studied::{self, Part, Studied};
+use super::studied::{Aims, Part, Studied};
 
 /// A prompt's score with its standard errors.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +31,13 @@ pub struct Scored {
 
 impl Scored {
     /// A score with the standard errors over the examples it was made on.
-    pub fn of(state: &RunState, candidate: CandidateId, score: &Score, examples: &Examples) -> Self {
+    pub fn of(
+        state: &RunState,
+        aims: &Aims,
+        candidate: CandidateId,
+        score: &Score,
+        examples: &Examples,
+    ) -> Self {
         let with_error = |metric: &Studied, mean: f64| {
             let values: Vec<f64> = measured::values(state, &candidate, metric, examples)
                 .into_iter()
@@ -46,18 +55,14 @@ impl Scored {
             standard_error: 0.0,
             n: 0,
         };
-        let constraints = studied::constraints(state);
         let cost = |(name, mean): (&String, &f64)| {
-            let metric = constraints.iter().find(|metric| metric.name() == name);
+            let metric = aims.constraints.iter().find(|metric| metric.name() == name);
             let estimate = metric.map_or_else(|| certain(*mean), |metric| with_error(metric, *mean));
             (name.clone(), estimate)
         };
         Self {
             candidate,
-            objective: studied::objective(state).map_or_else(
-                || certain(score.objective),
-                |metric| with_error(&metric, score.objective),
-            ),
+            objective: with_error(&aims.objective, score.objective),
             costs: score.costs.iter().map(cost).collect(),
             lagrangian: score.lagrangian,
             feasible: score.feasible,
@@ -92,25 +97,58 @@ impl Scored {
     }
 }
 
-/// Every prompt that has a score, in order of appearance, with the score of now: the final one of a
-/// run that has ended, else under the thresholds and multipliers of the round that is under way or
-/// was the last. A prompt that left the pool keeps the means it was last measured to have.
-pub fn standings(state: &RunState) -> IndexMap<CandidateId, Scored> {
-    let now = Now::of(state);
-    let candidates = state.candidates();
-    candidates
-        .filter_map(|(id, _)| Some((*id, now.scored(state, *id)?)))
-        .collect()
+/// Prompts that have a score, in order of appearance, with the score of now.
+pub type Scores = IndexMap<CandidateId, Arc<Scored>>;
+
+/// Every prompt that has a score with the score of now: the final one of a run that has ended, else
+/// under the thresholds and multipliers of the round that is under way or was the last. A prompt
+/// that left the pool keeps the means it was last measured to have.
+pub fn standings(state: &RunState) -> Scores {
+    Aims::of(state).map_or_else(Scores::new, |aims| Standings::default().follow(state, &aims))
 }
 
 /// One prompt's score of now, as in [`standings`].
 pub fn standing(state: &RunState, candidate: CandidateId) -> Option<Scored> {
-    Now::of(state).scored(state, candidate)
+    Some(Now::of(state).scored(state, &Aims::of(state)?, candidate)?.0)
+}
+
+/// [`standings`] of a run that goes on: what was measured whole is scored again only when what
+/// scores are made under has changed.
+#[derive(Debug, Default)]
+pub(super) struct Standings {
+    now: Option<Now>,
+    settled: HashMap<CandidateId, Arc<Scored>>,
+}
+
+impl Standings {
+    pub(super) fn follow(&mut self, state: &RunState, aims: &Aims) -> Scores {
+        let now = Now::of(state);
+        if self.now.as_ref() != Some(&now) {
+            self.settled.clear();
+        }
+        let mut score = |id: &CandidateId| {
+            if let Some(settled) = self.settled.get(id) {
+                return Some(Arc::clone(settled));
+            }
+            let (scored, is_settled) = now.scored(state, aims, *id)?;
+            let scored = Arc::new(scored);
+            if is_settled {
+                self.settled.insert(*id, Arc::clone(&scored));
+            }
+            Some(scored)
+        };
+        let scores = state
+            .candidates()
+            .filter_map(|(id, _)| Some((*id, score(id)?)))
+            .collect();
+        self.now = Some(now);
+        scores
+    }
 }
 
 /// The prompt to show as the best: the returned one of a run that has ended, else the feasible one
 /// of the highest objective, the higher J deciding between equals.
-pub fn best_feasible(state: &RunState, standings: &IndexMap<CandidateId, Scored>) -> Option<CandidateId> {
+pub fn best_feasible(state: &RunState, standings: &Scores) -> Option<CandidateId> {
     let returned = state.finished().and_then(|finished| finished.best);
     let returned = returned.filter(|best| standings.get(best).is_some_and(|scored| scored.feasible));
     returned.or_else(|| {
@@ -131,10 +169,14 @@ pub(super) fn better(one: &Scored, other: &Scored) -> bool {
 }
 
 /// What scores of now are made under.
+#[derive(Debug, PartialEq)]
 struct Now {
     limits: Limits,
     multipliers: Multipliers,
     examples: Examples,
+    /// Rounds that are closed.
+    closed: usize,
+    ended: bool,
 }
 
 impl Now {
@@ -143,30 +185,42 @@ impl Now {
             limits: in_force::limits_now(state),
             multipliers: in_force::multipliers_now(state),
             examples: Examples::of_now(state),
+            closed: state.rounds().len(),
+            ended: state.finished().is_some(),
         }
     }
 
-    fn scored(&self, state: &RunState, candidate: CandidateId) -> Option<Scored> {
+    /// The score, and whether more measurements leave it as it is.
+    fn scored(&self, state: &RunState, aims: &Aims, candidate: CandidateId) -> Option<(Scored, bool)> {
         if let Some(finished) = state.finished()
             && let Some(score) = finished.final_scores.get(&candidate)
         {
             let whole = Examples::whole(state, Split::Optimize);
-            return Some(Scored::of(state, candidate, score, &whole));
+            return Some((Scored::of(state, aims, candidate, score, &whole), true));
         }
-        if let Some(means) = means(state, candidate, &self.examples) {
-            return Some(self.judged(state, candidate, means, &self.examples));
+        if let Some(means) = means(state, aims, candidate, &self.examples) {
+            return Some((self.judged(state, aims, candidate, means, &self.examples), true));
         }
         let (round, score) = latest(state, candidate)?;
         let means = Means {
             objective: score.objective,
             costs: score.costs.clone(),
         };
-        Some(self.judged(state, candidate, means, &Examples::of_round(state, round)))
+        let examples = Examples::of_round(state, round);
+        Some((self.judged(state, aims, candidate, means, &examples), false))
     }
 
-    fn judged(&self, state: &RunState, candidate: CandidateId, means: Means, examples: &Examples) -> Scored {
+    fn judged(
+        &self,
+        state: &RunState,
+        aims: &Aims,
+        candidate: CandidateId,
+        means: Means,
+        examples: &Examples,
+    ) -> Scored {
         let score = Score::new(means, &self.limits, &self.multipliers);
-        Scored::of(state, candidate, &self.gated(state, candidate, score), examples)
+        let score = self.gated(state, candidate, score);
+        Scored::of(state, aims, candidate, &score, examples)
     }
 
     /// Where feedback is noisy, the gate has spoken on the same costs and thresholds already.
@@ -182,18 +236,15 @@ impl Now {
 }
 
 /// Means of a prompt that was measured on all of the examples.
-fn means(state: &RunState, candidate: CandidateId, examples: &Examples) -> Option<Means> {
+fn means(state: &RunState, aims: &Aims, candidate: CandidateId, examples: &Examples) -> Option<Means> {
     if !measured::progress(state, &candidate, examples).is_whole() {
         return None;
     }
     let mean = |metric: &Studied| Some(measured::complete(state, &candidate, metric, examples)?.mean);
-    let costs = studied::constraints(state)
-        .iter()
-        .map(|metric| Some((metric.name().to_owned(), mean(metric)?)))
-        .collect::<Option<_>>()?;
+    let cost = |metric: &Studied| Some((metric.name().to_owned(), mean(metric)?));
     Some(Means {
-        objective: mean(&studied::objective(state)?)?,
-        costs,
+        objective: mean(&aims.objective)?,
+        costs: aims.constraints.iter().map(cost).collect::<Option<_>>()?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The metrics of a study, with how they are shown and where they are measured.
 
-use capo_core::metric::MetricSpec;
+use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::run_state::RunState;
 use capo_core::study::Constraint;
 
@@ -58,7 +58,7 @@ impl Studied {
     pub fn axis(&self) -> String {
         match self.quantity {
             Quantity::Rate => "% of examples".into(),
-            Quantity::Thousands => "thousand characters".into(),
+            Quantity::Thousands if self.name() == PROMPT_LENGTH => "thousand characters".into(),
             quantity => quantity.unit(&self.spec),
         }
     }
@@ -81,6 +81,30 @@ pub fn constraints(state: &RunState) -> Vec<Studied> {
     constraints
         .filter_map(|constraint| find(state, &constraint.metric, part(state, constraint)))
         .collect()
+}
+
+/// What a run maximises and what it keeps at or below thresholds, found once for many prompts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aims {
+    /// What it maximises.
+    pub objective: Studied,
+    /// What it keeps at or below thresholds, in the study's order.
+    pub constraints: Vec<Studied>,
+}
+
+impl Aims {
+    /// The aims of a run; `None` for an empty journal.
+    pub fn of(state: &RunState) -> Option<Self> {
+        Some(Self {
+            objective: objective(state)?,
+            constraints: constraints(state),
+        })
+    }
+
+    /// The objective, then the constraints.
+    pub fn iter(&self) -> impl Iterator<Item = &Studied> {
+        std::iter::once(&self.objective).chain(&self.constraints)
+    }
 }
 
 /// The objective, then the constraints.

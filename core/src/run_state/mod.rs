@@ -21,7 +21,7 @@ use crate::journal::{
 use crate::llm::FailureKind;
 
 pub use ledger::Ledger;
-pub use rollouts::{RolloutTable, SetKey};
+pub use rollouts::{RolloutTable, Row, SetKey};
 
 /// A prompt of the run.
 #[derive(Debug, Clone, PartialEq)]

@@ -172,13 +172,17 @@ impl RolloutTable {
             .position(|name| name == metric)
     }
 
+    /// The rollouts of one prompt on one split of a workload; `None` before the first.
+    pub fn row(&self, candidate: usize, set: SetKey) -> Option<Row<'_>> {
+        Some(Row {
+            cells: self.cells.get(&(candidate, set))?,
+            width: self.workloads[usize::from(set.workload)].metrics.len(),
+        })
+    }
+
     /// The values of one rollout in the order of the workload's metrics, if it was made.
     pub fn values(&self, candidate: usize, set: SetKey, example: usize, repeat: u32) -> Option<&[f64]> {
-        let width = self.workloads[usize::from(set.workload)].metrics.len();
-        let cell = self.cells.get(&(candidate, set))?.get(example)?;
-        cell.lines.get(repeat as usize)?.as_ref()?;
-        cell.values
-            .get(repeat as usize * width..(repeat as usize + 1) * width)
+        self.row(candidate, set)?.values(example, repeat)
     }
 
     /// The line of one rollout, if it was made.
@@ -193,11 +197,29 @@ impl RolloutTable {
 
     /// Repeats of one prompt on one example made so far, from the first without a gap.
     pub fn repeats(&self, candidate: usize, set: SetKey, example: usize) -> u32 {
-        self.cells
-            .get(&(candidate, set))
-            .and_then(|cells| cells.get(example))
-            .map_or(0, |cell| {
-                cell.lines.iter().take_while(|line| line.is_some()).count() as u32
-            })
+        self.row(candidate, set).map_or(0, |row| row.repeats(example))
+    }
+}
+
+/// The rollouts of one prompt on one split of a workload, found once for all its examples.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    cells: &'a [Cell],
+    width: usize,
+}
+
+impl<'a> Row<'a> {
+    /// The values of one rollout in the order of the workload's metrics, if it was made.
+    pub fn values(&self, example: usize, repeat: u32) -> Option<&'a [f64]> {
+        let (cell, repeat) = (self.cells.get(example)?, repeat as usize);
+        cell.lines.get(repeat)?.as_ref()?;
+        cell.values.get(repeat * self.width..(repeat + 1) * self.width)
+    }
+
+    /// Repeats on one example made so far, from the first without a gap.
+    pub fn repeats(&self, example: usize) -> u32 {
+        self.cells.get(example).map_or(0, |cell| {
+            cell.lines.iter().take_while(|line| line.is_some()).count() as u32
+        })
     }
 }

@@ -104,6 +104,14 @@ impl Address {
         }
     }
 
+    /// The same with its prompt named, if it names none.
+    pub(super) fn pinned(&self, candidate: &str) -> Option<Self> {
+        self.candidate.is_none().then(|| Self {
+            candidate: Some(candidate.to_owned()),
+            ..self.clone()
+        })
+    }
+
     /// The same with another side of the diff.
     pub(super) fn compare(&self, against: &str) -> Self {
         Self {
@@ -198,6 +206,18 @@ mod tests {
             ..Address::default()
         };
         assert_eq!(nothing.href(), "/run/18f/candidate");
+    }
+
+    #[test]
+    fn an_address_without_a_prompt_is_given_one_and_keeps_the_rest() {
+        let open = Address {
+            candidate: None,
+            ..address()
+        };
+        let pinned = open.pinned("095d71").unwrap();
+        assert_eq!(pinned.candidate.as_deref(), Some("095d71"));
+        assert_eq!((&pinned.trace, &pinned.against), (&open.trace, &open.against));
+        assert_eq!(pinned.pinned("c95e03"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use leptos::prelude::*;
 
 use super::page::Page;
+use crate::components::{Spacer, Window};
 use crate::format;
 use crate::run::activity::{Activity, FailureRow, failure_rows};
 use crate::run::pool::Gate;
@@ -26,6 +27,11 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
         let of = of();
         page.run.read(|folded| messages(&folded.activity, of))
     });
+    let window = Window::over(Signal::derive(move || messages.with(Vec::len)));
+    let drawn = move || {
+        let drawn = window.drawn();
+        messages.with(|messages| messages.get(drawn).unwrap_or_default().to_vec())
+    };
     let choice = move |this: bool, words: &'static str| {
         view! {
             <button
@@ -76,9 +82,22 @@ pub(super) fn FailuresPlate(page: Page) -> impl IntoView {
                 <p class="reading">"A failure is never a score."</p>
                 <details class="fold">
                     <summary>"What went wrong, in full"</summary>
-                    <ul class="small">
-                        {move || messages.get().into_iter().map(|message| view! { <li>{message}</li> }).collect_view()}
-                    </ul>
+                    <div
+                        class="viewport small"
+                        tabindex="0"
+                        role="group"
+                        aria-label="What went wrong, in full"
+                        node_ref=window.region
+                        on:scroll=move |_| window.scrolled()
+                    >
+                        <ul>
+                            {window.list_spacer(Spacer::Above)}
+                            <For each=drawn key=Clone::clone let(message)>
+                                <li>{message}</li>
+                            </For>
+                            {window.list_spacer(Spacer::Below)}
+                        </ul>
+                    </div>
                 </details>
             </Show>
         </section>

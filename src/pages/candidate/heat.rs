@@ -9,6 +9,7 @@ use super::address::TraceAddress;
 use super::page::{Page, Parts};
 use crate::charts::heat::{Heat, HeatCell, HeatData, HeatExample, HeatRow, Shading};
 use crate::charts::unit::{Unit, short};
+use crate::components::Window;
 use crate::format::{self, NOTHING, Quantity};
 use crate::run::heat::{Heat as Values, Row};
 use crate::run::pool::Gate;
@@ -42,6 +43,7 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
             })
             .unwrap_or_default()
     });
+    let window = Window::over(Signal::derive(move || data.with(|data| data.rows.len())));
     let unit = move || data.with(legend);
     let current = Signal::derive(move || current(page));
     let open = Callback::new(move |(candidate, example): HeatCell| open(page, &candidate, example));
@@ -75,8 +77,15 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
                 when=move || data.with(|data| !data.rows.is_empty() && !data.examples.is_empty())
                 fallback=|| view! { <p class="empty">"No prompt was measured on these examples."</p> }
             >
-                <div class="scroll" tabindex="0" role="group" aria-label="Prompts and examples, scrolls sideways">
-                    <Heat data=data label=Signal::derive(label) current=current on_open=open/>
+                <div
+                    class="viewport"
+                    tabindex="0"
+                    role="group"
+                    aria-label="Prompts and examples, scrolls both ways"
+                    node_ref=window.region
+                    on:scroll=move |_| window.scrolled()
+                >
+                    <Heat data=data label=Signal::derive(label) window=window current=current on_open=open/>
                 </div>
                 <Pages first start examples/>
                 <p class="reading">

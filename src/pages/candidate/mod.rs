@@ -22,7 +22,7 @@ use self::lineage::LineagePlate;
 use self::page::Page;
 use self::prompt::PromptPlate;
 use self::trace::Drawer;
-use crate::components::{RunHead, RunNotices, page_title, with_run};
+use crate::components::{Later, RunHead, RunNotices, page_title, with_run};
 use crate::format;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::Run;
@@ -110,7 +110,9 @@ fn Candidates(run: Run) -> impl IntoView {
                             <FailuresPlate page/>
                         </div>
                     </div>
-                    <HeatPlate page/>
+                    <Later>
+                        <HeatPlate page/>
+                    </Later>
                 </Show>
             </div>
             <Show when=open>

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use capo_core::ids::CandidateId;
-use capo_core::run_state::RunState;
 use capo_core::score::Limits;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -12,10 +11,9 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
 use super::address::{Address, NOTHING, PARENT, SEED};
-use crate::live::Run;
+use crate::live::{Folded, Run};
 use crate::run::heat::{self, Heat};
-use crate::run::map::Map;
-use crate::run::pool::{Pool, Row};
+use crate::run::pool::Row;
 use crate::run::studied::{self, Studied};
 use crate::run::{in_force, lineage};
 
@@ -54,19 +52,16 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    fn new(state: &RunState) -> Option<Self> {
-        state.study()?;
-        let mut rows: IndexMap<CandidateId, Row> = Pool::whole(state)
-            .rows
-            .into_iter()
-            .map(|row| (row.candidate, row))
-            .collect();
+    fn new(folded: &Folded) -> Option<Self> {
+        let (state, seen) = (&folded.state, folded.overview()?);
+        let rows = seen.pool.rows.iter();
+        let mut rows: IndexMap<CandidateId, Row> = rows.map(|row| (row.candidate, row.clone())).collect();
         rows.sort_by_cached_key(|id, _| state.position(id));
         let seed = lineage::seed(state);
         let leader = state.rounds().last().and_then(|last| last.best.first().copied());
         Some(Self {
             rows,
-            best: Map::new(state).best,
+            best: seen.map.best,
             leader: leader.or(seed),
             seed,
             limits: in_force::limits_now(state),
@@ -123,7 +118,7 @@ impl Table {
 impl Page {
     pub(super) fn of(run: Run) -> Self {
         let address = Address::of_now();
-        let parts = Memo::new(move |_| run.read(|folded| Parts::new(&folded.state).map(Arc::new)));
+        let parts = Memo::new(move |_| run.read(|folded| Parts::new(folded).map(Arc::new)));
         let read = move |read: &dyn Fn(&Parts) -> Option<CandidateId>| {
             parts.with(|parts| parts.as_deref().and_then(read))
         };
@@ -133,6 +128,7 @@ impl Page {
             let selected = selected.get()?;
             address.with(|address| read(&|parts: &Parts| parts.other(address, selected)))
         });
+        pin(address, selected);
         let navigate = use_navigate();
         let go = Callback::new(move |address: Address| {
             let options = NavigateOptions {
@@ -168,6 +164,24 @@ impl Page {
     pub(super) fn go(self, change: impl FnOnce(&Address) -> Address) {
         self.go.run(self.address.with_untracked(change));
     }
+}
+
+/// Puts the prompt that an address without one means into it, so that a run that goes on does not
+/// change what is being read, nor whose conversation is open.
+fn pin(address: Memo<Address>, selected: Memo<Option<CandidateId>>) {
+    let navigate = use_navigate();
+    Effect::new(move |_| {
+        let Some(selected) = selected.get() else { return };
+        let pinned = address.with(|address| address.pinned(&selected.to_string()));
+        if let Some(pinned) = pinned {
+            let options = NavigateOptions {
+                replace: true,
+                scroll: false,
+                ..NavigateOptions::default()
+            };
+            navigate(&pinned.href(), options);
+        }
+    });
 }
 
 fn table(run: Run, address: Memo<Address>, selected: Memo<Option<CandidateId>>) -> Table {

@@ -1,5 +1,7 @@
 //! What a course of rounds shows: peaks, overshoot, release, saturation, in numbers and in words.
 
+use std::sync::Arc;
+
 use capo_core::multipliers::DualStepName;
 
 use super::setting::Setting;
@@ -26,12 +28,14 @@ pub(super) fn up_to(series: &Series, last: ScreenRound) -> Series {
         }
     };
     Series {
-        rounds: series
-            .rounds
-            .iter()
-            .filter(|point| point.round <= last)
-            .cloned()
-            .collect(),
+        rounds: Arc::new(
+            series
+                .rounds
+                .iter()
+                .filter(|point| point.round <= last)
+                .cloned()
+                .collect(),
+        ),
         arriving: Vec::new(),
         under_way: None,
         constraints: series.constraints.iter().map(constraint).collect(),

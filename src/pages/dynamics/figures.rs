@@ -62,7 +62,7 @@ pub(super) fn strip(
             .collect(),
         leading: behaviour::costs(series, of).into_iter().map(leading).collect(),
         multiplier: multipliers(of),
-        cap: series.cap.unwrap_or(setting.lambda_max),
+        cap: Some(series.cap.unwrap_or(setting.lambda_max)),
         also_in_range: shared,
         remark: behaviour::remark(series, of).map(|(at, is_above, text)| Remark { at, is_above, text }),
         ..StripData::default()

@@ -9,8 +9,8 @@ use crate::charts::ruler::{RoundRuler, RulerData};
 use crate::components::{RunNav, RunTag};
 use crate::format;
 use crate::live::{Phase, Run};
-use crate::run::pool::{Gate, Place, Pool};
-use crate::run::rounds;
+use crate::run::now::Phase as Doing;
+use crate::run::overview::Overview;
 use crate::studies;
 
 /// Name and state, the ruler of rounds, meters of what was spent, and the actions.
@@ -50,8 +50,14 @@ pub fn RunBar(run: Run) -> impl IntoView {
 /// The ruler of rounds and a sentence about this moment.
 #[component]
 fn Course(run: Run) -> impl IntoView {
-    let data = Memo::new(move |_| run.read(|folded| ruler(&folded.state)));
-    let sentence = Memo::new(move |_| run.read(|folded| moment(&folded.state, run)));
+    let data = Memo::new(move |_| {
+        run.read(|folded| folded.overview().map(|seen| ruler(&seen)))
+            .unwrap_or_default()
+    });
+    let sentence = Memo::new(move |_| {
+        run.read(|folded| folded.overview().map(|seen| moment(&seen, run)))
+            .unwrap_or_default()
+    });
     view! {
         <div>
             <RoundRuler data=data label=sentence/>
@@ -60,45 +66,35 @@ fn Course(run: Run) -> impl IntoView {
     }
 }
 
-fn ruler(state: &RunState) -> RulerData {
-    let pool = Pool::of_now(state);
-    let done = state.rounds().len() as u32;
-    let share = if pool.children == 0 {
-        0.0
-    } else {
-        pool.measured as f64 / pool.children as f64
+fn ruler(seen: &Overview) -> RulerData {
+    let closed = seen.series.closed();
+    let share = match seen.now.phase {
+        Doing::Evaluating { child, of, examples } => {
+            let of_child = examples.done as f64 / examples.of.max(1) as f64;
+            ((child as f64 - 1.0 + of_child) / of as f64).clamp(0.0, 1.0)
+        }
+        _ => 0.0,
     };
-    let finished = state.finished().is_some();
     RulerData {
-        last_round: rounds::planned(state).unwrap_or(done + 1).max(done),
-        children: pool.children as u32,
-        done: if finished {
-            f64::from(done)
-        } else {
-            f64::from(done) + share
-        },
+        last_round: seen.now.planned.unwrap_or(closed + 1).max(closed),
+        children: seen.pool.children as u32,
+        done: f64::from(closed) + share,
     }
 }
 
 /// "Round 5 of 6 · evaluating child 5 of 8, example 31 of 74 · 41 min so far, about 18 min left".
-fn moment(state: &RunState, run: Run) -> String {
-    let mut parts = Vec::new();
-    let planned = rounds::planned(state);
-    let running = matches!(run.phase.get(), Phase::Running | Phase::Pausing);
-    let at = rounds::under_way(state)
-        .filter(|_| running)
-        .map(|round| round + 1);
-    let done = state.rounds().len() as u32;
-    parts.push(match (at, planned) {
-        (Some(at), Some(planned)) if at <= planned => format!("Round {at} of {planned}"),
-        (Some(_), Some(_)) => "Final measurements".to_owned(),
-        (Some(at), None) => format!("Round {at}"),
-        (None, Some(planned)) => format!("{done} of {planned} rounds"),
-        (None, None) => format::counted(done as usize, "round"),
-    });
-    if running && let Some(evaluating) = evaluating(state) {
-        parts.push(evaluating);
-    }
+fn moment(seen: &Overview, run: Run) -> String {
+    let goes_on = matches!(run.phase.get(), Phase::Running | Phase::Pausing);
+    let running = goes_on && !matches!(seen.now.phase, Doing::Ended(_));
+    let (planned, closed) = (seen.now.planned, seen.series.closed());
+    let mut parts = if running {
+        vec![seen.now.round_words(), seen.now.phase_words()]
+    } else {
+        vec![match planned {
+            Some(planned) => format!("{closed} of {planned} rounds"),
+            None => format::counted(closed as usize, "round"),
+        }]
+    };
     let elapsed = run.elapsed() / 1000.0;
     if elapsed >= 1.0 {
         let so_far = if running {
@@ -107,36 +103,16 @@ fn moment(state: &RunState, run: Run) -> String {
             format!("in {}", format::span(elapsed))
         };
         // Rounds that an earlier session closed took none of this time.
-        let here = run.rounds_here(done as usize);
+        let here = run.rounds_here(closed as usize);
         let left = planned
-            .filter(|planned| running && here > 0 && done < *planned)
-            .map(|planned| elapsed / here as f64 * f64::from(planned - done));
+            .filter(|planned| running && here > 0 && closed < *planned)
+            .map(|planned| elapsed / here as f64 * f64::from(planned - closed));
         parts.push(match left {
             Some(left) => format!("{so_far}, {} left", format::about(left)),
             None => so_far,
         });
     }
     parts.join(" · ")
-}
-
-/// "evaluating child 5 of 8, example 31 of 74".
-fn evaluating(state: &RunState) -> Option<String> {
-    let pool = Pool::of_now(state);
-    let (done, of) = pool.rows.iter().find_map(|row| match (row.place, row.gate) {
-        (Place::Evaluating(progress), _) | (_, Gate::Undecided(progress)) => {
-            Some((progress.done, progress.of))
-        }
-        _ => None,
-    })?;
-    Some(if pool.children == 0 {
-        format!("evaluating the seed prompt, example {done} of {of}")
-    } else {
-        let child = (pool.measured + 1).min(pool.children);
-        format!(
-            "evaluating child {child} of {}, example {done} of {of}",
-            pool.children
-        )
-    })
 }
 
 /// One meter.

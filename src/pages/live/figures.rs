@@ -1,5 +1,7 @@
 //! The charts of the live page.
 
+use std::collections::HashSet;
+
 use capo_core::estimate::Estimate;
 use capo_core::journal::SteerEvent;
 use leptos::prelude::*;
@@ -11,7 +13,7 @@ use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, object
 use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
-use crate::components::{Gate, Words};
+use crate::components::{Gate, Later, Words};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -24,18 +26,18 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview
-            .read(|parts| readings::objective(&parts.series))
+            .read(|parts| readings::objective(&parts.drawn.series))
             .unwrap_or_default()
     });
     let name = Signal::derive(move || {
         overview
-            .read(|parts| parts.series.objective.label())
+            .read(|parts| parts.drawn.series.objective.label())
             .unwrap_or_default()
     });
     let now = move || {
         overview.read(|parts| {
-            let latest = parts.series.latest()?.leading.as_ref()?;
-            let quantity = parts.series.objective.quantity;
+            let latest = parts.drawn.series.latest()?.leading.as_ref()?;
+            let quantity = parts.drawn.series.objective.quantity;
             Some(view! {
                 <b>{quantity.value(latest.objective.mean)}</b>
                 " "
@@ -66,7 +68,7 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
     let held = RwSignal::new(false);
     let order = Memo::new(move |last: Option<&Vec<String>>| {
         let wanted = overview
-            .read(|parts| by_violation(&parts.series))
+            .read(|parts| by_violation(&parts.drawn.series))
             .unwrap_or_default();
         match last {
             Some(last) if held.get() && last.len() == wanted.len() => last.clone(),
@@ -90,7 +92,9 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
         >
             <ObjectiveFigure overview open/>
             <For each=move || order.get() key=Clone::clone let(metric)>
-                <StripFigure run overview open letter=letter(metric.clone()) metric=metric/>
+                <Later>
+                    <StripFigure run overview open letter=letter(metric.clone()) metric=metric.clone()/>
+                </Later>
             </For>
         </div>
     }
@@ -112,8 +116,8 @@ fn StripFigure(
     });
     let reading = Memo::new(move |_| {
         let of = |parts: &Parts| {
-            let of = parts.series.constraint(&metric.get_value())?;
-            Some(readings::constraint(&parts.series, of))
+            let of = parts.drawn.series.constraint(&metric.get_value())?;
+            Some(readings::constraint(&parts.drawn.series, of))
         };
         overview.read(of).flatten().unwrap_or_default()
     });
@@ -121,6 +125,7 @@ fn StripFigure(
         overview
             .read(|parts| {
                 parts
+                    .drawn
                     .series
                     .constraint(&metric.get_value())
                     .map(|of| read(&of.metric))
@@ -130,8 +135,9 @@ fn StripFigure(
     };
     let now = move || {
         overview.read(|parts| {
-            let of = parts.series.constraint(&metric.get_value())?;
+            let of = parts.drawn.series.constraint(&metric.get_value())?;
             let value = parts
+                .drawn
                 .series
                 .latest()?
                 .leading
@@ -169,18 +175,24 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
     let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview
-            .read(|parts| parts.map_reading.clone())
+            .read(|parts| parts.drawn.map_reading.clone())
             .unwrap_or_default()
     });
     let letter = overview.letter(1);
     let now = move || {
-        overview.read(|parts| format!("{} of {} feasible", parts.map.feasible(), parts.map.places.len()))
+        overview.read(|parts| {
+            format!(
+                "{} of {} feasible",
+                parts.drawn.map.feasible(),
+                parts.drawn.map.places.len()
+            )
+        })
     };
     view! {
         <Figure
             letter=letter
             name=Signal::derive(move || {
-                let objective = overview.read(|parts| parts.series.objective.label());
+                let objective = overview.read(|parts| parts.drawn.series.objective.label());
                 format!("{} against the worst residual", objective.unwrap_or_default())
             })
             now=now
@@ -216,12 +228,13 @@ fn scale(metric: &Studied) -> f64 {
 }
 
 fn last_round(series: &Series) -> u32 {
-    let seen = series.rounds.last().map_or(0, |point| point.round);
+    let seen = series.closed();
     series.planned.unwrap_or(seen + 1).max(seen)
 }
 
 fn now(parts: &Parts) -> Option<u32> {
     parts
+        .drawn
         .series
         .rounds
         .last()
@@ -242,16 +255,22 @@ fn leading(point: &RoundPoint, value: &Estimate) -> Option<Leading> {
     })
 }
 
-/// All prompts but the leading ones, each in the round it was measured in first.
+/// All prompts but the leading ones of a round, each in the round it was first beside them.
 fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candidate> {
     let of_rounds = series
         .rounds
         .iter()
         .flat_map(|point| point.others.iter().map(move |scored| (point.round, scored)));
-    let arriving = last_closed(series) + 1;
-    let arriving = series.arriving.iter().map(move |scored| (arriving, scored));
+    let arriving = series.closed() + 1;
+    let arriving = series
+        .arriving
+        .iter()
+        .map(move |scored| (arriving, scored.as_ref()));
+    // Those that stay in the pool are scored again in each round.
+    let mut seen = HashSet::new();
     of_rounds
         .chain(arriving)
+        .filter(|(_, scored)| seen.insert(scored.candidate))
         .filter_map(|(round, scored)| {
             Some(Candidate {
                 id: scored.candidate.to_string(),
@@ -263,12 +282,8 @@ fn others(series: &Series, value: impl Fn(&Scored) -> Option<f64>) -> Vec<Candid
         .collect()
 }
 
-fn last_closed(series: &Series) -> u32 {
-    series.rounds.last().map_or(0, |point| point.round)
-}
-
 fn objective(parts: &Parts) -> ObjectiveData {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let metric = &series.objective;
     let of = |point: &RoundPoint| leading(point, &point.leading.as_ref()?.objective);
     let best = |point: &RoundPoint| {
@@ -303,9 +318,9 @@ fn objective(parts: &Parts) -> ObjectiveData {
 }
 
 fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<StripData> {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let of = series.constraint(metric)?;
-    let closed = last_closed(series);
+    let closed = series.closed();
     let next = |value: Option<&f64>| {
         value.map(|value| RoundValue {
             round: closed + 2,
@@ -357,15 +372,15 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
         others: others(series, |scored| Some(scored.costs.get(metric)?.mean)),
         multiplier,
         pending_multiplier: next(pending.and_then(|pending| pending.multipliers.as_ref()?.get(metric))),
-        cap: series.cap.unwrap_or(10.0),
+        cap: series.cap,
         also_in_range: Vec::new(),
         remark: None,
     })
 }
 
 fn map(parts: &Parts) -> MapData {
-    let metric = &parts.series.objective;
-    let places = parts.map.places.iter().filter_map(|place| {
+    let metric = &parts.drawn.series.objective;
+    let places = parts.drawn.map.places.iter().filter_map(|place| {
         Some(MapPoint {
             id: place.scored.candidate.to_string(),
             parent: place.parents.first().map(ToString::to_string),
@@ -380,12 +395,28 @@ fn map(parts: &Parts) -> MapData {
         unit: Unit(metric.quantity),
         axis: format!("{}, {}", metric.phrase(), metric.quantity.unit(&metric.spec)),
         points: places.collect(),
-        course: parts.map.course.iter().map(ToString::to_string).collect(),
+        course: parts.drawn.map.course.iter().map(ToString::to_string).collect(),
         best_name: if parts.goes_on {
             "best so far"
         } else {
             "best prompt"
         }
         .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture::finished;
+
+    #[test]
+    fn a_prompt_that_stays_in_the_pool_has_one_mark() {
+        let series = Series::new(&finished()).unwrap();
+        let listed: usize = series.rounds.iter().map(|point| point.others.len()).sum();
+        let marks = others(&series, |scored| Some(scored.objective.mean));
+        let ids: HashSet<&String> = marks.iter().map(|mark| &mark.id).collect();
+        assert_eq!(ids.len(), marks.len());
+        assert!(marks.len() < listed, "some are scored in several rounds");
     }
 }

@@ -1,9 +1,14 @@
 //! What happened, the latest first.
 
+use capo_core::journal::Status;
+use capo_core::run_state::RunState;
+use leptos::ev;
+use leptos::html::Div;
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
 
 use super::overview::Overview;
-use crate::components::Words;
+use crate::components::{Spacer, Window, Words};
 use crate::format;
 use crate::live::Run;
 use crate::run::activity::{Entry, Kind};
@@ -15,29 +20,29 @@ enum Filter {
     Only(Kind),
 }
 
+impl Filter {
+    fn admits(self, entry: &Entry) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(kind) => entry.kind == kind,
+        }
+    }
+}
+
 /// The activity of a run, and a voice for what matters of it.
 #[component]
 pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
     let letter = overview.letter(4);
     let filter = RwSignal::new(Filter::All);
-    let entries = Memo::new(move |_| {
-        run.read(|folded| {
-            let wanted = |entry: &&Entry| match filter.get() {
-                Filter::All => true,
-                Filter::Only(kind) => entry.kind == kind,
-            };
-            let entries: Vec<Entry> = folded.activity.entries().iter().filter(wanted).cloned().collect();
-            entries
-        })
-    });
     let spoken = move || {
         run.read(|folded| {
             let last = folded.activity.entries().iter().rfind(|entry| entry.announce)?;
             Some(last.headline.to_string())
         })
     };
-    let count = move |kind| run.read(|folded| folded.activity.count(kind));
-    let choice = move |this: Filter, words: String| {
+    let failures = move || run.read(|folded| format!("Failures {}", folded.activity.failures().len()));
+    let steering = move || run.read(|folded| format!("Steering {}", folded.activity.count(Kind::Steering)));
+    let choice = move |this: Filter, words: Signal<String>| {
         view! {
             <button
                 type="button"
@@ -48,7 +53,6 @@ pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
             </button>
         }
     };
-    let latest_first = move || entries.get().into_iter().enumerate().rev().collect::<Vec<_>>();
     view! {
         <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="log-title">
             <header>
@@ -58,42 +62,158 @@ pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
                 </h2>
                 <span class="now">
                     <span class="seg" role="group" aria-label="Filter">
-                        {choice(Filter::All, "All".into())}
-                        {move || choice(Filter::Only(Kind::Failure), format!("Failures {}", count(Kind::Failure)))}
-                        {move || choice(Filter::Only(Kind::Steering), format!("Steering {}", count(Kind::Steering)))}
+                        {choice(Filter::All, Signal::stored("All".to_owned()))}
+                        {choice(Filter::Only(Kind::Failure), Signal::derive(failures))}
+                        {choice(Filter::Only(Kind::Steering), Signal::derive(steering))}
                     </span>
                 </span>
             </header>
-            <Show
-                when=move || entries.with(|entries| !entries.is_empty())
-                fallback=move || {
-                    match filter.get() {
-                        Filter::Only(Kind::Failure) => "No failures. Every example has an answer.",
-                        Filter::Only(_) => "Nothing was changed by hand.",
-                        Filter::All => "Nothing has happened yet.",
-                    }
-                }
-            >
-                <ol class="log" reversed tabindex="0" aria-label="Activity, the latest first">
-                    <For each=latest_first key=|(place, entry)| (*place, entry.detail.to_string()) let((_, entry))>
-                        <li>
-                            <time>{entry.at.map(format::clock)}</time>
-                            <span>
-                                <Words sentence=entry.headline/>
-                            </span>
-                            {(!entry.detail.is_empty())
-                                .then(|| {
-                                    view! {
-                                        <span class="why">
-                                            <Words sentence=entry.detail/>
-                                        </span>
-                                    }
-                                })}
-                        </li>
-                    </For>
-                </ol>
-            </Show>
+            <Lines run filter/>
             <p class="sr" role="status" aria-live="polite">{spoken}</p>
         </section>
+    }
+}
+
+/// The lines, the latest first. New ones wait while a pointer or the focus is inside.
+#[component]
+fn Lines(run: Run, filter: RwSignal<Filter>) -> impl IntoView {
+    let held = RwSignal::new(false);
+    let host = NodeRef::<Div>::new();
+    let until = Memo::new(move |last: Option<&usize>| {
+        let all = run.read(|folded| folded.activity.entries().len());
+        // A run that was read anew begins with fewer.
+        last.copied()
+            .filter(|last| held.get() && *last <= all)
+            .unwrap_or(all)
+    });
+    let count = move |from: usize| {
+        run.read(|folded| {
+            let entries = folded.activity.entries().get(from..).unwrap_or_default();
+            entries.iter().filter(|entry| filter.get().admits(entry)).count()
+        })
+    };
+    let waiting = move || Some(count(until.get())).filter(|waiting| *waiting > 0);
+    let places = Memo::new(move |_| {
+        let (until, filter) = (until.get(), filter.get());
+        run.read(|folded| {
+            let entries = folded.activity.entries().iter().take(until).enumerate();
+            let admitted = entries.filter(|(_, entry)| filter.admits(entry));
+            let mut places: Vec<usize> = admitted.map(|(place, _)| place).collect();
+            places.reverse();
+            places
+        })
+    });
+    let window = Window::over(Signal::derive(move || places.with(Vec::len)));
+    let drawn = move || {
+        let drawn = window.drawn();
+        places.with(|places| places.get(drawn).unwrap_or_default().to_vec())
+    };
+    let leaves = move |event: ev::FocusEvent| {
+        let into = event
+            .related_target()
+            .and_then(|target| target.dyn_into::<web_sys::Node>().ok());
+        let stays = host
+            .get_untracked()
+            .is_some_and(|host| host.contains(into.as_ref()) && into.is_some());
+        if !stays {
+            held.set(false);
+        }
+    };
+    view! {
+        <div
+            node_ref=host
+            on:pointerenter=move |_| held.set(true)
+            on:pointerleave=move |_| held.set(false)
+            on:focusin=move |_| held.set(true)
+            on:focusout=leaves
+        >
+            {move || {
+                waiting()
+                    .map(|waiting| {
+                        view! {
+                            <button type="button" class="link log-wait" on:click=move |_| held.set(false)>
+                                {format::count(waiting as u64)} " new"
+                            </button>
+                        }
+                    })
+            }}
+            <Show
+                when=move || places.with(|places| !places.is_empty())
+                fallback=move || view! { <p class="quiet small">{move || run.read(|folded| nothing(filter.get(), &folded.state))}</p> }
+            >
+                <div
+                    class="viewport log"
+                    tabindex="0"
+                    role="group"
+                    aria-label="Activity, the latest first"
+                    node_ref=window.region
+                    on:scroll=move |_| window.scrolled()
+                >
+                    <ol reversed>
+                        {window.list_spacer(Spacer::Above)}
+                        <For each=drawn key=|place| *place let(place)>
+                            <Line run place/>
+                        </For>
+                        {window.list_spacer(Spacer::Below)}
+                    </ol>
+                </div>
+            </Show>
+        </div>
+    }
+}
+
+/// What stands in place of lines.
+fn nothing(filter: Filter, state: &RunState) -> &'static str {
+    let whole = state
+        .finished()
+        .is_some_and(|finished| matches!(finished.status, Status::Feasible | Status::Infeasible));
+    match filter {
+        Filter::Only(Kind::Failure) if whole => "No failures. Every example has an answer.",
+        Filter::Only(Kind::Failure) => "No failures so far.",
+        Filter::Only(_) => "Nothing was changed by hand.",
+        Filter::All => "Nothing has happened yet.",
+    }
+}
+
+/// A line; what it says may grow, as when a failure comes again.
+#[component]
+fn Line(run: Run, place: usize) -> impl IntoView {
+    let entry = Memo::new(move |_| run.read(|folded| folded.activity.entries().get(place).cloned()));
+    let failed = move || entry.with(|entry| entry.as_ref().is_some_and(|entry| entry.kind == Kind::Failure));
+    let said = move || {
+        let entry = entry.get()?;
+        let why = (!entry.detail.is_empty()).then(|| {
+            view! {
+                <span class="why">
+                    <Words sentence=entry.detail/>
+                </span>
+            }
+        });
+        Some(view! {
+            <time>{entry.at.map(format::clock)}</time>
+            <span>
+                <Words sentence=entry.headline/>
+            </span>
+            {why}
+        })
+    };
+    view! { <li class:failed=failed>{said}</li> }
+}
+
+#[cfg(test)]
+mod tests {
+    use capo_core::journal::Event;
+
+    use super::*;
+    use crate::run::fixture::{events, finished, fold};
+
+    #[test]
+    fn that_every_example_has_an_answer_is_said_at_the_end_only() {
+        let failures = Filter::Only(Kind::Failure);
+        assert!(nothing(failures, &finished()).contains("Every example"));
+        let events = events(|_| {}, None);
+        let closed = events.iter().position(|event| matches!(event, Event::Round(_)));
+        let running = fold(&events[..closed.unwrap()]);
+        assert_eq!(nothing(failures, &running), "No failures so far.");
     }
 }

@@ -18,8 +18,11 @@ use self::log::Log;
 use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::steer::Steer;
-use crate::components::{RunKeys, RunNotices, page_title, with_run};
+use crate::components::{Later, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
+
+/// The table of the pool takes the whole width when it has columns for more constraints than this.
+const MOST_BESIDE: usize = 2;
 
 /// The live page of the run its address names.
 #[component]
@@ -42,6 +45,10 @@ fn Live(run: Run) -> impl IntoView {
         let address = format!("/run/{}/candidate/{candidate}", run.id());
         navigate(&address, NavigateOptions::default());
     });
+    let crowded = move || {
+        let constraints = overview.read(|parts| parts.drawn.series.constraints.len());
+        constraints.is_some_and(|constraints| constraints > MOST_BESIDE)
+    };
     view! {
         <RunBar run/>
         <RunNotices run/>
@@ -49,13 +56,21 @@ fn Live(run: Run) -> impl IntoView {
         <div class="g g-run">
             <Strips run overview open/>
             <div class="stack">
-                <MapFigure overview open/>
-                <Steer run overview/>
+                <Later>
+                    <MapFigure overview open/>
+                </Later>
+                <Later>
+                    <Steer run overview/>
+                </Later>
             </div>
         </div>
-        <div class="g g-run">
-            <PoolPlate run overview/>
-            <Log run overview/>
+        <div class="g g-run" class:even=crowded>
+            <Later>
+                <PoolPlate run overview/>
+            </Later>
+            <Later>
+                <Log run overview/>
+            </Later>
         </div>
     }
 }

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use leptos::prelude::*;
 
 use crate::live::{Phase, Run};
-use crate::run::map::Map;
-use crate::run::pool::Pool;
-use crate::run::readings;
-use crate::run::sentence::Sentence;
-use crate::run::series::Series;
+use crate::run;
 
 /// A run as its charts and tables see it. Clones share it.
 #[derive(Clone, Copy)]
@@ -18,11 +14,7 @@ pub(super) struct Overview(Memo<Option<Arc<Parts>>>);
 /// The parts of an [`Overview`].
 #[derive(PartialEq)]
 pub(super) struct Parts {
-    pub series: Series,
-    pub map: Map,
-    pub map_reading: Sentence,
-    pub pool: Pool,
-    pub whole_pool: Pool,
+    pub drawn: Arc<run::overview::Overview>,
     /// Whether more rounds are to come here.
     pub goes_on: bool,
 }
@@ -44,15 +36,9 @@ impl Overview {
                 Phase::Running | Phase::Pausing | Phase::Paused(_)
             );
             run.read(|folded| {
-                let state = &folded.state;
-                let map = Map::new(state);
                 Some(Arc::new(Parts {
-                    series: Series::new(state)?,
-                    map_reading: readings::map(state, &map),
-                    map,
-                    pool: Pool::of_now(state),
-                    whole_pool: Pool::whole(state),
-                    goes_on: goes_on && state.finished().is_none(),
+                    drawn: folded.overview()?,
+                    goes_on: goes_on && folded.state.finished().is_none(),
                 }))
             })
         }))
@@ -61,7 +47,7 @@ impl Overview {
     /// The letter of the plate that stands `places` after the strips.
     pub(super) fn letter(self, places: usize) -> Signal<String> {
         Signal::derive(move || {
-            let strips = self.read(|parts| parts.series.constraints.len());
+            let strips = self.read(|parts| parts.drawn.series.constraints.len());
             letter(strips.unwrap_or(0) + places)
         })
     }

@@ -7,39 +7,103 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::overview::{Overview, Parts};
-use crate::components::Gate as GateMark;
+use crate::components::{Gate as GateMark, Spacer, Window};
 use crate::format::{self, NOTHING};
 use crate::live::Run;
 use crate::run::pool::{Gate, Place, Row};
 use crate::run::studied::Studied;
+
+/// Columns beside the prompt's and those of metrics: gate, J, characters, round, parents, state.
+const OTHER_COLUMNS: usize = 6;
 
 /// What the table is sorted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum By {
     Lagrangian,
     Metric(String),
+    Characters,
     Round,
+}
+
+/// A column, and from which end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Order {
+    by: By,
+    descending: bool,
+}
+
+impl Order {
+    /// What is better comes first: the higher J and objective, the lower cost and length.
+    fn best_first(by: By, objective: &str) -> Self {
+        let descending = match &by {
+            By::Lagrangian | By::Round => true,
+            By::Metric(metric) => metric == objective,
+            By::Characters => false,
+        };
+        Self { by, descending }
+    }
+
+    /// After a press on a column: another column from its better end, the same one from the other.
+    fn pressed(&self, by: By, objective: &str) -> Self {
+        if self.by == by {
+            Self {
+                by,
+                descending: !self.descending,
+            }
+        } else {
+            Self::best_first(by, objective)
+        }
+    }
+
+    fn key(&self, row: &Row) -> Option<f64> {
+        match &self.by {
+            By::Lagrangian => row.lagrangian,
+            By::Metric(metric) => row.estimates.get(metric).map(|estimate| estimate.mean),
+            By::Characters => Some(row.characters as f64),
+            By::Round => Some(f64::from(row.round)),
+        }
+    }
+
+    /// Sorts rows; what has no value comes last from either end.
+    fn sort(&self, rows: &mut [&Row]) {
+        rows.sort_by(|a, b| match (self.key(a), self.key(b)) {
+            (Some(a), Some(b)) if self.descending => b.total_cmp(&a),
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        });
+    }
 }
 
 /// The pool, or every prompt of the run.
 #[component]
 pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     let all = RwSignal::new(false);
-    let by = RwSignal::new(By::Lagrangian);
+    let order = RwSignal::new(Order::best_first(By::Lagrangian, ""));
     let letter = overview.letter(3);
     let about = move || overview.read(about);
     let metrics = Memo::new(move |_| overview.read(metrics).unwrap_or_default());
     let rows = Memo::new(move |_| {
         overview
-            .read(|parts| rows(parts, all.get(), &by.get()))
+            .read(|parts| order.with(|order| rows(parts, all.get(), order)))
             .unwrap_or_default()
     });
     let waiting = move || {
         overview
-            .read(|parts| parts.pool.waiting)
+            .read(|parts| parts.drawn.pool.waiting)
             .filter(|waiting| *waiting > 0 && !all.get())
     };
-    let everything = move || overview.read(|parts| parts.whole_pool.rows.len());
+    let window = Window::over(Signal::derive(move || rows.with(Vec::len)));
+    let drawn = move || {
+        let drawn = window.drawn();
+        rows.with(|rows| -> Vec<CandidateId> {
+            let drawn = rows.get(drawn).unwrap_or_default();
+            drawn.iter().map(|row| row.candidate).collect()
+        })
+    };
+    let columns = move || metrics.with(Vec::len) + OTHER_COLUMNS;
+    let everything = move || overview.read(|parts| parts.drawn.pool.rows.len());
     view! {
         <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="pool-title">
             <header>
@@ -66,36 +130,46 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
                     </span>
                 </span>
             </header>
-            <div class="scroll" tabindex="0" role="group" aria-label="Pool, scrolls sideways">
-                <table class="sticky-1">
+            <div
+                class="viewport"
+                tabindex="0"
+                role="group"
+                aria-label="Pool, scrolls both ways"
+                node_ref=window.region
+                on:scroll=move |_| window.scrolled()
+            >
+                <table class="sticky-1" aria-rowcount=move || rows.with(Vec::len) + 1>
                     <thead>
                         <tr>
                             <th scope="col">"Prompt"</th>
                             <th scope="col">"Gate"</th>
-                            <Sorted by this=By::Lagrangian>
+                            <Sorted order overview this=By::Lagrangian>
                                 <span class="math">"J"</span>
                             </Sorted>
                             <For each=move || metrics.get() key=Clone::clone let(metric)>
-                                <Sorted by this=By::Metric(metric.name.clone())>
+                                <Sorted order overview this=By::Metric(metric.name.clone())>
                                     {metric.label.clone()} <small>{metric.note.clone()}</small>
                                 </Sorted>
                             </For>
-                            <Sorted by this=By::Round>"Round"</Sorted>
-                            <th scope="col">"Parent"</th>
+                            <Sorted order overview this=By::Characters>"Characters"</Sorted>
+                            <Sorted order overview this=By::Round>"Round"</Sorted>
+                            <th scope="col">"Parents"</th>
                             <th scope="col">"State"</th>
                         </tr>
                     </thead>
                     <tbody>
-                        <For each=move || rows.get() key=Clone::clone let(row)>
-                            <TableRow run row/>
+                        {window.table_spacer(Spacer::Above)}
+                        <For each=drawn key=|candidate| *candidate let(candidate)>
+                            <TableRow run rows candidate/>
                         </For>
+                        {window.table_spacer(Spacer::Below)}
                         {move || {
                             waiting()
                                 .map(|waiting| {
                                     view! {
                                         <tr>
                                             <th scope="row">{waiting} " more"</th>
-                                            <td colspan="9" class="quiet">
+                                            <td colspan=columns class="quiet">
                                                 "written by the rewriter, waiting to be evaluated"
                                             </td>
                                         </tr>
@@ -111,7 +185,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
 
 /// "6 kept, 4 of 8 children of round 5 so far".
 fn about(parts: &Parts) -> String {
-    let pool = &parts.pool;
+    let pool = &parts.drawn.pool;
     let kept = format!("{} kept", pool.kept);
     if pool.children == 0 {
         return kept;
@@ -131,7 +205,7 @@ struct Column {
 }
 
 fn metrics(parts: &Parts) -> Vec<Column> {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let column = |metric: &Studied, threshold: Option<f64>| {
         let unit = metric.quantity.unit(&metric.spec);
         let limit = threshold.map(|threshold| format!(", {}", metric.quantity.limit(threshold)));
@@ -161,34 +235,26 @@ struct Shown {
     lagrangian: String,
     /// Value, error, and whether it is over its threshold, by metric.
     values: Vec<Option<(String, String, bool)>>,
+    characters: String,
     round: String,
-    parent: Option<CandidateId>,
+    parents: Vec<CandidateId>,
     state: &'static str,
 }
 
-fn rows(parts: &Parts, all: bool, by: &By) -> Vec<Shown> {
-    let pool = if all { &parts.whole_pool } else { &parts.pool };
-    let mut rows: Vec<&Row> = pool.rows.iter().collect();
-    let key = |row: &Row| match by {
-        By::Lagrangian => row.lagrangian,
-        By::Metric(metric) => row.estimates.get(metric).map(|estimate| estimate.mean),
-        By::Round => Some(f64::from(row.round)),
+fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<Shown> {
+    let pool = &parts.drawn.pool;
+    let mut rows: Vec<&Row> = if all {
+        pool.rows.iter().collect()
+    } else {
+        pool.of_now().collect()
     };
-    // Costs from the lowest, everything else from the highest; what has no value comes last.
-    let ascending = matches!(by, By::Metric(metric) if metric != parts.series.objective.name());
-    rows.sort_by(|a, b| match (key(a), key(b)) {
-        (Some(a), Some(b)) if ascending => a.total_cmp(&b),
-        (Some(a), Some(b)) => b.total_cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    });
-    let best = parts.map.best;
+    order.sort(&mut rows);
+    let best = parts.drawn.map.best;
     rows.into_iter().map(|row| shown(parts, row, best)).collect()
 }
 
 fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
-    let series = &parts.series;
+    let series = &parts.drawn.series;
     let value = |metric: &Studied, threshold: Option<f64>| {
         let estimate = row.estimates.get(metric.name())?;
         let over = row.missed.iter().any(|missed| missed == metric.name());
@@ -220,8 +286,9 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
         values: std::iter::once(value(&series.objective, None))
             .chain(constraints)
             .collect(),
+        characters: format::count(row.characters as u64),
         round: crate::run::rounds::name(row.round),
-        parent: row.parents.first().copied(),
+        parents: row.parents.clone(),
         state: match row.place {
             Place::InPool => "in pool",
             Place::NewChild => "new child",
@@ -233,27 +300,65 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
 }
 
 #[component]
-fn Sorted(by: RwSignal<By>, this: By, children: Children) -> impl IntoView {
-    let ascending = matches!(this, By::Metric(_));
+fn Sorted(order: RwSignal<Order>, overview: Overview, this: By, children: Children) -> impl IntoView {
     let mine = this.clone();
-    let sorted = Memo::new(move |_| by.with(|by| *by == mine));
     let direction = move || {
-        sorted
-            .get()
-            .then_some(if ascending { "ascending" } else { "descending" })
+        order.with(|order| {
+            (order.by == mine).then_some(if order.descending {
+                "descending"
+            } else {
+                "ascending"
+            })
+        })
+    };
+    let press = move |_| {
+        let objective = untrack(|| overview.read(|parts| parts.drawn.series.objective.name().to_owned()));
+        order.update(|order| *order = order.pressed(this.clone(), &objective.unwrap_or_default()));
     };
     view! {
         <th scope="col" class="num" aria-sort=direction>
-            <button type="button" class="sort" on:click=move |_| by.set(this.clone())>
-                {children()}
+            <button type="button" class="sort" on:click=press>
+                <span>{children()}</span>
             </button>
         </th>
     }
 }
 
 #[component]
-fn TableRow(run: Run, row: Shown) -> impl IntoView {
+fn TableRow(run: Run, rows: Memo<Vec<Shown>>, candidate: CandidateId) -> impl IntoView {
     let address = move |candidate: CandidateId| format!("/run/{}/candidate/{candidate}", run.id());
+    // The row goes before its memo when it is no longer drawn: what it showed last stays until then.
+    let row = Memo::new(move |last: Option<&Option<Shown>>| {
+        let found = rows.with(|rows| rows.iter().find(|row| row.candidate == candidate).cloned());
+        found.or_else(|| last.cloned().flatten())
+    });
+    let leading = move || row.with(|row| row.as_ref().is_some_and(|row| row.leading));
+    let parents = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.parents.clone())));
+    let parents = move || {
+        let link = |parent: CandidateId| {
+            view! { <A href=address(parent) attr:class="id">{format::id(&parent)}</A> " " }
+        };
+        parents
+            .get()
+            .unwrap_or_default()
+            .into_iter()
+            .map(link)
+            .collect_view()
+    };
+    view! {
+        <tr class:pick=leading>
+            <th scope="row">
+                <A href=address(candidate) attr:class="id">{format::id(&candidate)}</A>
+            </th>
+            {move || row.get().map(figures)}
+            <td>{parents}</td>
+            <td>{move || row.with(|row| row.as_ref().map(|row| row.state))}</td>
+        </tr>
+    }
+}
+
+/// The cells from the gate to the round.
+fn figures(row: Shown) -> impl IntoView {
     let gate = match (row.feasible, row.progress) {
         (Some(feasible), _) => view! { <GateMark feasible=feasible/> }.into_any(),
         (None, Some((done, of))) => {
@@ -274,20 +379,60 @@ fn TableRow(run: Run, row: Shown) -> impl IntoView {
         None if evaluating => view! { <td class="num"><span class="skel"></span></td> }.into_any(),
         None => view! { <td class="num">{NOTHING}</td> }.into_any(),
     };
-    let parent = row.parent.map(|parent| {
-        view! { <A href=address(parent) attr:class="id">{format::id(&parent)}</A> }
-    });
     view! {
-        <tr class:selected=row.leading>
-            <th scope="row">
-                <A href=address(row.candidate) attr:class="id">{format::id(&row.candidate)}</A>
-            </th>
-            <td>{gate}</td>
-            <td class="num">{row.lagrangian}</td>
-            {row.values.into_iter().map(cell).collect_view()}
-            <td class="num">{row.round}</td>
-            <td>{parent}</td>
-            <td>{row.state}</td>
-        </tr>
+        <td>{gate}</td>
+        <td class="num">{row.lagrangian}</td>
+        {row.values.into_iter().map(cell).collect_view()}
+        <td class="num">{row.characters}</td>
+        <td class="num">{row.round}</td>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture::finished;
+    use crate::run::pool::Pool;
+
+    #[test]
+    fn a_column_begins_at_its_better_end_and_a_second_press_turns_it() {
+        let order = Order::best_first(By::Lagrangian, "success");
+        assert!(order.descending);
+        let cost = order.pressed(By::Metric("excess_tools".into()), "success");
+        assert!(!cost.descending);
+        assert!(
+            cost.pressed(By::Metric("excess_tools".into()), "success")
+                .descending
+        );
+        assert!(order.pressed(By::Metric("success".into()), "success").descending);
+        assert!(!order.pressed(By::Characters, "success").descending);
+    }
+
+    #[test]
+    fn rows_are_sorted_as_the_arrow_says() {
+        let pool = Pool::whole(&finished());
+        for by in [
+            By::Lagrangian,
+            By::Metric("excess_tools".into()),
+            By::Characters,
+            By::Round,
+        ] {
+            let up = Order {
+                by,
+                descending: false,
+            };
+            let down = up.pressed(up.by.clone(), "success");
+            for order in [up, down] {
+                let mut rows: Vec<&Row> = pool.rows.iter().collect();
+                order.sort(&mut rows);
+                let keys: Vec<f64> = rows.iter().filter_map(|row| order.key(row)).collect();
+                assert_eq!(keys.len(), pool.rows.len());
+                let follows = |pair: &[f64]| {
+                    let (first, next) = if order.descending { (1, 0) } else { (0, 1) };
+                    pair[first] <= pair[next]
+                };
+                assert!(keys.windows(2).all(follows), "{order:?}: {keys:?}");
+            }
+        }
     }
 }

@@ -100,7 +100,7 @@ impl Kind {
 }
 
 fn thresholds(parts: &Parts) -> Vec<Knob> {
-    let knobs = parts.series.constraints.iter().filter_map(|of| {
+    let knobs = parts.drawn.series.constraints.iter().filter_map(|of| {
         let now = of.threshold()?;
         let unit = Unit(of.metric.quantity);
         let (_, bound) = unit.natural_bounds();
@@ -117,13 +117,13 @@ fn thresholds(parts: &Parts) -> Vec<Knob> {
 }
 
 fn multipliers(parts: &Parts) -> Vec<Knob> {
-    let knobs = parts.series.constraints.iter().filter_map(|of| {
+    let knobs = parts.drawn.series.constraints.iter().filter_map(|of| {
         Some(Knob {
             metric: of.metric.name().to_owned(),
             name: of.metric.phrase(),
             unit: Unit(of.metric.quantity),
             now: of.next_multiplier?,
-            most: parts.series.cap.unwrap_or(10.0),
+            most: parts.drawn.series.cap.unwrap_or_else(|| 2.0 * of.peak().max(1.0)),
             lowest: None,
         })
     });

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::take_away::{Document, Taken, take};
-use crate::format::{count, counted, dollars, tokens};
+use crate::format::{count, counted, dollars, span, tokens};
 use crate::live::Run;
 use crate::run::outcome::{self, Cost};
 
@@ -13,7 +13,14 @@ use crate::run::outcome::{self, Cost};
 #[component]
 pub(super) fn CostsPlate(run: Run) -> impl IntoView {
     let costs = Memo::new(move |_| run.read(|folded| outcome::costs(&folded.state)));
-    let now = move || run.read(|folded| now(&folded.state));
+    let now = move || {
+        let made = run.read(|folded| now(&folded.state));
+        // A journal says nothing of time: only this tab knows how long it ran here.
+        match run.elapsed() / 1000.0 {
+            elapsed if elapsed >= 1.0 => format!("{made}, {} in this tab", span(elapsed)),
+            _ => made,
+        }
+    };
     let ended = Memo::new(move |_| run.read(|folded| folded.state.finished().is_some()));
     let failed = RwSignal::new(None::<String>);
     let offer = move |what: Taken| {

@@ -50,7 +50,7 @@ fn ResultOf(run: Run) -> impl IntoView {
         <RunHead run/>
         <RunNotices run/>
         <Show when=move || ended.get() fallback=move || view! { <SoFar run/> }>
-            <Verdict outcome/>
+            <Verdict run outcome/>
         </Show>
         <div class="g g-result">
             <PromptPlate run/>

@@ -10,7 +10,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use super::take_away::TakeAway;
 use crate::components::Words;
 use crate::format::{self, Quantity, counted};
-use crate::live::Run;
+use crate::live::{Folded, Run};
 use crate::run::map::Map;
 use crate::run::sentence::Sentence;
 use crate::run::studied;
@@ -32,8 +32,9 @@ pub(super) struct Best {
 impl Best {
     /// The returned prompt of a run that has ended, else the best feasible one so far, else the one
     /// closest to being so.
-    pub(super) fn of(state: &RunState) -> Option<Self> {
-        let map = Map::new(state);
+    pub(super) fn of(folded: &Folded) -> Option<Self> {
+        let (state, seen) = (&folded.state, folded.overview()?);
+        let map = &seen.map;
         let finished = state.finished();
         let id = match finished {
             Some(finished) => finished.best,
@@ -53,7 +54,7 @@ impl Best {
                 Quantity::Thousands.value(candidate.characters as f64 / 1000.0)
             ),
             text: candidate.prompt.to_string(),
-            chosen: chosen(state, &map, id, feasible),
+            chosen: chosen(state, map, id, feasible),
             id,
         })
     }
@@ -102,7 +103,7 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
 /// The prompt with its ways out.
 #[component]
 pub(super) fn PromptPlate(run: Run) -> impl IntoView {
-    let best = Memo::new(move |_| run.read(|folded| Best::of(&folded.state)));
+    let best = Memo::new(move |_| run.read(Best::of));
     let read = move |read: fn(&Best) -> String| best.with(|best| best.as_ref().map(read));
     let title = move || best.with(|best| best.as_ref().map_or("Prompt", |best| best.title));
     let inside = move || {

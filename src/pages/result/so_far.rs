@@ -14,7 +14,10 @@ use crate::run::studied;
 /// That the run is not finished, and the best so far.
 #[component]
 pub(super) fn SoFar(run: Run) -> impl IntoView {
-    let best = Memo::new(move |_| run.read(|folded| best(&folded.state)));
+    let best = Memo::new(move |_| {
+        run.read(|folded| Some(best(&folded.state, &folded.overview()?.map)))
+            .unwrap_or_default()
+    });
     let state = move || match run.phase.get() {
         Phase::Running | Phase::Pausing => "The run goes on.",
         _ => "This run is not finished.",
@@ -36,8 +39,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
 }
 
 /// "Best so far: c95e03, success 73.0%, feasible."
-fn best(state: &RunState) -> Sentence {
-    let map = Map::new(state);
+fn best(state: &RunState, map: &Map) -> Sentence {
     let Some(objective) = studied::objective(state) else {
         return Sentence::default();
     };
@@ -50,6 +52,6 @@ fn best(state: &RunState) -> Sentence {
                 objective.quantity.value(best.scored.objective.mean)
             )),
         None if map.places.is_empty() => Sentence::new("The seed prompt is being measured."),
-        None => readings::closest(state, &map),
+        None => readings::closest(state, map),
     }
 }

@@ -1,6 +1,5 @@
 //! The menu of what can be downloaded.
 
-use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use leptos::ev;
 use leptos::html::{Button, Div};
@@ -11,7 +10,7 @@ use web_sys::{Element, HtmlElement, Node};
 
 use super::prompt::Best;
 use crate::download::{self, Kind};
-use crate::live::Run;
+use crate::live::{Folded, Run};
 use crate::run::report;
 
 /// Where an entry of the menu says its place, from 0.
@@ -65,7 +64,7 @@ fn file_name(run: Run) -> String {
     run.peek(|folded| {
         let study = folded.state.study();
         let name = study.map_or("", |started| started.study.study.name.as_str());
-        download::file_name(name, Best::of(&folded.state).map(|best| best.id))
+        download::file_name(name, Best::of(folded).map(|best| best.id))
     })
 }
 
@@ -78,7 +77,7 @@ pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
     match what {
         Taken::Journal => download::offer_journal(run, &name).await,
         Taken::Document(document) => {
-            let made = run.peek(|folded| content(&folded.state, document, &name));
+            let made = run.peek(|folded| content(folded, document, &name));
             let (name, kind, text) = made?;
             download::offer(&name, kind, [text])
         }
@@ -86,12 +85,13 @@ pub(super) async fn take(run: Run, what: Taken) -> Result<(), String> {
 }
 
 /// A file's name, kind and text.
-fn content(state: &RunState, document: Document, name: &str) -> Result<(String, Kind, String), String> {
+fn content(folded: &Folded, document: Document, name: &str) -> Result<(String, Kind, String), String> {
+    let state = &folded.state;
     let unfinished = || "The run has not ended, so there is no result yet.".to_owned();
     let plain = name.to_owned();
     Ok(match document {
         Document::Prompt => {
-            let best = Best::of(state).ok_or("There is no prompt yet.")?;
+            let best = Best::of(folded).ok_or("There is no prompt yet.")?;
             (format!("{name}-prompt"), Kind::Text, best.text)
         }
         Document::Text => (plain, Kind::Text, report::text(state).ok_or_else(unfinished)?),

@@ -2,12 +2,15 @@
 
 use leptos::prelude::*;
 
-use crate::components::Words;
+use crate::components::{BranchDialog, Words};
+use crate::live::Run;
 use crate::run::outcome::{self, Outcome};
 
 /// The verdict, the gate, and what qualifies both.
 #[component]
-pub(super) fn Verdict(outcome: Memo<Option<Outcome>>) -> impl IntoView {
+pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView {
+    let branching = RwSignal::new(false);
+    let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let verdict = move || {
         let sentence = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.verdict.clone()));
         sentence.map(|sentence| view! { <Words sentence/> })
@@ -21,26 +24,20 @@ pub(super) fn Verdict(outcome: Memo<Option<Outcome>>) -> impl IntoView {
         };
         Some(view! { <span class=class><span class=mark aria-hidden="true"></span>{words}</span> })
     };
-    let notes = move || outcome.with(|outcome| outcome.as_ref().map(notes));
+    let notes =
+        move || outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome::notes(outcome).join(" ")));
     view! {
         <section class="verdict" aria-label="Verdict">
             <p>{verdict}</p>
             <div class="row">
                 {tag} <span class="note">{notes}</span>
+                <Show when=move || has_rounds.get()>
+                    <button type="button" on:click=move |_| branching.set(true)>
+                        "Branch from a round…"
+                    </button>
+                </Show>
             </div>
         </section>
+        <BranchDialog run asked=branching/>
     }
-}
-
-fn notes(outcome: &Outcome) -> String {
-    let caution = Some(outcome.caution.to_string()).filter(|caution| !caution.is_empty());
-    let early = outcome
-        .reason
-        .as_ref()
-        .map(|reason| format!("It ended early: {}.", reason.trim_end_matches('.')));
-    let notes: Vec<String> = [outcome::gate(outcome), caution, early]
-        .into_iter()
-        .flatten()
-        .collect();
-    notes.join(" ")
 }

@@ -1,7 +1,6 @@
 //! The list of runs kept in this browser.
 
 mod actions;
-mod budget;
 mod bulk;
 mod listed;
 mod questions;
@@ -16,14 +15,14 @@ use leptos_router::components::A;
 use leptos_router::hooks::use_navigate;
 
 use self::actions::export;
-use self::budget::RaiseDialog;
 use self::bulk::Bulk;
 use self::listed::Listed;
 use self::table::RunTable;
-use crate::components::page_title;
+use crate::components::{Message, RaiseDialog, page_title};
 use crate::format;
 use crate::frame::imports::{Imports, Trouble};
 use crate::live::Runs;
+use crate::storage::RunRecord;
 
 /// Every run kept in this browser, and what can be done with one or several of them.
 #[component]
@@ -32,7 +31,7 @@ pub fn RunsPage() -> impl IntoView {
     let listed = Listed::new();
     let runs = expect_context::<Runs>();
     let said = RwSignal::new(None::<String>);
-    let raised = RwSignal::new(None::<String>);
+    let raised = RwSignal::new(None::<RunRecord>);
     view! {
         <div class="page-head">
             <div>
@@ -60,20 +59,14 @@ pub fn RunsPage() -> impl IntoView {
         <Newer listed/>
         {move || {
             said.get()
-                .map(|words| {
-                    view! {
-                        <div class="msg" role="alert">
-                            <b>{words}</b>
-                        </div>
-                    }
-                })
+                .map(|what| view! { <Message what/> })
         }}
         <section class="plate" aria-label="Runs kept in this browser">
             <Bulk listed said/>
             <RunTable listed raised/>
             <Footing listed/>
         </section>
-        <RaiseDialog listed raised/>
+        <RaiseDialog raised/>
     }
 }
 
@@ -130,15 +123,14 @@ fn Troubles() -> impl IntoView {
     let imports = expect_context::<Imports>();
     let message = move |trouble: Trouble| {
         view! {
-            <div class="msg" role="alert">
-                <b>{trouble.what}</b>
+            <Message what=trouble.what>
                 <span>{trouble.then}</span>
                 <div class="row">
                     <button type="button" class="link" on:click=move |_| imports.dismiss(trouble.id)>
                         "Dismiss"
                     </button>
                 </div>
-            </div>
+            </Message>
         }
     };
     view! {

@@ -16,6 +16,7 @@ use crate::format::{self, Quantity};
 use crate::frame::imports::{Imports, Reading};
 use crate::frame::keys::TabKeys;
 use crate::live::Runs;
+use crate::storage::RunRecord;
 use crate::studies;
 
 /// Columns of the table, for cells that go across.
@@ -29,7 +30,7 @@ const UNIT: Unit = Unit(Quantity::Rate);
 pub(super) fn RunTable(
     listed: Listed,
     /// Set to the run whose budget is to be raised.
-    raised: RwSignal<Option<String>>,
+    raised: RwSignal<Option<RunRecord>>,
 ) -> impl IntoView {
     let imports = expect_context::<Imports>();
     let order = RwSignal::new(Order::default());
@@ -136,7 +137,7 @@ fn RunRow(
     rows: Memo<Vec<Row>>,
     objective: Memo<String>,
     range: Memo<Range>,
-    raised: RwSignal<Option<String>>,
+    raised: RwSignal<Option<RunRecord>>,
     id: String,
 ) -> impl IntoView {
     let id = StoredValue::new(id);
@@ -216,14 +217,14 @@ fn RunRow(
             <td class="num">{text(spent)}</td>
             <td class="num nw">{text(|row| date(row.record.touched))}</td>
             <td class="nw">
-                {move || next.get().map(|next| view! { <NextAction next raised id=id.get_value()/> })}
+                {move || next.get().map(|next| view! { <NextAction next listed raised id=id.get_value()/> })}
             </td>
         </tr>
     }
 }
 
 #[component]
-fn NextAction(next: Next, raised: RwSignal<Option<String>>, id: String) -> impl IntoView {
+fn NextAction(next: Next, listed: Listed, raised: RwSignal<Option<RunRecord>>, id: String) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let keys = expect_context::<TabKeys>();
     let navigate = use_navigate();
@@ -243,7 +244,7 @@ fn NextAction(next: Next, raised: RwSignal<Option<String>>, id: String) -> impl 
             .into_any()
         }
         Next::RaiseBudget => view! {
-            <button type="button" class="link" on:click=move |_| raised.set(Some(id.clone()))>
+            <button type="button" class="link" on:click=move |_| raised.set(untrack(|| listed.record(&id)))>
                 "Raise budget"
             </button>
         }

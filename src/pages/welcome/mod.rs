@@ -10,7 +10,7 @@ use leptos_router::hooks::use_navigate;
 
 use self::finished::FinishedRun;
 use crate::charts::map::CandidateMap;
-use crate::components::page_title;
+use crate::components::{Message, page_title};
 use crate::format::{self, Quantity};
 use crate::live::{NewRun, Runs};
 use crate::storage::{RunRecord, Storage};
@@ -154,7 +154,7 @@ fn RunHelpDesk() -> impl IntoView {
             </svg>
             "Run the help-desk study"
         </button>
-        {move || failed.get().map(|message: String| view! { <p role="alert" class="error">{message}</p> })}
+        {move || failed.get().map(|what: String| view! { <Message what/> })}
     }
 }
 

@@ -16,7 +16,7 @@ use capo_core::workload::Split;
 
 use super::in_force::Examples;
 use super::measured;
-use super::rounds::{on_screen, under_way, written_in};
+use super::rounds::{on_screen, planned, under_way, written_in};
 use super::sentence::Sentence;
 
 pub use failures::{Failure, FailureRow, rows as failure_rows};
@@ -62,7 +62,29 @@ pub struct Activity {
     evaluated: HashSet<CandidateId>,
     first_feasible: bool,
     held_out: bool,
-    ended: bool,
+    /// Where the run stood when it ended, until it goes on.
+    ended: Option<Stand>,
+}
+
+/// How far a run had come.
+#[derive(Debug, Clone, Copy)]
+struct Stand {
+    /// Rounds that were closed.
+    closed: Round,
+    /// Whether another one was to come.
+    goes_on: bool,
+    rollouts: u64,
+}
+
+impl Stand {
+    fn of(state: &RunState) -> Self {
+        let closed = state.rounds().len() as Round;
+        Self {
+            closed,
+            goes_on: planned(state).is_none_or(|planned| closed < planned),
+            rollouts: state.rollouts().count(),
+        }
+    }
 }
 
 impl Activity {
@@ -88,8 +110,10 @@ impl Activity {
 
     /// Takes an event in that `state` has taken in already. `at` is seconds since the run began.
     pub fn follow(&mut self, event: &Event, state: &RunState, at: Option<f64>) {
-        if self.ended && !matches!(event, Event::Finished(_)) {
-            self.resumed(state, at);
+        if let Some(stand) = self.ended
+            && !matches!(event, Event::Finished(_))
+        {
+            self.went_on(stand, at);
         }
         match event {
             Event::Study(_) | Event::Candidate(_) => {}
@@ -121,18 +145,23 @@ impl Activity {
                 }
             }
             Event::Finished(finished) => {
-                self.ended = true;
+                self.ended = Some(Stand::of(state));
                 let (headline, detail) = wording::finished(finished, state);
                 self.say(at, Kind::Run, headline, detail).announce = true;
             }
         }
     }
 
-    /// Says that a stored run went on: what the journal held already is not paid again.
+    /// Says that a stored run goes on from where it stands: what the journal holds already is not
+    /// paid again.
     pub fn resumed(&mut self, state: &RunState, at: Option<f64>) {
-        self.ended = false;
+        self.went_on(Stand::of(state), at);
+    }
+
+    fn went_on(&mut self, stand: Stand, at: Option<f64>) {
+        self.ended = None;
         self.held_out = false;
-        self.say(at, Kind::Run, wording::resumed(state), Sentence::default())
+        self.say(at, Kind::Run, wording::resumed(stand), Sentence::default())
             .announce = true;
     }
 

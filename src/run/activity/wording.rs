@@ -7,7 +7,7 @@ use capo_core::journal::{EffectName, FailureEvent, FinishedEvent, RoundEvent, St
 use capo_core::llm::{FailureKind, Role};
 use capo_core::run_state::{Candidate, RunState};
 
-use super::Failure;
+use super::{Failure, Stand};
 use crate::format::{self, count, counted, number_word};
 use crate::run::map::Map;
 use crate::run::rounds::{on_screen, written_in};
@@ -205,11 +205,18 @@ pub(super) fn steer(event: &SteerEvent, state: &RunState) -> Vec<Sentence> {
 }
 
 /// "Went on from round 4; 2,146 rollouts taken from the journal, none repeated."
-pub(super) fn resumed(state: &RunState) -> Sentence {
+pub(super) fn resumed(stand: Stand) -> Sentence {
+    let place = if stand.goes_on {
+        format!("from round {}", on_screen(stand.closed))
+    } else {
+        format!("after round {}", stand.closed)
+    };
+    let rollouts = match stand.rollouts {
+        1 => "1 rollout".to_owned(),
+        many => format!("{} rollouts", count(many)),
+    };
     Sentence::new(format!(
-        "Went on from round {}; {} rollouts taken from the journal, none repeated.",
-        state.rounds().len(),
-        count(state.rollouts().count())
+        "Went on {place}; {rollouts} taken from the journal, none repeated."
     ))
 }
 

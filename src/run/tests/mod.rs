@@ -1,5 +1,6 @@
 //! Tests on journals of the small desk.
 
 mod charts;
+mod overview;
 mod tables;
 mod words;

@@ -18,13 +18,13 @@ fn the_pool_tells_children_that_wait_from_those_being_measured() {
         Event::Candidate(seed) => seed.id,
         other => panic!("{other:?}"),
     };
-    let start = Pool::of_now(&fold(&events[..3]));
+    let start = Pool::whole(&fold(&events[..3]));
     assert_eq!(start.rows.len(), 1);
     assert!(matches!(start.rows[0].gate, Gate::Undecided(progress) if progress.done < 12));
     assert_eq!(start.rows[0].place, Place::InPool);
 
     let before = fold(&events[..first_round]);
-    let pool = Pool::of_now(&before);
+    let pool = Pool::whole(&before);
     assert_eq!(pool.round, 1);
     assert_eq!((pool.kept, pool.measured, pool.waiting), (1, pool.children, 0));
     let ranks: Vec<f64> = pool.rows.iter().filter_map(|row| row.lagrangian).collect();

@@ -152,9 +152,82 @@ fn steering_and_resuming_are_told() {
     assert_eq!(
         run[run.len() - 2..],
         [
-            format!("Went on from round 3; {rollouts} rollouts taken from the journal, none repeated."),
+            format!("Went on after round 3; {rollouts} rollouts taken from the journal, none repeated."),
             "Stopped. Calls under way were finished and counted.".to_owned(),
         ]
+    );
+}
+
+#[test]
+fn a_run_that_was_cut_off_goes_on_in_the_round_it_stood_in() {
+    let events = events(|_| {}, None);
+    let closed = events.iter().position(|event| matches!(event, Event::Round(_)));
+    let cut = &events[..closed.unwrap() + 3];
+    let (state, mut activity) = (fold(cut), log(cut));
+    activity.resumed(&state, None);
+    let rollouts = state.rollouts().count();
+    let said = format!("Went on from round 2; {rollouts} rollouts taken from the journal, none repeated.");
+    assert_eq!(headlines(&activity, Kind::Run), [said]);
+}
+
+#[test]
+fn a_stopped_run_does_not_count_what_it_pays_for_next() {
+    let mut events = events(|_| {}, None);
+    let end = events.pop();
+    let Some(Event::Finished(finished)) = end else {
+        panic!("the run ended");
+    };
+    let closed = events
+        .iter()
+        .position(|event| matches!(event, Event::Round(_)))
+        .unwrap();
+    let begun = |event: &Event| matches!(event, Event::Rollout(_));
+    let next = closed + events[closed..].iter().position(begun).unwrap();
+    let stop = Event::Finished(Box::new(capo_core::journal::FinishedEvent {
+        status: Status::Stopped,
+        ..*finished
+    }));
+    let rollouts = fold(&events[..next]).rollouts().count();
+    events.insert(next, stop);
+    let run = headlines(&log(&events[..next + 2]), Kind::Run);
+    let said = format!("Went on from round 2; {rollouts} rollouts taken from the journal, none repeated.");
+    assert_eq!(run.last(), Some(&said));
+}
+
+#[test]
+fn the_objectives_reading_calls_equal_what_reads_equal() {
+    let mut series = Series::new(&finished()).unwrap();
+    series.constraints.clear();
+    let mut reading = |means: [f64; 4]| {
+        let rounds = std::sync::Arc::make_mut(&mut series.rounds);
+        for (point, mean) in rounds.iter_mut().zip(means) {
+            point.leading.as_mut().unwrap().objective.mean = mean;
+        }
+        readings::objective(&series).to_string()
+    };
+    assert_eq!(
+        reading([0.446, 0.3, 0.4, 0.446]),
+        "Best by J is at 44.6%, as the seed is."
+    );
+    assert_eq!(
+        reading([0.446_4, 0.3, 0.4, 0.446]),
+        "Best by J is at 44.6%, as the seed is."
+    );
+    assert_eq!(
+        reading([0.446, 0.3, 0.4, 0.432]),
+        "Best by J is at 43.2%, below the seed's 44.6%."
+    );
+    assert_eq!(
+        reading([0.446, 0.73, 0.6, 0.73]),
+        "Best by J reached 73.0% in round 1 and is there now."
+    );
+    assert_eq!(
+        reading([0.446, 0.73, 0.6, 0.7]),
+        "Best by J was highest in round 1, 73.0%, and is at 70.0% now."
+    );
+    assert_eq!(
+        reading([0.446, 0.5, 0.6, 0.7]),
+        "Best by J reached 70.0% in round 3."
     );
 }
 

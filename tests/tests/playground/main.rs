@@ -259,6 +259,32 @@ async fn a_change_taken_back_stands_nowhere() {
 }
 
 #[tokio::test]
+async fn branching_is_offered_once_a_round_has_closed() {
+    let press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'b', bubbles: true }));";
+    let is_asked = "return document.querySelector('dialog[open]') !== null";
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("evaluating the seed prompt").await;
+    browser.js(press).await;
+    assert_eq!(browser.js(is_asked).await, Value::Bool(false));
+    browser.until_shown("Round 1 closed").await;
+    browser.js(press).await;
+    browser
+        .until("it asks after which round", async || {
+            browser.js(is_asked).await == Value::Bool(true)
+        })
+        .await;
+    browser.fill("After round", "1").await;
+    // Enter does what the button does.
+    browser
+        .js("document.querySelector('dialog[open] form').requestSubmit()")
+        .await;
+    browser.until_shown("Branched from study").await;
+    let console = browser.console().await;
+    assert!(!console.contains("SEVERE"), "{console}");
+}
+
+#[tokio::test]
 async fn a_steered_threshold_stands_in_the_journal() {
     let browser = Browser::open("/").await;
     browser.click("Run the help-desk study").await;

@@ -24,6 +24,7 @@ use self::place::{Located, Place, locate};
 use self::talk::talk;
 use super::address::{Address, TraceAddress};
 use super::page::Page;
+use crate::components::Message;
 use crate::format::{self, Quantity};
 use crate::live::Run;
 use crate::storage::Storage;
@@ -312,12 +313,13 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
             .into_any()
         }
         Some(Err(message)) => view! {
-            <div class="error" role="alert">
-                <p>{message}</p>
-            </div>
-            <button type="button" on:click=move |_| again.update(|again| *again += 1)>
-                "Try again"
-            </button>
+            <Message what=message>
+                <div class="row">
+                    <button type="button" on:click=move |_| again.update(|again| *again += 1)>
+                        "Try again"
+                    </button>
+                </div>
+            </Message>
         }
         .into_any(),
     };

@@ -8,11 +8,11 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
-use super::listed::Listed;
+use super::Message;
 use crate::format;
 use crate::frame::keys::TabKeys;
 use crate::live::Runs;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{RunRecord, Storage, StorageError};
 use crate::studies;
 
 /// The fields of the dialog as they are typed; empty for no limit.
@@ -82,10 +82,9 @@ fn with_budget(study: &str, typed: &Typed) -> Result<String, String> {
 
 /// Asks for a higher budget and goes on with it.
 #[component]
-pub(super) fn RaiseDialog(
-    listed: Listed,
-    /// The run; set to open the dialog.
-    raised: RwSignal<Option<String>>,
+pub fn RaiseDialog(
+    /// The run as it is listed; set to open the dialog.
+    raised: RwSignal<Option<RunRecord>>,
 ) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let keys = expect_context::<TabKeys>();
@@ -93,26 +92,25 @@ pub(super) fn RaiseDialog(
     let node = NodeRef::<Dialog>::new();
     let typed = RwSignal::new(Typed::default());
     let failed = RwSignal::new(None::<String>);
-    let record = Memo::new(move |_| raised.get().and_then(|id| listed.record(&id)));
     Effect::new(move |_| {
-        let (Some(id), Some(dialog)) = (raised.get(), node.get()) else {
+        let (Some(record), Some(dialog)) = (raised.get(), node.get()) else {
             return;
         };
-        let study = untrack(|| listed.record(&id)).map(|record| record.study);
-        let study = study.and_then(|study| Study::parse(&study, Format::Toml).ok());
+        let study = Study::parse(&record.study, Format::Toml).ok();
         typed.set(study.map(|study| Typed::of(&study.budget)).unwrap_or_default());
         failed.set(None);
         // Fails only when it is open already.
         let _ = dialog.show_modal();
     });
     let close = move || {
-        if let Some(dialog) = node.get_untracked() {
+        // The page may have been left by then.
+        if let Some(dialog) = node.try_get_untracked().flatten() {
             dialog.close();
         }
     };
     let go_on = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
-        let Some(id) = raised.get_untracked() else {
+        let Some(id) = raised.with_untracked(|record| Some(record.as_ref()?.id.clone())) else {
             return;
         };
         let (typed, navigate) = (typed.get_untracked(), navigate.clone());
@@ -123,12 +121,15 @@ pub(super) fn RaiseDialog(
                     runs.resume(&id, &keys.now());
                     navigate(&format!("/run/{id}"), NavigateOptions::default());
                 }
-                Err(message) => failed.set(Some(message)),
+                Err(message) => {
+                    // As above.
+                    let _ = failed.try_set(Some(message));
+                }
             }
         });
     };
     let spent = move || {
-        let progress = record.get()?.progress;
+        let progress = raised.get()?.progress;
         Some(format!(
             "Spent so far: {} rollouts, {}. What was answered is kept and not paid for again. Empty means no limit.",
             format::count(progress.rollouts),
@@ -168,17 +169,7 @@ pub(super) fn RaiseDialog(
                 {field("raise-calls", "Model calls", |typed| &typed.calls, |typed, to| typed.calls = to)}
                 {field("raise-tokens", "Tokens", |typed| &typed.tokens, |typed, to| typed.tokens = to)}
                 {field("raise-dollars", "Dollars", |typed| &typed.usd, |typed, to| typed.usd = to)}
-                {move || {
-                    failed
-                        .get()
-                        .map(|message| {
-                            view! {
-                                <p class="msg" role="alert">
-                                    <b>{message}</b>
-                                </p>
-                            }
-                        })
-                }}
+                {move || failed.get().map(|what| view! { <Message what/> })}
                 <footer>
                     <button type="button" on:click=move |_| close()>
                         "Cancel"

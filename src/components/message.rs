@@ -1,0 +1,25 @@
+//! What happened, with its sign.
+
+use leptos::prelude::*;
+
+/// "!" in a ring when machinery failed, "i" in one for news that need no hurry. Read out once.
+#[component]
+pub fn Message(
+    /// What happened, in a sentence.
+    #[prop(into)]
+    what: String,
+    /// Whether it is news and no failure.
+    #[prop(optional)]
+    info: bool,
+    /// What was kept, what to do.
+    #[prop(optional)]
+    children: Option<Children>,
+) -> impl IntoView {
+    let role = if info { "status" } else { "alert" };
+    view! {
+        <div class="msg" class:info=info role=role>
+            <b>{what}</b>
+            {children.map(|children| children())}
+        </div>
+    }
+}

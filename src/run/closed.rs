@@ -1,0 +1,139 @@
+//! What closed rounds said: they never change, so each is scored once.
+
+use std::sync::Arc;
+
+use capo_core::estimate::Estimate;
+use capo_core::ids::CandidateId;
+use capo_core::journal::RoundEvent;
+use capo_core::run_state::RunState;
+use capo_core::score::Limits;
+use indexmap::IndexMap;
+
+use super::in_force::{self, Examples};
+use super::rounds::on_screen;
+use super::series::{Leading, PoolPlace, RoundPoint};
+use super::standing::{Scored, Scores, better};
+use super::studied::Aims;
+
+/// The closed rounds of a run that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Closed {
+    /// The seed, then every closed round; empty before the first.
+    points: Arc<Vec<RoundPoint>>,
+    /// The constraints in force in each of them.
+    limits: Vec<Limits>,
+    /// Every prompt as it was scored last, feasible or not by the limits of the last round.
+    known: IndexMap<CandidateId, Scored>,
+}
+
+impl Closed {
+    /// The seed, as soon as it is measured, then every closed round.
+    pub(super) fn follow(
+        &mut self,
+        state: &RunState,
+        aims: &Aims,
+        standings: &Scores,
+    ) -> Arc<Vec<RoundPoint>> {
+        if state.rounds().is_empty() {
+            let seed = super::lineage::seed(state).and_then(|seed| standings.get(&seed));
+            return Arc::new(seed.map(|seed| seed_point(seed)).into_iter().collect());
+        }
+        for closed in &state.rounds()[self.limits.len()..] {
+            self.close(state, aims, closed);
+        }
+        Arc::clone(&self.points)
+    }
+
+    /// The constraints in force in each closed round.
+    pub(super) fn limits(&self) -> &[Limits] {
+        &self.limits
+    }
+
+    fn close(&mut self, state: &RunState, aims: &Aims, closed: &RoundEvent) {
+        let limits = in_force::limits(state, Some(closed.round));
+        if self.limits.last().is_some_and(|last| *last != limits) {
+            for earlier in self.known.values_mut() {
+                let feasible = earlier.missed(&limits).next().is_none();
+                earlier.feasible = feasible;
+            }
+        }
+        let examples = Examples::of_round(state, closed.round);
+        let scored: IndexMap<CandidateId, Scored> = closed
+            .scores
+            .iter()
+            .map(|(id, score)| (*id, Scored::of(state, aims, *id, score, &examples)))
+            .collect();
+        let points = Arc::make_mut(&mut self.points);
+        if points.is_empty() {
+            let seed = super::lineage::seed(state).and_then(|seed| scored.get(&seed));
+            points.extend(seed.map(seed_point));
+        }
+        self.known.extend(scored.clone());
+        let place = |id: &CandidateId| PoolPlace {
+            candidate: *id,
+            feasible: scored.get(id).is_some_and(|scored| scored.feasible),
+        };
+        let best: Vec<&Scored> = closed.best.iter().filter_map(|id| scored.get(id)).collect();
+        points.push(RoundPoint {
+            round: on_screen(closed.round),
+            best: closed.best.clone(),
+            leading: leading(&best),
+            others: scored
+                .values()
+                .filter(|scored| !closed.best.contains(&scored.candidate))
+                .cloned()
+                .collect(),
+            pool: closed.retained.iter().map(place).collect(),
+            best_feasible: best_of(self.known.values()),
+        });
+        self.limits.push(limits);
+    }
+}
+
+/// The seed alone.
+fn seed_point(seed: &Scored) -> RoundPoint {
+    RoundPoint {
+        round: 0,
+        best: vec![seed.candidate],
+        leading: leading(&[seed]),
+        others: Vec::new(),
+        pool: vec![PoolPlace {
+            candidate: seed.candidate,
+            feasible: seed.feasible,
+        }],
+        best_feasible: seed.feasible.then(|| seed.clone()),
+    }
+}
+
+fn best_of<'a>(known: impl Iterator<Item = &'a Scored>) -> Option<Scored> {
+    known
+        .filter(|scored| scored.feasible)
+        .reduce(|best, next| if better(next, best) { next } else { best })
+        .cloned()
+}
+
+fn leading(best: &[&Scored]) -> Option<Leading> {
+    let first = best.first()?;
+    let mean = |pick: &dyn Fn(&Scored) -> Option<Estimate>| {
+        let estimates: Vec<Estimate> = best.iter().filter_map(|scored| pick(scored)).collect();
+        let share = estimates.len() as f64;
+        Estimate {
+            mean: estimates.iter().map(|estimate| estimate.mean).sum::<f64>() / share,
+            standard_error: estimates
+                .iter()
+                .map(|estimate| estimate.standard_error)
+                .sum::<f64>()
+                / share,
+            n: estimates.iter().map(|estimate| estimate.n).min().unwrap_or(0),
+        }
+    };
+    let cost = |name: &String| {
+        let estimate = mean(&|scored| scored.costs.get(name).copied());
+        (name.clone(), estimate)
+    };
+    Some(Leading {
+        objective: mean(&|scored| Some(scored.objective)),
+        costs: first.costs.keys().map(cost).collect(),
+        feasible: first.feasible,
+    })
+}
