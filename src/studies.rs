@@ -2,6 +2,8 @@
 
 use capo_core::study::{Format, Rounds, Study, StudyError};
 
+use crate::servers;
+
 /// The built-in study, the same file the command line runs.
 const HELP_DESK: &str = include_str!("../studies/help-desk.toml");
 
@@ -57,10 +59,16 @@ pub fn about(study: &Study) -> String {
     parts.join(", ")
 }
 
-/// Whether a study's models are all simulated.
+/// Whether everybody who answers is simulated: every model, and no agent of somebody's own.
 pub fn is_simulated(study: &Study) -> bool {
     let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
-    !study.models.is_empty() && study.models.values().all(simulated)
+    let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
+    !own_agent && !study.models.is_empty() && study.models.values().all(simulated)
+}
+
+/// Whether a run of the study stands still without a network: one of its servers is elsewhere.
+pub fn needs_network(study: &Study) -> bool {
+    servers::of_study(study).iter().any(|server| !servers::is_here(server))
 }
 
 /// A method's name as people write it.
@@ -89,6 +97,29 @@ mod tests {
         let study = help_desk().unwrap();
         assert!(is_simulated(&study));
         assert_eq!(about(&study), "sim-medium, seed 0");
+    }
+
+    #[test]
+    fn who_answers_decides_what_is_simulated_and_what_needs_a_network() {
+        let simulated = help_desk().unwrap();
+        assert!(!needs_network(&simulated));
+        let behind = |endpoint: &str| {
+            let mut study = simulated.clone();
+            study.workload.insert("kind".into(), "external".into());
+            study.workload.insert("endpoint".into(), endpoint.into());
+            study
+        };
+        assert!(!is_simulated(&behind("https://agent.example")));
+        assert!(needs_network(&behind("https://agent.example")));
+        assert!(!needs_network(&behind("http://127.0.0.1:9000/run")));
+        let with = |model: serde_json::Value| {
+            let mut study = simulated.clone();
+            study.models.insert(capo_core::llm::Role::Agent, model);
+            study
+        };
+        let local = with(serde_json::json!({ "provider": "ollama", "model": "m" }));
+        assert!(!needs_network(&local) && !is_simulated(&local));
+        assert!(needs_network(&with(serde_json::json!({ "provider": "openai", "model": "m" }))));
     }
 
     #[test]

@@ -11,8 +11,9 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::run::{Phase, Run};
 use super::worker::WorkerHandle;
+use crate::keys::Keys;
 use crate::storage::{Progress, RunRecord, RunStatus, Storage};
-use crate::worker::protocol::{DataFiles, Keys, Order, Report};
+use crate::worker::protocol::{DataFiles, Order, Report};
 
 /// Milliseconds between two looks at whether a journal is read.
 const LOOK_AGAIN: u32 = 30;
@@ -114,8 +115,8 @@ impl Runs {
             .map(|id| self.get(&id))
     }
 
-    /// Goes on with a run where its journal ends, once that is read, with those of `keys` that its
-    /// study may use: a study or journal from elsewhere cannot send a key where nobody meant it to go.
+    /// Goes on with a run where its journal ends, once that is read, with those of `keys` that were
+    /// typed for where its study sends them.
     pub fn resume(self, id: &str, keys: &Keys) -> Run {
         let run = self.get(id);
         let keys = keys.clone();

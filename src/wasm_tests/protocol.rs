@@ -4,7 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use capo_core::journal::SteerEvent;
-use capo_web::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use capo_web::keys::{Destination, Keys};
+use capo_web::worker::protocol::{DataFiles, Order, ProbeFailure, Report};
 use serde_json::{Value, json};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -12,12 +13,18 @@ wasm_bindgen_test_configure!(run_in_browser);
 
 #[wasm_bindgen_test]
 fn orders_arrive_as_they_were_given() {
+    let mut keys = Keys::new();
+    let to = Destination {
+        variable: "OPENAI_API_KEY".into(),
+        origin: "https://api.openai.com".into(),
+    };
+    keys.set(to, "sk-1");
     let orders = [
         Order::Run {
             run: "r".into(),
             study: "[study]\nname = \"ä\"".into(),
             files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
-            keys: Keys::from([("OPENAI_API_KEY".into(), "sk-1".into())]),
+            keys,
             keep: true,
         },
         Order::Interrupt,

@@ -22,8 +22,9 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
 use self::breath::Breathing;
-use self::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use self::protocol::{DataFiles, Order, ProbeFailure, Report};
 use self::session::Session;
+use crate::keys::Keys;
 use crate::storage::{Progress, RunStatus, Saved, Storage, StoredJournal};
 
 thread_local! {

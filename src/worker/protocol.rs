@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use capo_core::journal::SteerEvent;
 use serde::{Deserialize, Serialize};
 
-/// Keys by the name of their variable, such as `OPENAI_API_KEY`; in the memory of the tab only.
-pub type Keys = BTreeMap<String, String>;
+use crate::keys::Keys;
 
 /// Data files of a study by path.
 pub type DataFiles = BTreeMap<String, String>;

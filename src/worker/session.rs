@@ -12,7 +12,8 @@ use capo_workloads::files::MemoryFiles;
 use indexmap::IndexMap;
 use web_time::Instant;
 
-use super::protocol::{DataFiles, Keys};
+use super::protocol::DataFiles;
+use crate::keys::Keys;
 
 /// A study joined with its workloads.
 pub(super) struct Session {

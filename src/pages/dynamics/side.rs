@@ -16,7 +16,7 @@ use crate::format;
 use crate::live::{Phase, Run};
 use crate::run::series::Series;
 use crate::studies;
-use crate::worker::protocol::Keys;
+use crate::keys::Keys;
 
 /// How long a control rests before its side is searched anew, in milliseconds.
 const REST: u32 = 350;

@@ -9,9 +9,10 @@ use leptos::prelude::*;
 use serde_json::Value;
 
 use super::reach::Unreached;
+use crate::keys::Keys;
 use crate::live::WorkerHandle;
-use crate::live::sending;
-use crate::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use crate::servers;
+use crate::worker::protocol::{DataFiles, Order, ProbeFailure, Report};
 
 /// How long a draft must rest before its cost is asked for, in milliseconds.
 const REST: u32 = 300;
@@ -175,7 +176,7 @@ impl Asking {
                 let address = address(&table);
                 let why = Unreached::why(&address).await;
                 let provider = table["provider"].as_str().unwrap_or_default();
-                let (what, advice) = why.words(provider, &sending::host(&address), &origin());
+                let (what, advice) = why.words(provider, &server(&address), &origin());
                 self.settle(ticket, &Tested::Fails(what, advice));
             }),
         }
@@ -196,7 +197,7 @@ fn told(message: &str, table: &Value) -> (String, String) {
     let (what, rest) = message.split_once(". ").unwrap_or((message, ""));
     let what = format!("{}.", what.trim_end_matches('.'));
     let key_was_sent = what.contains("refused the key");
-    let went = format!(" It was sent to {} only.", sending::host(&address(table)));
+    let went = format!(" It was sent to {} only.", server(&address(table)));
     let advice = format!("{rest}{}", if key_was_sent { went.as_str() } else { "" });
     (what, advice.trim().to_owned())
 }
@@ -210,6 +211,12 @@ fn address(table: &Value) -> String {
         .or(usual)
         .unwrap_or_default()
         .to_owned()
+}
+
+/// The server of an address, as people read it.
+fn server(address: &str) -> String {
+    let origin = servers::origin(address);
+    servers::shown(origin.as_deref().unwrap_or(address)).to_owned()
 }
 
 /// Where this page comes from, as servers are told.

@@ -1,7 +1,6 @@
 //! What the sections of the form share: the draft, what follows from it, and what is asked about it.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use capo_core::study::Study;
 use leptos::prelude::*;
@@ -11,12 +10,12 @@ use super::draft::Draft;
 use super::measured::Measured;
 use super::problem::Problem;
 use crate::frame::keys::TabKeys;
-use crate::live::sending::{self, Sent};
-use crate::worker::protocol::Keys;
+use crate::keys::Keys;
+use crate::live::sending;
 
 thread_local! {
-    /// The draft, and whom keys were typed for, while a person looks at other pages.
-    static LEFT: RefCell<Option<(Draft, BTreeSet<Sent>)>> = const { RefCell::new(None) };
+    /// The draft while a person looks at other pages.
+    static LEFT: RefCell<Option<Draft>> = const { RefCell::new(None) };
 }
 
 /// The form. Copies are the same.
@@ -28,8 +27,6 @@ pub(super) struct Form {
     pub(super) renewed: RwSignal<u64>,
     /// The keys of this tab.
     pub(super) keys: TabKeys,
-    /// The hosts that a person typed a key for.
-    pub(super) typed_for: RwSignal<BTreeSet<Sent>>,
     /// What the workload measures.
     pub(super) measured: Memo<Measured>,
     /// The study, or what is wrong with it by itself.
@@ -55,9 +52,7 @@ impl Form {
     /// A form with the draft that was left, or a new one.
     pub(super) fn new(keys: TabKeys) -> Option<Self> {
         let left = LEFT.with_borrow(Clone::clone);
-        let new = || Some((Draft::new().ok()?, BTreeSet::new()));
-        let (draft, typed_for) = left.or_else(new)?;
-        let (draft, typed_for) = (RwSignal::new(draft), RwSignal::new(typed_for));
+        let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
         let workload = Memo::new(move |_| {
             draft.with(|draft| {
                 (
@@ -81,15 +76,11 @@ impl Form {
             }
             problems
         });
-        on_cleanup(move || {
-            let left = draft.try_get_untracked().zip(typed_for.try_get_untracked());
-            LEFT.set(left);
-        });
+        on_cleanup(move || LEFT.set(draft.try_get_untracked()));
         Some(Self {
             draft,
             renewed: RwSignal::new(0),
             keys,
-            typed_for,
             measured,
             checked,
             problems,
@@ -130,7 +121,6 @@ impl Form {
 
     /// The keys that the study may use.
     pub(super) fn allowed_keys(self, study: &Study) -> Keys {
-        self.typed_for
-            .with(|typed_for| sending::allowed(study, &self.keys.get(), typed_for))
+        sending::allowed(study, &self.keys.get())
     }
 }

@@ -17,6 +17,7 @@ mod measured;
 mod method;
 mod metrics;
 mod models;
+mod passphrase;
 mod place;
 mod preview;
 mod problem;

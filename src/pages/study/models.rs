@@ -1,7 +1,7 @@
 //! Who answers for each role, and whether it does.
 
 use capo_core::llm::Role;
-use capo_models::providers::PROVIDERS;
+use capo_models::providers::{Key, PROVIDERS};
 use capo_models::{ModelSpec, serving};
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::place::Place;
 use super::remember::Remember;
 use super::section::Section;
 use crate::format::decimals;
+use crate::keys::Keys;
 use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
@@ -192,9 +193,7 @@ pub(super) fn current_test(form: Form, role: Role) -> Option<Test> {
     let same_table = form
         .draft
         .with(|draft| draft.study.models.get(&role) == Some(&test.table));
-    let keys = form
-        .typed_for
-        .with(|typed_for| sending::allowed_for(&test.table, &form.keys.get(), typed_for));
+    let keys = sending::allowed_for(&test.table, &form.keys.get());
     (same_table && keys == test.keys).then_some(test)
 }
 
@@ -205,25 +204,32 @@ fn row_message(form: Form, role: Role, test: Memo<Option<Test>>) -> Option<(Stri
         let message = message.replace('`', "");
         return Some(("This model’s settings do not read.".into(), format!("{message}.")));
     }
-    let keys = form.keys.get();
-    let strange = form.typed_for.with(|typed_for| {
-        sending::sent(&table)
-            .into_iter()
-            .find(|(sent, own)| !own && keys.contains_key(&sent.variable) && !typed_for.contains(sent))
-    });
-    if let Some((sent, _)) = strange {
-        return Some((
-            format!(
-                "This study would send the key in {} to {}.",
-                sent.variable, sent.host
-            ),
-            "It is not sent there unless you type it here again.".into(),
-        ));
+    if let Some(message) = form.keys.with(|keys| typed_for_another(keys, &table)) {
+        return Some(message);
     }
     match test.get()?.tested {
         Tested::Fails(what, advice) => Some((what, advice)),
         Tested::Asking | Tested::Answers(_) => None,
     }
+}
+
+/// Says that a key of this tab stands under the name that a model's table asks for, but was typed for
+/// another server than the table's.
+fn typed_for_another(keys: &Keys, table: &Value) -> Option<(String, String)> {
+    let wanted = table["api_key_env"].is_string()
+        || provider_of(table).is_some_and(|provider| matches!(provider.key, Key::Required(_)));
+    let missing = sending::destinations(table)
+        .into_iter()
+        .find(|to| wanted && keys.of(to).is_none())?;
+    let held = keys.destinations().find(|held| held.variable == missing.variable)?;
+    Some((
+        format!(
+            "The {} of this tab was typed for {}.",
+            held.variable,
+            held.server()
+        ),
+        format!("It is not sent to {}: type the key for it here.", missing.server()),
+    ))
 }
 
 #[component]
@@ -352,9 +358,7 @@ fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
             .draft
             .with_untracked(|draft| draft.study.models.get(&role).cloned());
         if let Some(table) = table {
-            let keys = form
-                .typed_for
-                .with_untracked(|typed_for| sending::allowed_for(&table, &form.keys.now(), typed_for));
+            let keys = sending::allowed_for(&table, &form.keys.now());
             form.asking.test(role, table, keys);
         }
     };

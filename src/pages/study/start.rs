@@ -12,9 +12,10 @@ use super::place;
 use super::problem::Problem;
 use super::readiness;
 use crate::format;
+use crate::keys::Keys;
 use crate::live::{NewRun, Runs};
 use crate::studies;
-use crate::worker::protocol::{DataFiles, Keys};
+use crate::worker::protocol::DataFiles;
 
 /// Runs the study, with its models or with simulated ones.
 #[component]

@@ -12,10 +12,11 @@ use self::finished::FinishedRun;
 use crate::charts::map::CandidateMap;
 use crate::components::page_title;
 use crate::format::{self, Quantity};
+use crate::keys::Keys;
 use crate::live::{NewRun, Runs};
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
-use crate::worker::protocol::{DataFiles, Keys};
+use crate::worker::protocol::DataFiles;
 
 /// What Capo is, the demonstration, and the runs kept here.
 #[component]
