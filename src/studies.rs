@@ -28,14 +28,6 @@ pub fn help_desk() -> Result<Study, StudyError> {
     Ok(study)
 }
 
-/// A study as TOML, as the command line reads it.
-///
-/// # Errors
-/// When a setting has no TOML notation, in words.
-pub fn to_toml(study: &Study) -> Result<String, String> {
-    toml::to_string_pretty(study).map_err(|error| format!("This study cannot be written as TOML: {error}"))
-}
-
 /// One line about who answers, what is measured and the seed.
 pub fn about(study: &Study) -> String {
     let text = |table: &serde_json::Map<String, serde_json::Value>, key: &str| {
@@ -125,7 +117,7 @@ mod tests {
     #[test]
     fn a_study_written_here_reads_the_same() {
         let study = help_desk().unwrap();
-        let again = Study::parse(&to_toml(&study).unwrap(), Format::Toml).unwrap();
+        let again = Study::parse(&study.to_toml().unwrap(), Format::Toml).unwrap();
         assert_eq!(again, study);
     }
 }

@@ -33,6 +33,8 @@ pub struct NewRun {
     pub method: String,
     /// One line about who answers and what is measured.
     pub about: String,
+    /// The metric that its study raises.
+    pub objective: String,
     /// The study as TOML.
     pub study: String,
     /// The data files it names.
@@ -77,6 +79,7 @@ impl Runs {
             name: new.name,
             method: new.method,
             about: new.about,
+            objective: new.objective,
             status: RunStatus::Running,
             study: new.study,
             created: now,

@@ -1,6 +1,7 @@
 //! The list of runs, and the files and texts that belong to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capo_core::journal::Status;
 use capo_core::run_state::RunState;
@@ -54,6 +55,9 @@ pub struct RunRecord {
     pub method: String,
     /// One line about who answers and what is measured.
     pub about: String,
+    /// The metric that its study raises; empty in records kept before it was.
+    #[serde(default)]
+    pub objective: String,
     /// Where it stands.
     pub status: RunStatus,
     /// The study as it was started, as TOML; empty for a journal that came from elsewhere.
@@ -129,13 +133,13 @@ impl Storage {
     ///
     /// # Errors
     /// When the browser does not give them back.
-    pub async fn files(&self, run: &str) -> Result<BTreeMap<String, String>, StorageError> {
+    pub async fn files(&self, run: &str) -> Result<BTreeMap<String, Arc<str>>, StorageError> {
         let keys = self.store(FILES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
         let contents = self.store(FILES)?.get_all(Some(all_of(run)?), None)?.await?;
         let path = |key: JsValue| Array::from(&key).get(1).as_string();
         let files = keys.into_iter().zip(contents);
         Ok(files
-            .filter_map(|(key, content)| Some((path(key)?, content.as_string()?)))
+            .filter_map(|(key, content)| Some((path(key)?, content.as_string()?.into())))
             .collect())
     }
 

@@ -1,14 +1,15 @@
 //! What the page and its workers tell each other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capo_core::journal::SteerEvent;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Keys;
 
-/// Data files of a study by path.
-pub type DataFiles = BTreeMap<String, String>;
+/// Data files of a study by path. A file may be large: its text is shared, never copied.
+pub type DataFiles = BTreeMap<String, Arc<str>>;
 
 /// From the page to a worker.
 #[derive(Clone, Serialize, Deserialize)]

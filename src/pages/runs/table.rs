@@ -1,6 +1,5 @@
 //! The table of runs.
 
-use capo_core::study::{Format, Study};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -307,13 +306,9 @@ fn percent(reading: &Reading) -> u64 {
 
 /// The objective that all runs share, as a title; "Objective" when they differ.
 fn shared_objective(rows: &[Row]) -> String {
-    let objective = |row: &Row| {
-        let study = Study::parse(&row.record.study, Format::Toml).ok()?;
-        Some(study.objective.metric)
-    };
-    let mut objectives = rows.iter().map(objective);
-    match objectives.next().flatten() {
-        Some(first) if objectives.all(|other| other.as_ref() == Some(&first)) => format::label(&first),
+    let mut objectives = rows.iter().map(|row| row.record.objective.as_str());
+    match objectives.next() {
+        Some(first) if !first.is_empty() && objectives.all(|other| other == first) => format::label(first),
         _ => "Objective".to_owned(),
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn GoalsSection() -> impl IntoView {
             .map(|name| {
                 let (own, shown) = (name.clone(), format::label(&name));
                 view! {
-                    <option value=name selected=move || objective.with(|objective| *objective == own)>
+                    <option value=name prop:selected=move || objective.with(|objective| *objective == own)>
                         {shown}
                     </option>
                 }

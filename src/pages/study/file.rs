@@ -59,7 +59,7 @@ pub(super) fn StudyFile() -> impl IntoView {
         let file = name.clone();
         let save = move |_| {
             let text = form.draft.with_untracked(|draft| draft.files.get(&file).cloned());
-            download(form, &file, text.unwrap_or_default());
+            download(form, &file, text.as_deref().unwrap_or_default().to_owned());
         };
         view! {
             <button type="button" on:click=save>

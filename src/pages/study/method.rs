@@ -39,7 +39,7 @@ pub(super) fn MethodSection() -> impl IntoView {
         .map(|entry| {
             let shown = format!("{}: {}", studies::method_name(entry.name), entry.summary);
             view! {
-                <option value=entry.name selected=move || method.with(|method| method == entry.name)>
+                <option value=entry.name prop:selected=move || method.with(|method| method == entry.name)>
                     {shown}
                 </option>
             }

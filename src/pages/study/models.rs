@@ -267,7 +267,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
     };
     let fallback = role.fallback().map(|other| {
         view! {
-            <option value="" selected=move || chosen.with(String::is_empty)>
+            <option value="" prop:selected=move || chosen.with(String::is_empty)>
                 "As "
                 {role_name(other).to_lowercase()}
             </option>
@@ -279,7 +279,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
             view! {
                 <option
                     value=provider.name
-                    selected=move || chosen.with(|chosen| chosen == provider.name)
+                    prop:selected=move || chosen.with(|chosen| chosen == provider.name)
                 >
                     {provider.title}
                 </option>

@@ -49,14 +49,14 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
         .into_iter()
         .find(|path| last(path) == name && !draft.files.contains_key(path));
     if let Some(path) = missed {
-        draft.files.insert(path, text);
+        draft.files.insert(path, text.into());
         return;
     }
     if draft.kind() == "desk" {
         draft.take_kind("table");
     }
     draft.files.clear();
-    draft.files.insert(name.to_owned(), text);
+    draft.files.insert(name.to_owned(), text.into());
     let study = &mut draft.study;
     for key in ["format", "id", "exclude", "optimize", "evaluate_data"] {
         Place::Workload.set(study, key, None);
@@ -89,11 +89,16 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
 pub(super) fn Rows() -> impl IntoView {
     let form = expect_context::<Form>();
     let path = form.memo(|study| Place::Workload.text(study, "data"));
-    let preview = Memo::new(move |_| {
+    // The draft changes with every key pressed anywhere, a file seldom: it is looked at anew then only.
+    let file = Memo::new(move |_| {
         let path = path.get();
-        form.draft.with(|draft| {
-            let text = draft.files.get(&path)?;
-            Some(Preview::of(&path, text).map(|preview| (path.clone(), preview)))
+        let text = form.draft.with(|draft| draft.files.get(&path).cloned())?;
+        Some((path, text))
+    });
+    let preview = Memo::new(move |_| {
+        file.with(|file| {
+            let (path, text) = file.as_ref()?;
+            Some(Preview::of(path, text).map(|preview| (path.clone(), preview)))
         })
     });
     move || match preview.get() {
@@ -281,7 +286,7 @@ fn Head(column: String, mapped: Memo<bool>) -> impl IntoView {
                     .filter(|used| spelled || matches!(used, Use::Unused | Use::Name))
                     .map(|one| {
                         view! {
-                            <option value=one.name() selected=move || used.get() == one>
+                            <option value=one.name() prop:selected=move || used.get() == one>
                                 {one.name()}
                             </option>
                         }

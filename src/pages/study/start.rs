@@ -149,7 +149,8 @@ fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String
         name: format::label(&study.study.name),
         method: study.study.method.clone(),
         about: studies::about(study),
-        study: studies::to_toml(study)?,
+        objective: study.objective.metric.clone(),
+        study: study.to_toml().map_err(|error| error.to_string())?,
         files,
         keys,
     })

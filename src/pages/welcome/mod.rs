@@ -165,7 +165,8 @@ fn demonstration() -> Result<NewRun, String> {
         name: "Help desk".into(),
         method: study.study.method.clone(),
         about: studies::about(&study),
-        study: studies::to_toml(&study)?,
+        objective: study.objective.metric.clone(),
+        study: study.to_toml().map_err(|error| error.to_string())?,
         files: DataFiles::new(),
         keys: Keys::new(),
     })
