@@ -140,7 +140,10 @@ mod tests {
         let text = serde_json::to_string(&keys).unwrap();
         assert_eq!(serde_json::from_str::<Keys>(&text).unwrap(), keys);
         let shown = format!("{keys:?}");
-        assert!(shown.contains("proxy.example") && !shown.contains("sk-1"), "{shown}");
+        assert!(
+            shown.contains("proxy.example") && !shown.contains("sk-1"),
+            "{shown}"
+        );
         keys.set(to("https://proxy.example"), "");
         assert_eq!(keys.destinations().count(), 1);
     }

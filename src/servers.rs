@@ -69,8 +69,14 @@ mod tests {
             ("https://api.openai.com/v1", Some("https://api.openai.com")),
             ("https://API.openai.com:443", Some("https://api.openai.com")),
             ("http://api.openai.com/v1", Some("http://api.openai.com")),
-            ("https://api.openai.com@elsewhere.example", Some("https://elsewhere.example")),
-            ("https://elsewhere.example\\@api.openai.com/", Some("https://elsewhere.example")),
+            (
+                "https://api.openai.com@elsewhere.example",
+                Some("https://elsewhere.example"),
+            ),
+            (
+                "https://elsewhere.example\\@api.openai.com/",
+                Some("https://elsewhere.example"),
+            ),
             ("http://localhost:11434/v1", Some("http://localhost:11434")),
             ("ftp://host", None),
             ("", None),
@@ -99,7 +105,12 @@ mod tests {
         study
             .workload
             .insert("endpoint".into(), "https://agent.example/run".into());
-        study.models.insert(Role::Judge, json!({ "provider": "openai", "model": "m" }));
-        assert_eq!(of_study(&study), ["https://agent.example", "https://api.openai.com"]);
+        study
+            .models
+            .insert(Role::Judge, json!({ "provider": "openai", "model": "m" }));
+        assert_eq!(
+            of_study(&study),
+            ["https://agent.example", "https://api.openai.com"]
+        );
     }
 }

@@ -60,7 +60,9 @@ pub fn is_simulated(study: &Study) -> bool {
 
 /// Whether a run of the study stands still without a network: one of its servers is elsewhere.
 pub fn needs_network(study: &Study) -> bool {
-    servers::of_study(study).iter().any(|server| !servers::is_here(server))
+    servers::of_study(study)
+        .iter()
+        .any(|server| !servers::is_here(server))
 }
 
 /// A method's name as people write it.
@@ -111,7 +113,9 @@ mod tests {
         };
         let local = with(serde_json::json!({ "provider": "ollama", "model": "m" }));
         assert!(!needs_network(&local) && !is_simulated(&local));
-        assert!(needs_network(&with(serde_json::json!({ "provider": "openai", "model": "m" }))));
+        assert!(needs_network(&with(
+            serde_json::json!({ "provider": "openai", "model": "m" })
+        )));
     }
 
     #[test]

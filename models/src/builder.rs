@@ -226,7 +226,10 @@ impl<'a> Builder<'a> {
                 });
             }
         };
-        let key = self.keys.get(variable, &origin(&base_url)).map(|key| key.trim().to_owned());
+        let key = self
+            .keys
+            .get(variable, &origin(&base_url))
+            .map(|key| key.trim().to_owned());
         match key.filter(|key| !key.is_empty()) {
             Some(key) => {
                 if !key.chars().all(|c| c.is_ascii_graphic()) {
@@ -267,7 +270,8 @@ impl<'a> Builder<'a> {
                 Header::Variable(variable) => {
                     let value = self.keys.get(variable, &origin(base_url));
                     let value = value.filter(|value| !value.trim().is_empty());
-                    let value = value.ok_or_else(|| format!("the header `{name}` needs {variable}: set it"))?;
+                    let value =
+                        value.ok_or_else(|| format!("the header `{name}` needs {variable}: set it"))?;
                     secrets.push(Secret::new(value.clone()));
                     let value: Result<HeaderValue, _> = value.trim().parse();
                     let mut value =

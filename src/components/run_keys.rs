@@ -60,7 +60,10 @@ fn KeyField(to: Destination) -> impl IntoView {
     let keys = expect_context::<TabKeys>();
     let label = format!("Key for {}", to.server());
     let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-    let id = format!("key-{}-{}", to.variable, to.origin).chars().map(plain).collect::<String>();
+    let id = format!("key-{}-{}", to.variable, to.origin)
+        .chars()
+        .map(plain)
+        .collect::<String>();
     let open = servers::is_unencrypted(&to.origin).then(|| {
         view! { <span class="note">"This server is called unencrypted: others on the way could read the key."</span> }
     });

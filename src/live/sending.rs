@@ -124,7 +124,8 @@ mod tests {
             let table = json!({ "provider": "openai", "model": "m", "base_url": address });
             assert!(sent(&table, &keys).is_empty(), "{address}");
         }
-        let spelled = json!({ "provider": "openai", "model": "m", "base_url": "https://API.openai.com:443/v2" });
+        let spelled =
+            json!({ "provider": "openai", "model": "m", "base_url": "https://API.openai.com:443/v2" });
         assert_eq!(sent(&spelled, &keys), ["sk-1"]);
     }
 
@@ -152,7 +153,10 @@ mod tests {
     #[test]
     fn the_home_of_a_variable_is_its_provider() {
         let (home, title) = home("OPENAI_API_KEY").unwrap();
-        assert_eq!((home.origin.as_str(), title), ("https://api.openai.com", "OpenAI"));
+        assert_eq!(
+            (home.origin.as_str(), title),
+            ("https://api.openai.com", "OpenAI")
+        );
         assert_eq!(super::home("AGENT_SERVER_KEY"), None);
     }
 }

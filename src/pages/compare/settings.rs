@@ -23,10 +23,8 @@ pub(super) struct Differing {
 
 /// The settings in which those studies differ that are known, their names for people left out.
 pub(super) fn differing(studies: &[Option<Study>]) -> Vec<Differing> {
-    let flat: Vec<Option<Vec<(String, Value)>>> = studies
-        .iter()
-        .map(|study| study.as_ref().map(flat))
-        .collect();
+    let flat: Vec<Option<Vec<(String, Value)>>> =
+        studies.iter().map(|study| study.as_ref().map(flat)).collect();
     let mut paths: Vec<&String> = Vec::new();
     for (path, _) in flat.iter().flatten().flatten() {
         if !paths.contains(&path) {

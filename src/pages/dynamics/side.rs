@@ -13,9 +13,9 @@ use crate::charts::figure::AsTable;
 use crate::charts::objective::ObjectiveChart;
 use crate::charts::strip::ConstraintStrip;
 use crate::format;
+use crate::keys::Keys;
 use crate::live::{Phase, Run};
 use crate::run::series::Series;
-use crate::keys::Keys;
 
 /// How long a control rests before its side is searched anew, in milliseconds.
 const REST: u32 = 350;

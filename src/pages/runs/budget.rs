@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_raised_budget_is_written_into_the_study() {
-        let study = studies::help_desk().unwrap().to_toml().unwrap();
+        let study = crate::studies::help_desk().unwrap().to_toml().unwrap();
         let typed = Typed {
             rollouts: "8,000".into(),
             usd: "$2.50".into(),

@@ -14,6 +14,7 @@ use crate::components::Gate;
 use crate::format::{self, Quantity};
 use crate::frame::imports::{Imports, Reading};
 use crate::frame::keys::TabKeys;
+use crate::frame::table_keys::move_by_rows;
 use crate::live::Runs;
 use crate::studies;
 
@@ -70,7 +71,7 @@ pub(super) fn RunTable(
                         </th>
                     </tr>
                 </thead>
-                <tbody>
+                <tbody on:keydown=move |event| move_by_rows(&event)>
                     <For each=move || ids.get() key=Clone::clone let(id)>
                         <RunRow listed rows objective range raised id/>
                     </For>

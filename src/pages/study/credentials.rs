@@ -101,9 +101,8 @@ fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
         true if needed => "key",
         true => "key, if it wants one",
     };
-    let unencrypted = Memo::new(move |_| {
-        to.with(|to| to.as_ref().is_some_and(|to| servers::is_unencrypted(&to.origin)))
-    });
+    let unencrypted =
+        Memo::new(move |_| to.with(|to| to.as_ref().is_some_and(|to| servers::is_unencrypted(&to.origin))));
     let input = move |event| {
         let key = event_target_value(&event).trim().to_owned();
         let Some(to) = to.get_untracked() else { return };

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use capo_core::study::Study;
 use leptos::prelude::*;
+use web_sys::File;
 
 use super::asking::Asking;
 use super::draft::Draft;
@@ -35,6 +36,8 @@ pub(super) struct Form {
     pub(super) problems: Memo<Vec<Problem>>,
     /// A worker that is asked about the draft.
     pub(super) asking: Asking,
+    /// Opens a journal as a run.
+    pub(super) journals: Callback<File>,
     /// What came of an import or an export.
     pub(super) said: RwSignal<Option<Said>>,
 }
@@ -44,13 +47,15 @@ pub(super) struct Form {
 pub(super) enum Said {
     /// It worked.
     Done(String),
+    /// It worked, but something is to be mended.
+    Mend(String),
     /// It did not.
     Failed(String),
 }
 
 impl Form {
     /// A form with the draft that was left, or a new one.
-    pub(super) fn new(keys: TabKeys) -> Option<Self> {
+    pub(super) fn new(keys: TabKeys, journals: Callback<File>) -> Option<Self> {
         let left = LEFT.with_borrow(Clone::clone);
         let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
         let workload = Memo::new(move |_| {
@@ -85,6 +90,7 @@ impl Form {
             checked,
             problems,
             asking,
+            journals,
             said: RwSignal::new(None),
         })
     }

@@ -2,7 +2,7 @@
 
 use capo_core::llm::Role;
 use capo_models::providers::{Key, PROVIDERS};
-use capo_models::{ModelSpec, serving};
+use capo_models::serving;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -200,9 +200,9 @@ pub(super) fn current_test(form: Form, role: Role) -> Option<Test> {
 /// What is wrong with a role's model: its settings, where its key would go, or its test.
 fn row_message(form: Form, role: Role, test: Memo<Option<Test>>) -> Option<(String, String)> {
     let table = form.draft.with(|draft| draft.study.models.get(&role).cloned())?;
-    if let Err(message) = ModelSpec::parse(&table) {
-        let message = message.replace('`', "");
-        return Some(("This model’s settings do not read.".into(), format!("{message}.")));
+    let refused = form.problem(format!("models.{role}"));
+    if let Some(message) = refused.get() {
+        return Some(("This model’s settings cannot be used.".into(), message));
     }
     if let Some(message) = form.keys.with(|keys| typed_for_another(keys, &table)) {
         return Some(message);
@@ -221,14 +221,19 @@ fn typed_for_another(keys: &Keys, table: &Value) -> Option<(String, String)> {
     let missing = sending::destinations(table)
         .into_iter()
         .find(|to| wanted && keys.of(to).is_none())?;
-    let held = keys.destinations().find(|held| held.variable == missing.variable)?;
+    let held = keys
+        .destinations()
+        .find(|held| held.variable == missing.variable)?;
     Some((
         format!(
             "The {} of this tab was typed for {}.",
             held.variable,
             held.server()
         ),
-        format!("It is not sent to {}: type the key for it here.", missing.server()),
+        format!(
+            "It is not sent to {}: type the key for it here.",
+            missing.server()
+        ),
     ))
 }
 
@@ -354,6 +359,9 @@ fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
     let form = expect_context::<Form>();
     let simulated = form.memo(move |study| Place::Model(role).text(study, "provider") == "simulated");
     let ask = move |_| {
+        if test.with_untracked(|test| test.as_ref().is_some_and(|test| test.tested == Tested::Asking)) {
+            return;
+        }
         let table = form
             .draft
             .with_untracked(|draft| draft.study.models.get(&role).cloned());
@@ -362,28 +370,35 @@ fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
             form.asking.test(role, table, keys);
         }
     };
-    let button = move |name: &'static str| {
-        view! {
-            <button type="button" on:click=ask>
-                {name}
-                <span class="sr">" " {role_name(role).to_lowercase()}</span>
-            </button>
-        }
-        .into_any()
+    // One button throughout: the focus stays on it while it is pressed again and again.
+    let name = move || match test.get().map(|test| test.tested) {
+        None => "Test",
+        Some(Tested::Asking) => "Asking",
+        Some(Tested::Fails(..) | Tested::Answers(_)) => "Test again",
     };
-    move || match test.get().map(|test| test.tested) {
-        _ if simulated.get() => view! { <span class="quiet">"always answers"</span> }.into_any(),
-        None => button("Test"),
-        Some(Tested::Asking) => view! { <span class="quiet" role="status">"asking"</span> }.into_any(),
-        Some(Tested::Fails(..)) => button("Test again"),
-        Some(Tested::Answers(seconds)) => view! {
-            <span class="is-f" role="status">
+    let said = move || match test.get().map(|test| test.tested) {
+        Some(Tested::Answers(seconds)) => Some(view! {
+            <span class="is-f">
                 <span class="m f" aria-hidden="true"></span>
                 "answers, "
                 {decimals(seconds, 1)}
                 " s"
             </span>
-        }
-        .into_any(),
+        }),
+        _ => None,
+    };
+    view! {
+        <Show
+            when=move || !simulated.get()
+            fallback=|| view! { <span class="quiet">"always answers"</span> }
+        >
+            <div class="stack close">
+                <button type="button" on:click=ask>
+                    {name}
+                    <span class="sr">" " {role_name(role).to_lowercase()}</span>
+                </button>
+                <span role="status">{said}</span>
+            </div>
+        </Show>
     }
 }

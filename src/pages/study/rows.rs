@@ -4,13 +4,12 @@ use capo_core::study::Study;
 use leptos::html::Input;
 use leptos::prelude::*;
 use serde_json::{Value, json};
-use wasm_bindgen_futures::spawn_local;
-use web_sys::{ClipboardEvent, File};
+use web_sys::ClipboardEvent;
 
 use super::columns::Use;
 use super::draft::Draft;
 use super::field::Wrong;
-use super::file::text_of;
+use super::file::take_file;
 use super::form::{Form, Said};
 use super::place::Place;
 use super::preview::{self, Preview};
@@ -28,6 +27,16 @@ fn named(study: &Study) -> Vec<String> {
     let sets = study.workload.get("set").and_then(Value::as_array);
     let sets = sets.into_iter().flatten().filter_map(Value::as_object);
     of(&study.workload).into_iter().chain(sets.flat_map(of)).collect()
+}
+
+/// Takes in a file with tab-separated columns, as spreadsheets write them: it becomes one with commas,
+/// which every door reads.
+pub(super) fn take_tabs(form: Form, name: &str, text: &str) {
+    let name = format!("{}.csv", name.strip_suffix(".tsv").unwrap_or(name));
+    match preview::without_tabs(text) {
+        Ok(text) => take(form, &name, text),
+        Err(message) => form.said.set(Some(Said::Failed(format!("{name}: {message}")))),
+    }
 }
 
 /// Takes rows in: as the file that the study misses, or in place of those it has.
@@ -127,7 +136,7 @@ fn Drop() -> impl IntoView {
     let chosen = move |_| {
         let file = input.get_untracked().and_then(|input| input.files()?.get(0));
         if let Some(file) = file {
-            read(form, file);
+            take_file(form, file);
         }
     };
     let paste = move |event: ClipboardEvent| {
@@ -137,7 +146,10 @@ fn Drop() -> impl IntoView {
             .unwrap_or_default();
         if !text.trim().is_empty() {
             event.prevent_default();
-            take(form, &format!("rows.{}", preview::notation(&text)), text);
+            match preview::notation(&text) {
+                "tsv" => take_tabs(form, "rows.tsv", &text),
+                notation => take(form, &format!("rows.{notation}"), text),
+            }
         }
     };
     view! {
@@ -146,7 +158,7 @@ fn Drop() -> impl IntoView {
             id="f-workload-data"
             tabindex="-1"
         >
-            <p>"Drop a CSV file with a header line, or JSON Lines with one object a line."</p>
+            <p>"Drop a CSV or TSV file with a header line, or JSON Lines with one object a line."</p>
             <div class="row">
                 <button type="button" on:click=choose>
                     "Choose a file"
@@ -154,7 +166,7 @@ fn Drop() -> impl IntoView {
                 <input
                     node_ref=input
                     type="file"
-                    accept=".csv,.jsonl,.ndjson"
+                    accept=".csv,.tsv,.jsonl,.ndjson"
                     hidden
                     aria-label="Rows"
                     on:change=chosen
@@ -174,15 +186,6 @@ fn Drop() -> impl IntoView {
             </div>
         </div>
     }
-}
-
-fn read(form: Form, file: File) {
-    spawn_local(async move {
-        match text_of(&file).await {
-            Ok(text) => take(form, &file.name(), text),
-            Err(message) => form.said.set(Some(Said::Failed(message))),
-        }
-    });
 }
 
 /// The first rows, and what each column is used as.
