@@ -34,6 +34,13 @@ fn orders_arrive_as_they_were_given() {
                 ..SteerEvent::default()
             },
         },
+        Order::TryAgent {
+            ticket: 6,
+            workload: serde_json::Map::from_iter([("kind".to_owned(), json!("external"))]),
+            files: DataFiles::new(),
+            prompt: "Be brief.".into(),
+            seed: 1,
+        },
         Order::Branch {
             from: "r".into(),
             run: "s".into(),

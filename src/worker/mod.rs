@@ -5,6 +5,7 @@ mod import;
 mod lock;
 pub mod protocol;
 mod session;
+mod trial;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -102,6 +103,18 @@ fn take(order: Order, attached: JsValue) {
             report(&Report::Probed {
                 ticket,
                 answer: probe(role, &table, &keys).await,
+            });
+        }),
+        Order::TryAgent {
+            ticket,
+            workload,
+            files,
+            prompt,
+            seed,
+        } => spawn_local(async move {
+            report(&Report::Probed {
+                ticket,
+                answer: trial::try_agent(&workload, &files, &prompt, seed).await,
             });
         }),
         Order::Branch { from, run, round } => spawn_local(async move {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capo_core::journal::SteerEvent;
+use capo_core::study::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Keys;
@@ -73,6 +74,19 @@ pub enum Order {
         /// The keys it needs.
         keys: Keys,
     },
+    /// Have an agent of the user's own do one example.
+    TryAgent {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// The study's `[workload]` table.
+        workload: Table,
+        /// The data files it names.
+        files: DataFiles,
+        /// The prompt to do it under.
+        prompt: String,
+        /// The study's seed.
+        seed: u64,
+    },
 }
 
 /// From a worker to the page.
@@ -127,7 +141,7 @@ pub enum Report {
         /// Whole lines, with the number of the first (from 0) of each chunk.
         chunks: Vec<(u64, Vec<String>)>,
     },
-    /// Answer to [`Order::Probe`].
+    /// Answer to [`Order::Probe`] and [`Order::TryAgent`].
     Probed {
         /// Of the question.
         ticket: u64,
@@ -136,7 +150,7 @@ pub enum Report {
     },
 }
 
-/// Why a model does not answer.
+/// Why a model or an agent does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeFailure {
     /// What is wrong and what to do.

@@ -57,6 +57,7 @@ pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
                 <div class="stack close">
                     {with_address.then(|| view! { <Address role wrong usual=provider.base_url/> })}
                     <KeyField role wrong needed=matches!(provider.key, Key::Required(_))/>
+                    <HeaderKeys role/>
                 </div>
             }
             .into_any(),
@@ -125,6 +126,51 @@ fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
             <span class="note">"This address is not encrypted: others on the way could read the key."</span>
         </Show>
     }
+}
+
+/// The keys that a model's headers carry.
+#[component]
+fn HeaderKeys(role: Role) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let wanted = form.memo(move |study| {
+        let table = study.models.get(&role);
+        table.map(|table| of_headers(role, table)).unwrap_or_default()
+    });
+    let field = move |to: Destination| {
+        let label = format!(
+            "{}, for a header of {}",
+            to.variable,
+            role_name(role).to_lowercase()
+        );
+        let placeholder = to.variable.clone();
+        let held = to.clone();
+        let key = move || form.keys.get().of(&held).unwrap_or_default().to_owned();
+        let input = move |event| form.keys.set(&to, event_target_value(&event).trim());
+        view! {
+            <input
+                type="password"
+                autocomplete="off"
+                aria-label=label
+                placeholder=placeholder
+                prop:value=key
+                on:input=input
+            />
+        }
+    };
+    view! {
+        <For each=move || wanted.get() key=Clone::clone let(to)>
+            {field(to)}
+        </For>
+    }
+}
+
+/// Where the keys of a model's headers go.
+pub(super) fn of_headers(role: Role, table: &Value) -> Vec<Destination> {
+    let own = destination(role, table);
+    let mut all = sending::destinations(table);
+    all.retain(|to| Some(to) != own.as_ref());
+    all.dedup();
+    all
 }
 
 /// Names the variable of a key in the table where the provider has no usual one.

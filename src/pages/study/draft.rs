@@ -219,6 +219,7 @@ impl Draft {
             .constraints
             .retain(|constraint| constraint.metric != metric);
         self.wrong.remove(&format!("constraint.{metric}"));
+        self.forget_wrong(&format!("constraint.{metric}."));
     }
 
     /// A constraint's key in the study file, which [`Problem::key`] names by its metric.

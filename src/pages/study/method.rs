@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use serde_json::Value;
 
+use super::feedback::FeedbackFields;
 use super::field::{Number, NumberField};
 use super::form::Form;
 use super::place::{self, Place};
@@ -57,6 +58,7 @@ pub(super) fn MethodSection() -> impl IntoView {
             </div>
             {fields}
             <UntilBudgetChoice/>
+            <FeedbackFields/>
         </Section>
     }
 }

@@ -108,7 +108,7 @@ fn RoleRow(role: Role) -> impl IntoView {
     let cells = move || {
         if !needed() {
             return view! {
-                <td>
+                <td class="hide-s">
                     <span class="quiet">"–"</span>
                 </td>
                 <td></td>

@@ -5,7 +5,7 @@ use capo_models::serving;
 use leptos::prelude::*;
 
 use super::asking::Tested;
-use super::credentials::{destination, provider_of};
+use super::credentials::{destination, of_headers, provider_of};
 use super::form::Form;
 use super::models::{ROLES, current_test, role_name};
 
@@ -39,6 +39,16 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             );
             if wants && !there && !missing.contains(&words) {
                 missing.push(words);
+            }
+            for to in of_headers(of, table).iter().filter(|to| keys.of(to).is_none()) {
+                let words = format!(
+                    "the {} has no key {} for its header",
+                    role_name(of).to_lowercase(),
+                    to.variable
+                );
+                if !missing.contains(&words) {
+                    missing.push(words);
+                }
             }
         }
         missing

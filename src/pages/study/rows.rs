@@ -8,7 +8,7 @@ use web_sys::ClipboardEvent;
 
 use super::columns::Use;
 use super::draft::Draft;
-use super::field::Wrong;
+use super::field::{TextField, Wrong};
 use super::file::take_file;
 use super::form::{Form, Said};
 use super::place::Place;
@@ -91,6 +91,34 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
             used.put(column, &mut draft.study);
         }
     }
+}
+
+/// Examples to leave out, by what names them.
+#[component]
+pub(super) fn Exclude() -> impl IntoView {
+    view! {
+        <TextField
+            key="workload.exclude"
+            label="Examples to leave out"
+            explanation="One a line: their ids, or without an id column the numbers of their lines."
+            lines=2
+            code=true
+            read=excluded
+            write=|study, text| exclude(study, &text)
+        />
+    }
+}
+
+fn excluded(study: &Study) -> String {
+    let ids = study.workload.get("exclude").and_then(Value::as_array);
+    let written = |id: &Value| id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    let ids: Vec<String> = ids.into_iter().flatten().map(written).collect();
+    ids.join("\n")
+}
+
+fn exclude(study: &mut Study, text: &str) {
+    let ids: Vec<&str> = text.lines().map(str::trim).filter(|id| !id.is_empty()).collect();
+    Place::Workload.set(study, "exclude", (!ids.is_empty()).then(|| json!(ids)));
 }
 
 /// The rows, or a place to drop them.
@@ -352,6 +380,20 @@ mod tests {
             &Preview::of("rows.csv", text).unwrap(),
         );
         assert_eq!(chosen.study, draft.study);
+    }
+
+    #[test]
+    fn examples_are_left_out_by_id() {
+        let mut draft = with("rows.csv", "id,question,answer\nx,a,1\ny,b,2\nz,c,3\nw,d,4\n");
+        exclude(&mut draft.study, "x\n\n y ");
+        assert_eq!(excluded(&draft.study), "x\ny");
+        let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+        assert_eq!(
+            (measured.problem, measured.optimize, measured.evaluate),
+            (None, 1, 1)
+        );
+        exclude(&mut draft.study, "");
+        assert!(!draft.study.workload.contains_key("exclude"));
     }
 
     #[test]

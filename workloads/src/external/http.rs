@@ -15,6 +15,9 @@ use super::ExternalSettings;
 use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 use crate::settings::BuildError;
 
+/// How a failure begins of which nobody at the address knows.
+pub(super) const NO_ANSWER: &str = "no answer: ";
+
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
     url: Url,
@@ -198,7 +201,7 @@ impl Endpoint {
             FailureKind::Tool,
             true,
             &self.shown,
-            format!("no answer: {reason}; is it running and reachable?"),
+            format!("{NO_ANSWER}{reason}; is it running and reachable?"),
         )
     }
 

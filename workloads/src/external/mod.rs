@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::metric::{Direction, MetricSpec};
-use capo_core::workload::Split;
+use capo_core::workload::{RolloutError, Split};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -310,6 +310,12 @@ fn content(example: &Example, id: Option<&str>) -> String {
         .filter(|(name, _)| Some(name.as_str()) != id)
         .collect();
     serde_json::json!(fields).to_string()
+}
+
+/// Whether an endpoint gave no answer at all: nobody is there, the network is gone or, in a page, the
+/// server does not let it read the answer (CORS).
+pub fn is_unreached(error: &RolloutError) -> bool {
+    matches!(error, RolloutError::Failed { message, .. } if message.contains(http::NO_ANSWER))
 }
 
 /// Refuses an address or a header with a key in it, whatever else the settings say. An address that is
