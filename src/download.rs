@@ -48,7 +48,8 @@ impl Kind {
     }
 }
 
-/// A name for files about a run, without an ending, from the study's name and the returned prompt:
+/// A name for files about a study or a run of it, without an ending, from the study's name and the
+/// returned prompt:
 /// "help-desk-3c4434".
 ///
 /// ```

@@ -2,6 +2,8 @@
 
 use capo_core::study::{Format, Rounds, Study, StudyError};
 
+use crate::servers;
+
 /// The built-in study, the same file the command line runs.
 const HELP_DESK: &str = include_str!("../studies/help-desk.toml");
 
@@ -24,14 +26,6 @@ pub fn help_desk() -> Result<Study, StudyError> {
         model.insert("price".into(), serde_json::json!({ "input": 0.0, "output": 0.0 }));
     }
     Ok(study)
-}
-
-/// A study as TOML, as the command line reads it.
-///
-/// # Errors
-/// When a setting has no TOML notation, in words.
-pub fn to_toml(study: &Study) -> Result<String, String> {
-    toml::to_string_pretty(study).map_err(|error| format!("This study cannot be written as TOML: {error}"))
 }
 
 /// One line about who answers, what is measured and the seed.
@@ -57,10 +51,18 @@ pub fn about(study: &Study) -> String {
     parts.join(", ")
 }
 
-/// Whether a study's models are all simulated.
+/// Whether everybody who answers is simulated: every model, and no agent of somebody's own.
 pub fn is_simulated(study: &Study) -> bool {
     let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
-    !study.models.is_empty() && study.models.values().all(simulated)
+    let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
+    !own_agent && !study.models.is_empty() && study.models.values().all(simulated)
+}
+
+/// Whether a run of the study stands still without a network: one of its servers is elsewhere.
+pub fn needs_network(study: &Study) -> bool {
+    servers::of_study(study)
+        .iter()
+        .any(|server| !servers::is_here(server))
 }
 
 /// A method's name as people write it.
@@ -92,9 +94,34 @@ mod tests {
     }
 
     #[test]
+    fn who_answers_decides_what_is_simulated_and_what_needs_a_network() {
+        let simulated = help_desk().unwrap();
+        assert!(!needs_network(&simulated));
+        let behind = |endpoint: &str| {
+            let mut study = simulated.clone();
+            study.workload.insert("kind".into(), "external".into());
+            study.workload.insert("endpoint".into(), endpoint.into());
+            study
+        };
+        assert!(!is_simulated(&behind("https://agent.example")));
+        assert!(needs_network(&behind("https://agent.example")));
+        assert!(!needs_network(&behind("http://127.0.0.1:9000/run")));
+        let with = |model: serde_json::Value| {
+            let mut study = simulated.clone();
+            study.models.insert(capo_core::llm::Role::Agent, model);
+            study
+        };
+        let local = with(serde_json::json!({ "provider": "ollama", "model": "m" }));
+        assert!(!needs_network(&local) && !is_simulated(&local));
+        assert!(needs_network(&with(
+            serde_json::json!({ "provider": "openai", "model": "m" })
+        )));
+    }
+
+    #[test]
     fn a_study_written_here_reads_the_same() {
         let study = help_desk().unwrap();
-        let again = Study::parse(&to_toml(&study).unwrap(), Format::Toml).unwrap();
+        let again = Study::parse(&study.to_toml().unwrap(), Format::Toml).unwrap();
         assert_eq!(again, study);
     }
 }

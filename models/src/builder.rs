@@ -5,13 +5,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::llm::{Llm, Role};
-use capo_core::secrets::is_secret_header;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use indexmap::IndexMap;
 use rig_core::http_client::DynHttpClient;
 use rig_reqwest::{ReqwestClient, reqwest};
 use serde_json::Value;
-use url::Url;
 
 use crate::client::{Asking, Client, Endpoint};
 use crate::limiter::Limiter;
@@ -20,8 +18,9 @@ use crate::prices::PriceTable;
 use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
 use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
-use crate::spec::{HeaderText, ModelSpec};
+use crate::spec::ModelSpec;
 use crate::tariff::Tariff;
+use crate::written::{Header, base_url, check_written, headers, origin};
 
 /// Builds the models of a study with the shipped price table.
 ///
@@ -112,6 +111,7 @@ impl<'a> Builder<'a> {
         endpoints: &mut Endpoints,
     ) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
+        check_written(spec).map_err(wrong)?;
         let provider = spec.provider.get();
         let model = spec
             .model
@@ -138,7 +138,9 @@ impl<'a> Builder<'a> {
             } => {
                 let account = self.account(role, spec, provider)?;
                 let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
-                let mut headers = self.headers(spec, &mut secrets).map_err(wrong)?;
+                let mut headers = self
+                    .headers(spec, &account.base_url, &mut secrets)
+                    .map_err(wrong)?;
                 if cfg!(target_arch = "wasm32") {
                     for (name, value) in *browser_headers {
                         headers.insert(*name, HeaderValue::from_static(value));
@@ -204,16 +206,13 @@ impl<'a> Builder<'a> {
         provider: &'static Provider,
     ) -> Result<Account, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
-        let base_url = spec
+        let named = spec.api_key_env.as_deref();
+        let address = spec
             .base_url
             .as_deref()
             .or(provider.base_url)
             .ok_or_else(|| wrong(format!("provider `{}` needs a `base_url`", provider.name)))?;
-        let base_url = check_base_url(base_url).map_err(wrong)?;
-        let named = spec.api_key_env.as_deref();
-        if let Some(name) = named {
-            check_variable(name, "`api_key_env`").map_err(wrong)?;
-        }
+        let base_url = base_url(address).map_err(wrong)?;
         let (variable, required) = match (named, provider.key) {
             // A key that the study asks for is wanted whatever the provider needs.
             (Some(named), _) => (named, true),
@@ -227,7 +226,10 @@ impl<'a> Builder<'a> {
                 });
             }
         };
-        let key = self.keys.get(variable).map(|key| key.trim().to_owned());
+        let key = self
+            .keys
+            .get(variable, &origin(&base_url))
+            .map(|key| key.trim().to_owned());
         match key.filter(|key| !key.is_empty()) {
             Some(key) => {
                 if !key.chars().all(|c| c.is_ascii_graphic()) {
@@ -255,36 +257,32 @@ impl<'a> Builder<'a> {
     }
 
     /// The study's headers; values from variables are added to `secrets`.
-    fn headers(&self, spec: &ModelSpec, secrets: &mut Vec<Secret>) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        for (name, text) in &spec.headers {
-            let header: HeaderName = name
-                .parse()
-                .map_err(|_| format!("`{name}` is no name for a header"))?;
-            let (value, secret) = match text {
-                HeaderText::Text(_) if is_secret_header(header.as_str()) => {
-                    return Err(format!(
-                        "the header `{name}` carries a key; write {{ env = \"VARIABLE\" }}"
-                    ));
-                }
-                HeaderText::Text(value) => (value.clone(), false),
-                HeaderText::Variable(variable) => {
-                    let name = &variable.env;
-                    check_variable(name, "`env` of a header")?;
-                    let value = self.keys.get(name).filter(|value| !value.trim().is_empty());
-                    let value = value.ok_or_else(|| format!("the header `{header}` needs {name}: set it"))?;
+    fn headers(
+        &self,
+        spec: &ModelSpec,
+        base_url: &str,
+        secrets: &mut Vec<Secret>,
+    ) -> Result<HeaderMap, String> {
+        let mut sent = HeaderMap::new();
+        for (name, header) in headers(spec)? {
+            let value = match header {
+                Header::Written(value) => value,
+                Header::Variable(variable) => {
+                    let value = self.keys.get(variable, &origin(base_url));
+                    let value = value.filter(|value| !value.trim().is_empty());
+                    let value =
+                        value.ok_or_else(|| format!("the header `{name}` needs {variable}: set it"))?;
                     secrets.push(Secret::new(value.clone()));
-                    (value, true)
+                    let value: Result<HeaderValue, _> = value.trim().parse();
+                    let mut value =
+                        value.map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+                    value.set_sensitive(true);
+                    value
                 }
             };
-            let mut value: HeaderValue = value
-                .trim()
-                .parse()
-                .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
-            value.set_sensitive(secret);
-            headers.insert(header, value);
+            sent.insert(name, value);
         }
-        Ok(headers)
+        Ok(sent)
     }
 }
 
@@ -337,34 +335,6 @@ fn http_client() -> Result<DynHttpClient, BuildError> {
         .build()
         .map_err(|error| BuildError::Http(error.to_string()))?;
     Ok(DynHttpClient::new(ReqwestClient::from(client)))
-}
-
-/// `base_url` without a slash at its end.
-fn check_base_url(base_url: &str) -> Result<String, String> {
-    let url = Url::parse(base_url).map_err(|error| format!("`base_url` is no address: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("`base_url` must start with http:// or https:// and name a host".to_owned());
-    }
-    let credentials = !url.username().is_empty() || url.password().is_some();
-    if credentials || url.query().is_some() || url.fragment().is_some() {
-        return Err(
-            "`base_url` may hold no credentials, query or fragment; use `api_key_env` or \
-                    `headers`"
-                .to_owned(),
-        );
-    }
-    Ok(base_url.trim_end_matches('/').to_owned())
-}
-
-/// Refuses what is no name of a variable, without repeating it: it may be the key itself.
-fn check_variable(name: &str, place: &str) -> Result<(), String> {
-    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Ok(());
-    }
-    Err(format!(
-        "{place} must be the name of a variable, such as OPENAI_API_KEY, not a key"
-    ))
 }
 
 #[cfg(test)]

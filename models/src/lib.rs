@@ -45,6 +45,7 @@ mod spec;
 mod tariff;
 mod time;
 mod transport;
+mod written;
 
 pub use builder::{Builder, build};
 pub use models::{BuildError, Models};
@@ -54,3 +55,4 @@ pub use roles::{check_roles, roles, serving};
 pub use secret::Environment;
 pub use secret::{Keys, Redactor, Secret};
 pub use spec::{HeaderText, HeaderVariable, ModelSpec, ProviderName, ReasoningEffort, schema};
+pub use written::check_tables;

@@ -27,8 +27,9 @@ impl std::fmt::Debug for Secret {
 
 /// Where keys come from, by the name of a variable such as `OPENAI_API_KEY`.
 pub trait Keys {
-    /// The value of `variable`, if there is one.
-    fn get(&self, variable: &str) -> Option<String>;
+    /// The value of `variable` for the server at `origin` (scheme, host and port, such as
+    /// `https://api.openai.com`), if there is one.
+    fn get(&self, variable: &str, origin: &str) -> Option<String>;
 }
 
 /// The process environment: the only source of keys natively.
@@ -38,14 +39,14 @@ pub struct Environment;
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Keys for Environment {
-    fn get(&self, variable: &str) -> Option<String> {
+    fn get(&self, variable: &str, _: &str) -> Option<String> {
         std::env::var(variable).ok()
     }
 }
 
-/// Keys held in memory, as a page holds what a person typed.
+/// Keys held in memory, whichever server they go to.
 impl Keys for BTreeMap<String, String> {
-    fn get(&self, variable: &str) -> Option<String> {
+    fn get(&self, variable: &str, _: &str) -> Option<String> {
         BTreeMap::get(self, variable).cloned()
     }
 }

@@ -13,7 +13,6 @@ use crate::format;
 use crate::frame::keys::TabKeys;
 use crate::live::Runs;
 use crate::storage::{RunRecord, Storage, StorageError};
-use crate::studies;
 
 /// The fields of the dialog as they are typed; empty for no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,7 +76,8 @@ fn dollars(typed: &str) -> Result<Option<f64>, String> {
 fn with_budget(study: &str, typed: &Typed) -> Result<String, String> {
     let mut study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
     study.budget = typed.read(&study.budget)?;
-    studies::to_toml(&study.checked().map_err(|error| error.to_string())?)
+    let study = study.checked().and_then(|study| study.to_toml());
+    study.map_err(|error| error.to_string())
 }
 
 /// Asks for a higher budget and goes on with it.
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_raised_budget_is_written_into_the_study() {
-        let study = studies::to_toml(&studies::help_desk().unwrap()).unwrap();
+        let study = crate::studies::help_desk().unwrap().to_toml().unwrap();
         let typed = Typed {
             rollouts: "8,000".into(),
             usd: "$2.50".into(),

@@ -6,6 +6,7 @@ use leptos_router::path;
 
 use super::broken::say_when_broken;
 use super::drop_target::DropTarget;
+use super::focus::follow_address;
 use super::foot::Foot;
 use super::handover::Handover;
 use super::imports::Imports;
@@ -38,6 +39,12 @@ pub fn start() {
     }
 }
 
+/// Inside of the router, whose address it follows.
+#[component]
+fn FocusFollower() -> impl IntoView {
+    follow_address();
+}
+
 /// Everything.
 #[component]
 pub fn App() -> impl IntoView {
@@ -50,9 +57,10 @@ pub fn App() -> impl IntoView {
     let base = document_meta("capo-base").unwrap_or_default();
     let base = base.trim_end_matches('/').to_owned();
     view! {
-        <a class="skip" href="#main">"Skip to content"</a>
+        <a class="skip" href="#main" rel="external">"Skip to content"</a>
         <Hatch/>
         <Router base>
+            <FocusFollower/>
             <Top/>
             <Surroundings/>
             <main id="main" tabindex="-1">

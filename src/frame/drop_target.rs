@@ -14,14 +14,19 @@ use crate::live::Runs;
 
 /// What a file is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// A run's, or rows that are written one JSON object a line.
     Journal,
+    /// A study.
     Study,
+    /// Rows.
     Table,
+    /// Nothing that this page reads.
     Unknown,
 }
 
-fn kind(name: &str) -> Kind {
+/// What a file is, by its name.
+pub fn kind(name: &str) -> Kind {
     let extension = name
         .rsplit_once('.')
         .map(|(_, extension)| extension.to_lowercase());
@@ -45,29 +50,17 @@ struct Notice {
 /// their own prevent the event's default before it arrives here.
 #[component]
 pub fn DropTarget() -> impl IntoView {
-    let runs = expect_context::<Runs>();
-    let imports = expect_context::<Imports>();
     let handover = expect_context::<Handover>();
     let navigate = use_navigate();
     let path = use_location().pathname;
     let held = RwSignal::new(false);
     let notice = RwSignal::new(None::<Notice>);
 
+    let open_journal = use_open_journal();
     let take = move |file: File| {
         let name = file.name();
         match kind(&name) {
-            Kind::Journal => {
-                if !path.with_untracked(|path| path.ends_with("/runs")) {
-                    navigate("/runs", NavigateOptions::default());
-                }
-                let navigate = navigate.clone();
-                imports.read(runs, file, move |run| {
-                    // Whoever went elsewhere meanwhile finds it in the list.
-                    if path.with_untracked(|path| path.ends_with("/runs")) {
-                        navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
-                    }
-                });
-            }
+            Kind::Journal => open_journal.run(file),
             Kind::Study => {
                 let navigate = navigate.clone();
                 spawn_local(async move {
@@ -137,6 +130,27 @@ pub fn DropTarget() -> impl IntoView {
             {move || notice.get().map(|shown| view! { <Toast shown notice/> })}
         </div>
     }
+}
+
+/// Keeps the journal in a file as a run, seen on the list of runs as it is read, and opens it.
+pub fn use_open_journal() -> Callback<File> {
+    let runs = expect_context::<Runs>();
+    let imports = expect_context::<Imports>();
+    let navigate = use_navigate();
+    let path = use_location().pathname;
+    let on_runs = move || path.with_untracked(|path| path.ends_with("/runs"));
+    Callback::new(move |file: File| {
+        if !on_runs() {
+            navigate("/runs", NavigateOptions::default());
+        }
+        let navigate = navigate.clone();
+        imports.read(runs, file, move |run| {
+            // Whoever went elsewhere meanwhile finds it in the list.
+            if on_runs() {
+                navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
+            }
+        });
+    })
 }
 
 #[component]

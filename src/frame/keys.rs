@@ -2,9 +2,10 @@
 
 use leptos::prelude::*;
 
-use crate::worker::protocol::Keys;
+use crate::keys::{Destination, Keys};
+use crate::live::sending;
 
-/// Keys by variable, in the memory of this tab. Nothing here writes them anywhere.
+/// Keys by where they go, in the memory of this tab. Nothing here writes them anywhere.
 #[derive(Clone, Copy)]
 pub struct TabKeys(RwSignal<Keys>);
 
@@ -20,20 +21,19 @@ impl TabKeys {
         self.0.get()
     }
 
+    /// Reads something off them; a reactive caller is told of changes.
+    pub fn with<T>(self, read: impl FnOnce(&Keys) -> T) -> T {
+        self.0.with(read)
+    }
+
     /// All of them, at this moment.
     pub fn now(self) -> Keys {
         self.0.get_untracked()
     }
 
     /// Keeps a key, or forgets it when `key` is empty.
-    pub fn set(self, variable: &str, key: &str) {
-        self.0.update(|keys| {
-            if key.is_empty() {
-                keys.remove(variable);
-            } else {
-                keys.insert(variable.to_owned(), key.to_owned());
-            }
-        });
+    pub fn set(self, to: &Destination, key: &str) {
+        self.0.update(|keys| keys.set(to.clone(), key));
     }
 
     /// Takes all of `keys` in.
@@ -41,38 +41,33 @@ impl TabKeys {
         self.0.update(|keys| keys.extend(more));
     }
 
-    /// Whose keys these are, such as "OpenAI", never their values.
+    /// Whose keys these are, such as "OpenAI" or a server's host, never their values.
     pub fn names(self) -> Vec<String> {
-        self.0
-            .with(|keys| keys.keys().map(|variable| owner(variable)).collect())
+        let mut names: Vec<String> = self.0.with(|keys| keys.destinations().map(owner).collect());
+        names.dedup();
+        names
     }
 }
 
-/// A name for the owner of a key from its variable: `OPENAI_API_KEY` is OpenAI's.
-fn owner(variable: &str) -> String {
-    let name = variable.strip_suffix("_API_KEY").unwrap_or(variable);
-    match name {
-        "OPENAI" => "OpenAI".into(),
-        "OPENROUTER" => "OpenRouter".into(),
-        name => {
-            let lower = name.to_lowercase().replace('_', " ");
-            let mut letters = lower.chars();
-            letters
-                .next()
-                .map(|first| first.to_uppercase().chain(letters).collect())
-                .unwrap_or_default()
-        }
+/// Who takes a key: a provider by its name, where it is the provider's own; else the server.
+fn owner(to: &Destination) -> String {
+    match sending::home(&to.variable) {
+        Some((home, title)) if home == *to => title.to_owned(),
+        _ => to.server().to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::owner;
+    use super::*;
 
     #[test]
-    fn owners_are_named_as_they_name_themselves() {
-        assert_eq!(owner("OPENAI_API_KEY"), "OpenAI");
-        assert_eq!(owner("ANTHROPIC_API_KEY"), "Anthropic");
-        assert_eq!(owner("MY_SERVER"), "My server");
+    fn keys_are_named_after_who_takes_them() {
+        let to = |origin: &str| Destination {
+            variable: "OPENAI_API_KEY".into(),
+            origin: origin.into(),
+        };
+        assert_eq!(owner(&to("https://api.openai.com")), "OpenAI");
+        assert_eq!(owner(&to("https://proxy.example")), "proxy.example");
     }
 }

@@ -2,13 +2,15 @@
 
 mod app;
 mod broken;
-mod drop_target;
+pub mod drop_target;
+mod focus;
 mod foot;
 pub mod handover;
 pub mod imports;
 pub mod keys;
 pub mod shortcuts;
 mod surroundings;
+pub mod table_keys;
 pub mod theme;
 mod top;
 

@@ -19,11 +19,15 @@ const EVERYWHERE: [(&str, &str); 6] = [
     ),
     (
         "arrows",
-        "within a chart or table; Home and End first and last, Enter opens, Esc leaves",
+        "within a chart or the heat table: Home and End first and last, Enter opens, Esc leaves; up and down in \
+         the list of runs",
     ),
     ("g, then a letter", "focus that plate"),
     ("t", "this plate as table, and back"),
-    ("PageUp, PageDown", "ten rows of a table"),
+    (
+        "PageUp, PageDown",
+        "ten rows of the heat table or the list of runs",
+    ),
     ("?", "this list"),
 ];
 

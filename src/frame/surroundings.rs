@@ -75,8 +75,8 @@ pub fn Surroundings() -> impl IntoView {
     view! {
         <Show when=move || !online.get()>
             <p class="banner offline" role="status">
-                "No network. Simulated models go on; runs with other models are paused and go on by themselves \
-                 when it returns."
+                "No network. Runs on simulated models or servers of this device go on; others are paused and go on \
+                 by themselves when it returns."
             </p>
         </Show>
         <Show when=move || update.get()>
@@ -121,6 +121,6 @@ fn needs_network(run: Run) -> bool {
         folded
             .state
             .study()
-            .is_some_and(|started| !studies::is_simulated(&started.study))
+            .is_some_and(|started| studies::needs_network(&started.study))
     })
 }

@@ -11,8 +11,9 @@ use super::opening::Journal;
 use super::phase::{Ended, Pause, Phase, wait};
 use super::run::{Inner, Run};
 use super::steering;
+use crate::keys::Keys;
 use crate::storage::{Chunks, RunStatus};
-use crate::worker::protocol::{Keys, Order, Report};
+use crate::worker::protocol::{Order, Report};
 
 impl Run {
     /// Takes a report, at once or when the fold has caught up with the journal.

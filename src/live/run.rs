@@ -1,6 +1,5 @@
 //! One run as this tab knows it.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use capo_core::journal::SteerEvent;
@@ -11,10 +10,11 @@ use leptos::prelude::*;
 
 use super::fold::Folded;
 use super::phase::{Pause, Phase};
-use super::sending::{self, Sent};
+use super::sending;
 use super::worker::WorkerHandle;
+use crate::keys::{Destination, Keys};
 use crate::storage::{Chunks, RunRecord};
-use crate::worker::protocol::{DataFiles, Keys, Report};
+use crate::worker::protocol::{DataFiles, Report};
 
 /// Screens change at most this often while a run goes on, in milliseconds.
 const REFRESH: f64 = 250.0;
@@ -51,8 +51,6 @@ pub(super) struct Inner {
     pub(super) study: String,
     pub(super) files: DataFiles,
     pub(super) keys: Keys,
-    /// Where else than to their own providers keys may go, because somebody typed them for it.
-    typed_for: BTreeSet<Sent>,
     pub(super) keep: bool,
     pub(super) why: Pause,
     /// The next try to reach its models, and how many were in vain.
@@ -94,7 +92,6 @@ impl Run {
                 study: String::new(),
                 files: DataFiles::new(),
                 keys: Keys::new(),
-                typed_for: BTreeSet::new(),
                 keep,
                 why: Pause::Asked,
                 retry: None,
@@ -137,35 +134,25 @@ impl Run {
         self.inner.with_value(|inner| read(&inner.folded))
     }
 
-    /// Remembers that a key of this run was typed for this host.
-    pub fn type_for(&self, sent: Sent) {
-        self.inner.update_value(|inner| {
-            inner.typed_for.insert(sent);
-        });
-    }
-
     /// Of `keys` those that its study may use, see [`sending::allowed`].
     pub fn allowed(&self, keys: &Keys) -> Keys {
         let Ok(study) = Study::parse(&self.study(), Format::Toml) else {
             return Keys::new();
         };
-        self.inner
-            .with_value(|inner| sending::allowed(&study, keys, &inner.typed_for))
+        sending::allowed(&study, keys)
     }
 
-    /// What its study sends keys for that it has none for yet: of `keys`, those it may use count.
-    pub fn wanted(&self, keys: &Keys) -> Vec<Sent> {
+    /// Where its study sends keys that neither it nor `keys` has.
+    pub fn wanted(&self, keys: &Keys) -> Vec<Destination> {
         let Ok(study) = Study::parse(&self.study(), Format::Toml) else {
             return Vec::new();
         };
         let had = self.inner.with_value(|inner| inner.keys.clone());
-        let allowed = self.allowed(keys);
-        let mut wanted: Vec<Sent> = study
+        let mut wanted: Vec<Destination> = study
             .models
             .values()
-            .flat_map(sending::sent)
-            .map(|(sent, _)| sent)
-            .filter(|sent| !had.contains_key(&sent.variable) && !allowed.contains_key(&sent.variable))
+            .flat_map(sending::destinations)
+            .filter(|to| had.of(to).is_none() && keys.of(to).is_none())
             .collect();
         wanted.sort();
         wanted.dedup();

@@ -10,8 +10,9 @@ use wasm_bindgen_futures::spawn_local;
 use super::importing;
 use super::phase::Phase;
 use super::run::Run;
+use crate::keys::Keys;
 use crate::storage::{Progress, RunRecord, RunStatus, Storage};
-use crate::worker::protocol::{DataFiles, HowFar, Keys, Order};
+use crate::worker::protocol::{DataFiles, HowFar, Order};
 
 /// Milliseconds between two looks at whether a journal is read.
 const LOOK_AGAIN: u32 = 30;
@@ -31,6 +32,8 @@ pub struct NewRun {
     pub method: String,
     /// One line about who answers and what is measured.
     pub about: String,
+    /// The metric that its study raises.
+    pub objective: String,
     /// The study as TOML.
     pub study: String,
     /// The data files it names.
@@ -75,6 +78,7 @@ impl Runs {
             name: new.name,
             method: new.method,
             about: new.about,
+            objective: new.objective,
             status: RunStatus::Running,
             study: new.study,
             created: now,
@@ -112,8 +116,8 @@ impl Runs {
             .map(|id| self.get(&id))
     }
 
-    /// Goes on with a run where its journal ends, once that is read, with those of `keys` that its
-    /// study may use: a study or journal from elsewhere cannot send a key where nobody meant it to go.
+    /// Goes on with a run where its journal ends, once that is read, with those of `keys` that were
+    /// typed for where its study sends them.
     pub fn resume(self, id: &str, keys: &Keys) -> Run {
         let run = self.get(id);
         let keys = keys.clone();

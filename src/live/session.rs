@@ -13,8 +13,9 @@ use super::phase::{Pause, Phase};
 use super::run::Run;
 use super::steering;
 use super::worker::WorkerHandle;
+use crate::keys::Keys;
 use crate::storage::{Chunks, RunStatus, Storage};
-use crate::worker::protocol::{Keys, Order};
+use crate::worker::protocol::Order;
 
 /// A worker that gives no answer for so long, in milliseconds, is taken to be stuck.
 const PATIENCE: u32 = 5_000;

@@ -1,6 +1,7 @@
 //! The list of runs, and the files and texts that belong to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capo_core::journal::Status;
 use capo_core::run_state::RunState;
@@ -54,6 +55,9 @@ pub struct RunRecord {
     pub method: String,
     /// One line about who answers and what is measured.
     pub about: String,
+    /// The metric that its study raises; empty in records kept before it was.
+    #[serde(default)]
+    pub objective: String,
     /// Where it stands.
     pub status: RunStatus,
     /// The study it goes on with, as TOML; empty when TOML cannot write that of a journal from
@@ -187,13 +191,13 @@ impl Storage {
     ///
     /// # Errors
     /// When the browser does not give them back.
-    pub async fn files(&self, run: &str) -> Result<BTreeMap<String, String>, StorageError> {
+    pub async fn files(&self, run: &str) -> Result<BTreeMap<String, Arc<str>>, StorageError> {
         let keys = self.store(FILES)?.get_all_keys(Some(all_of(run)?), None)?.await?;
         let contents = self.store(FILES)?.get_all(Some(all_of(run)?), None)?.await?;
         let path = |key: JsValue| Array::from(&key).get(1).as_string();
         let files = keys.into_iter().zip(contents);
         Ok(files
-            .filter_map(|(key, content)| Some((path(key)?, content.as_string()?)))
+            .filter_map(|(key, content)| Some((path(key)?, content.as_string()?.into())))
             .collect())
     }
 
@@ -312,6 +316,7 @@ mod tests {
             about: String::new(),
             status: RunStatus::Paused,
             study: String::new(),
+            objective: String::new(),
             created: 0.0,
             touched: 1.0,
             progress: Progress::default(),

@@ -1,12 +1,14 @@
 //! Keys remembered on this device: encrypted with a passphrase that is kept nowhere.
 
 mod cipher;
+mod content;
 mod sealed;
 
+use crate::keys::Keys;
 use crate::storage::{Storage, StorageError};
-use crate::worker::protocol::Keys;
 
 use self::cipher::{open, seal};
+pub use self::content::Content;
 use self::sealed::Sealed;
 
 /// The name they are kept under.
@@ -42,23 +44,23 @@ pub async fn is_kept() -> Result<bool, VaultError> {
 /// # Errors
 /// When the browser does not encrypt or keep them; what was remembered is kept then.
 pub async fn remember(keys: &Keys, passphrase: &str) -> Result<(), VaultError> {
-    let plain = serde_json::to_string(keys).map_err(|_| VaultError::Unreadable)?;
-    let sealed = seal(&plain, passphrase).await?;
+    let sealed = seal(&content::write(keys), passphrase).await?;
     let text = sealed.to_text();
     Ok(Storage::open().await?.put_in_vault(NAME, &text).await?)
 }
 
-/// The keys remembered here, none if there are none.
+/// The keys remembered here, none if there are none, and the variables of those that an older page
+/// kept without the server they are for.
 ///
 /// # Errors
 /// When the passphrase is another one, or what is kept cannot be read.
-pub async fn recall(passphrase: &str) -> Result<Keys, VaultError> {
+pub async fn recall(passphrase: &str) -> Result<Content, VaultError> {
     let Some(text) = Storage::open().await?.in_vault(NAME).await? else {
-        return Ok(Keys::new());
+        return Ok(Content::default());
     };
     let sealed = Sealed::of_text(&text).ok_or(VaultError::Unreadable)?;
     let plain = open(&sealed, passphrase).await?;
-    serde_json::from_str(&plain).map_err(|_| VaultError::Unreadable)
+    content::read(&plain).ok_or(VaultError::Unreadable)
 }
 
 /// Forgets the keys remembered here.

@@ -4,8 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use capo_core::journal::SteerEvent;
+use capo_web::keys::{Destination, Keys};
 use capo_web::storage::RunStatus;
-use capo_web::worker::protocol::{DataFiles, HowFar, Keys, Message, Order, ProbeFailure, Report, stamp};
+use capo_web::worker::protocol::{DataFiles, HowFar, Message, Order, ProbeFailure, Report, stamp};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -14,12 +15,18 @@ wasm_bindgen_test_configure!(run_in_browser);
 
 #[wasm_bindgen_test]
 fn orders_arrive_as_they_were_given() {
+    let mut keys = Keys::new();
+    let to = Destination {
+        variable: "OPENAI_API_KEY".into(),
+        origin: "https://api.openai.com".into(),
+    };
+    keys.set(to, "sk-1");
     let orders = [
         Order::Run {
             run: "r".into(),
             study: "[study]\nname = \"ä\"".into(),
             files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
-            keys: Keys::from([("OPENAI_API_KEY".into(), "sk-1".into())]),
+            keys,
             keep: true,
             known: 12,
         },
@@ -37,6 +44,13 @@ fn orders_arrive_as_they_were_given() {
                 multipliers: Some([("turns".to_owned(), 2.5)].into()),
                 ..SteerEvent::default()
             },
+        },
+        Order::TryAgent {
+            ticket: 6,
+            workload: serde_json::Map::from_iter([("kind".to_owned(), json!("external"))]),
+            files: DataFiles::new(),
+            prompt: "Be brief.".into(),
+            seed: 1,
         },
         Order::Branch {
             from: "r".into(),

@@ -241,6 +241,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         name: format!("run {id}"),
         method: "capo".into(),
         about: String::new(),
+        objective: "success".into(),
         status: RunStatus::Running,
         study: "[study]".into(),
         created: 0.0,
@@ -271,13 +272,13 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
         .collect();
     ids.retain(|id| id == "first" || id == "second");
     assert_eq!(ids, ["second", "first"], "the last touched comes first");
-    assert_eq!(storage.files("first").await.unwrap()["rows.csv"], "a,b\n1,2\n");
+    assert_eq!(&*storage.files("first").await.unwrap()["rows.csv"], "a,b\n1,2\n");
 
     storage.delete_run("first").await.unwrap();
     assert_eq!(storage.run("first").await.unwrap(), None);
     assert!(storage.files("first").await.unwrap().is_empty());
     assert!(whole(&storage, "first").await.is_empty());
-    assert_eq!(storage.files("second").await.unwrap()["rows.csv"], "other");
+    assert_eq!(&*storage.files("second").await.unwrap()["rows.csv"], "other");
 }
 
 #[wasm_bindgen_test]

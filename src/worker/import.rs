@@ -222,6 +222,7 @@ fn record(run: &str, state: &RunState, about: String) -> Result<RunRecord, Strin
         name: study.study.name.clone(),
         method: study.study.method.clone(),
         about,
+        objective: study.objective.metric.clone(),
         status: state
             .finished()
             .map_or(RunStatus::Running, |finished| RunStatus::Ended(finished.status)),

@@ -5,6 +5,7 @@ mod import;
 mod pieces;
 pub mod protocol;
 mod session;
+mod trial;
 mod work;
 
 use capo_core::llm::Role;
@@ -16,10 +17,11 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
-use self::protocol::{DataFiles, Keys, Message, Order, ProbeFailure, Report, stamp};
+use self::protocol::{DataFiles, Message, Order, ProbeFailure, Report, stamp};
 use self::session::Session;
 use self::work::Work;
 pub(crate) use self::work::torn;
+use crate::keys::Keys;
 
 /// This worker's scope; none where it runs as no worker.
 fn scope() -> Option<DedicatedWorkerGlobalScope> {
@@ -106,6 +108,18 @@ fn take(order: Order, attached: JsValue) {
             report(&Report::Probed {
                 ticket,
                 answer: probe(role, &table, &keys).await,
+            });
+        }),
+        Order::TryAgent {
+            ticket,
+            workload,
+            files,
+            prompt,
+            seed,
+        } => spawn_local(async move {
+            report(&Report::Probed {
+                ticket,
+                answer: trial::try_agent(&workload, &files, &prompt, seed).await,
             });
         }),
         Order::Branch { from, run, round } => spawn_local(async move {

@@ -1,19 +1,20 @@
 //! What the page and its workers tell each other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capo_core::journal::SteerEvent;
+use capo_core::study::Table;
 use js_sys::Array;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
 use crate::storage::{Chunks, RunStatus};
 
-/// Keys by the name of their variable, such as `OPENAI_API_KEY`; in the memory of the tab only.
-pub type Keys = BTreeMap<String, String>;
+use crate::keys::Keys;
 
-/// Data files of a study by path.
-pub type DataFiles = BTreeMap<String, String>;
+/// Data files of a study by path. A file may be large: its text is shared, never copied.
+pub type DataFiles = BTreeMap<String, Arc<str>>;
 
 /// An order on its way to a worker.
 #[derive(Debug, Clone)]
@@ -125,6 +126,19 @@ pub enum Order {
         /// The keys it needs.
         keys: Keys,
     },
+    /// Have an agent of the user's own do one example.
+    TryAgent {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// The study's `[workload]` table.
+        workload: Table,
+        /// The data files it names.
+        files: DataFiles,
+        /// The prompt to do it under.
+        prompt: String,
+        /// The study's seed.
+        seed: u64,
+    },
 }
 
 /// From a worker to the page.
@@ -185,7 +199,7 @@ pub enum Report {
         /// Whole lines.
         chunks: Chunks,
     },
-    /// Answer to [`Order::Probe`].
+    /// Answer to [`Order::Probe`] and [`Order::TryAgent`].
     Probed {
         /// Of the question.
         ticket: u64,
@@ -205,7 +219,7 @@ pub struct HowFar {
     pub of: u64,
 }
 
-/// Why a model does not answer.
+/// Why a model or an agent does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeFailure {
     /// What is wrong and what to do.

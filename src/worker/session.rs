@@ -12,7 +12,8 @@ use capo_workloads::files::MemoryFiles;
 use indexmap::IndexMap;
 use web_time::Instant;
 
-use super::protocol::{DataFiles, Keys};
+use super::protocol::DataFiles;
+use crate::keys::Keys;
 
 /// A study joined with its workloads.
 pub(super) struct Session {
@@ -27,10 +28,7 @@ impl Session {
     /// What is wrong with the study or its data, in words.
     pub(super) fn new(study: &str, files: &DataFiles) -> Result<Self, String> {
         let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
-        let files = files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
-            files.with(path.as_str(), text.as_bytes())
-        });
-        let workloads = capo_workloads::build(&study.workload, &files, study.study.seed)
+        let workloads = capo_workloads::build(&study.workload, &memory(files), study.study.seed)
             .map_err(|error| error.to_string())?;
         let problem = Problem::new(study, workloads).map_err(|error| error.to_string())?;
         let read = |(&role, table): (&Role, &serde_json::Value)| match ModelSpec::parse(table) {
@@ -69,6 +67,13 @@ impl Session {
             control,
         }
     }
+}
+
+/// Data files as workloads read them.
+pub(super) fn memory(files: &DataFiles) -> MemoryFiles {
+    files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
+        files.with(path.as_str(), text.as_bytes())
+    })
 }
 
 struct Elapsed(Instant);

@@ -9,9 +9,10 @@ use capo_core::run_state::RunState;
 use wasm_bindgen_futures::spawn_local;
 
 use super::breath::Breathing;
-use super::protocol::{DataFiles, Keys, Report};
+use super::protocol::{DataFiles, Report};
 use super::report;
 use super::session::Session;
+use crate::keys::Keys;
 use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
 
 thread_local! {

@@ -16,7 +16,7 @@ mod shared;
 pub mod table;
 mod template;
 
-pub use registry::{build, schemas};
+pub use registry::{build, check_written, schemas};
 pub use settings::BuildError;
 
 use capo_core::llm::FailureKind;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::desk::{Desk, DeskSettings};
 use crate::files::Files;
-use crate::settings::{BuildError, Settings, schema};
+use crate::settings::{BuildError, Settings, no_such_setting, properties, schema};
 use crate::{external, table};
 
 /// Makes workloads of a kind's settings, the files they name, and the study's seed.
@@ -59,6 +59,33 @@ pub fn build(
         return refuse(format!("there is no kind `{name}`{hint}"));
     };
     build(Settings::new("workload", settings), files, seed)
+}
+
+/// Refuses a `[workload]` table that people must not pass on, whatever data it names: one with a key in
+/// its address or headers, or with settings that its kind does not have, which may be keys as well.
+///
+/// ```
+/// let workload = serde_json::json!({ "kind": "external", "endpoint": "https://agent.example/?key=sk-1" });
+/// let error = capo_workloads::check_written(workload.as_object().unwrap()).unwrap_err();
+/// assert!(error.to_string().starts_with("workload.endpoint: must not hold a query"));
+/// ```
+///
+/// # Errors
+/// The first such setting; nothing of a key is repeated.
+pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), BuildError> {
+    let kind = kind_and_settings.get("kind").and_then(Value::as_str);
+    let Some(Kind(kind, _, schema)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
+        return Ok(());
+    };
+    let known = properties(&schema());
+    let mut keys = kind_and_settings.keys().filter(|key| *key != "kind");
+    if let Some(key) = keys.find(|key| !known.contains(key)) {
+        return Err(no_such_setting("workload", key, &known));
+    }
+    if *kind == "external" {
+        external::check_written(kind_and_settings)?;
+    }
+    Ok(())
 }
 
 /// The JSON schema of each kind's settings, `kind` itself left out.
@@ -121,6 +148,30 @@ mod tests {
             .err()
             .unwrap();
         assert!(error.contains("optimize = 1000"), "{error}");
+    }
+
+    #[test]
+    fn keys_written_into_settings_are_refused_before_there_are_data() {
+        let refused = |more: Value| {
+            let mut table = json!({ "kind": "external", "data": "", "metric": [] });
+            let (Some(table), Value::Object(more)) = (table.as_object_mut(), more) else {
+                panic!("objects")
+            };
+            table.extend(more);
+            check_written(table).err().map(|error| error.to_string())
+        };
+        for more in [
+            json!({ "endpoint": "https://me:sk-1@agent.example" }),
+            json!({ "endpoint": "https://agent.example/?key=sk-1" }),
+            json!({ "headers": { "Authorization": "Bearer sk-1" } }),
+            json!({ "api_key": "sk-1" }),
+        ] {
+            let message = refused(more.clone()).unwrap_or_else(|| panic!("{more} passed"));
+            assert!(!message.contains("sk-1"), "{message}");
+        }
+        assert_eq!(refused(json!({ "endpoint": "" })), None);
+        let sound = json!({ "endpoint": "https://agent.example", "headers": { "X-Team": "a" } });
+        assert_eq!(refused(sound), None);
     }
 
     #[test]

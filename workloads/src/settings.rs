@@ -140,16 +140,20 @@ impl Settings {
         let Some(unknown) = self.rest.keys().next() else {
             return Ok(());
         };
-        let known = self.known.iter().map(String::as_str);
-        let hint = nearest(unknown, known).map_or_else(
-            || format!("known are {}", self.known.join(", ")),
-            |name| format!("did you mean `{name}`?"),
-        );
-        Err(BuildError::setting(
-            format!("{}.{unknown}", self.key),
-            format!("there is no such setting; {hint}"),
-        ))
+        Err(no_such_setting(&self.key, unknown, &self.known))
     }
+}
+
+/// Says that the table at `key` has no setting `name`, and which one may have been meant.
+pub(crate) fn no_such_setting(key: &str, name: &str, known: &[String]) -> BuildError {
+    let hint = nearest(name, known.iter().map(String::as_str)).map_or_else(
+        || format!("known are {}", known.join(", ")),
+        |name| format!("did you mean `{name}`?"),
+    );
+    BuildError::setting(
+        format!("{key}.{name}"),
+        format!("there is no such setting; {hint}"),
+    )
 }
 
 /// The schema of a settings struct, without `$schema` and with definitions inlined.
@@ -182,7 +186,8 @@ pub(crate) fn merged(parts: &[Schema]) -> Schema {
     }
 }
 
-fn properties(schema: &Schema) -> Vec<String> {
+/// The keys that an object schema describes.
+pub(crate) fn properties(schema: &Schema) -> Vec<String> {
     match schema.get("properties") {
         Some(Value::Object(fields)) => fields.keys().cloned().collect(),
         _ => Vec::new(),

@@ -122,7 +122,7 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
     let first = Signal::derive(move || all_names.with(|names| names.first().cloned()).unwrap_or_default());
     let differing = Memo::new(move |_| {
         let study = |run: &Run| run.read(|folded| Some(folded.state.study()?.study.clone()));
-        let studies: Vec<Study> = chosen.with_value(|chosen| chosen.iter().filter_map(study).collect());
+        let studies: Vec<Option<Study>> = chosen.with_value(|chosen| chosen.iter().map(study).collect());
         differing(&studies)
     });
     let waiting = move || {

@@ -9,28 +9,35 @@ use crate::format;
 /// Characters of a value that are shown; prompts are longer.
 const LONGEST: usize = 60;
 
+/// What stands for the values of a run whose journal is not read yet, or cannot be.
+const UNREAD: &str = "not read";
+
 /// A setting in which studies differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Differing {
     /// Its place in the study file: `method.beta`.
     pub(super) path: String,
-    /// Its value in each of them; an en dash where it is left out.
+    /// Its value in each of them; an en dash where it is left out, [`UNREAD`] where no study is known.
     pub(super) values: Vec<String>,
 }
 
-/// The settings in which studies differ, their names for people left out.
-pub(super) fn differing(studies: &[Study]) -> Vec<Differing> {
-    let flat: Vec<Vec<(String, Value)>> = studies.iter().map(flat).collect();
+/// The settings in which those studies differ that are known, their names for people left out.
+pub(super) fn differing(studies: &[Option<Study>]) -> Vec<Differing> {
+    let flat: Vec<Option<Vec<(String, Value)>>> =
+        studies.iter().map(|study| study.as_ref().map(flat)).collect();
     let mut paths: Vec<&String> = Vec::new();
-    for (path, _) in flat.iter().flatten() {
+    for (path, _) in flat.iter().flatten().flatten() {
         if !paths.contains(&path) {
             paths.push(path);
         }
     }
-    let of = |path: &str| -> Vec<Option<&Value>> {
-        let value = |study: &'_ [(String, Value)]| study.iter().position(|(other, _)| other == path);
+    let of = |path: &str| -> Vec<Option<Option<&Value>>> {
+        let value = |study: &'_ Vec<(String, Value)>| study.iter().position(|(other, _)| other == path);
         flat.iter()
-            .map(|study| value(study).map(|place| &study[place].1))
+            .map(|study| {
+                let study = study.as_ref()?;
+                Some(value(study).map(|place| &study[place].1))
+            })
             .collect()
     };
     paths
@@ -38,10 +45,12 @@ pub(super) fn differing(studies: &[Study]) -> Vec<Differing> {
         .filter(|path| *path != "study.name")
         .filter_map(|path| {
             let values = of(path);
-            let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
+            let known: Vec<Option<&Value>> = values.iter().copied().flatten().collect();
+            let differ = known.windows(2).any(|pair| pair[0] != pair[1]);
+            let shown = |value: Option<Option<&Value>>| value.map_or_else(|| UNREAD.to_owned(), written);
             differ.then(|| Differing {
                 path: path.clone(),
-                values: values.into_iter().map(written).collect(),
+                values: values.into_iter().map(shown).collect(),
             })
         })
         .collect()
@@ -155,7 +164,7 @@ mod tests {
         other.study.seed = 3;
         other.constraints.reverse();
         other.constraints[0].scale = Some(2.0);
-        let rows = differing(&[one.clone(), other]);
+        let rows = differing(&[Some(one.clone()), Some(other)]);
         let rows: Vec<(&str, Vec<&str>)> = rows
             .iter()
             .map(|row| (row.path.as_str(), row.values.iter().map(String::as_str).collect()))
@@ -167,6 +176,16 @@ mod tests {
                 ("constraint.prompt_length.scale", vec!["–", "2.0"]),
             ]
         );
-        assert!(differing(&[one.clone(), one]).is_empty());
+        assert!(differing(&[Some(one.clone()), Some(one)]).is_empty());
+    }
+
+    #[test]
+    fn values_stand_under_their_own_run_while_another_is_not_read() {
+        let one = studies::help_desk().unwrap();
+        let mut other = one.clone();
+        other.study.seed = 3;
+        let rows = differing(&[Some(one), None, Some(other)]);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].values, ["0", UNREAD, "3"]);
     }
 }

@@ -183,7 +183,7 @@ pub(super) fn Knobs(
         let option = |best: usize| {
             let chosen = move || setting.with(|setting| setting.best == best);
             view! {
-                <option value=best.to_string() selected=chosen>
+                <option value=best.to_string() prop:selected=chosen>
                     {format!("best {best}")}
                 </option>
             }
@@ -193,7 +193,7 @@ pub(super) fn Knobs(
     let steps = STEPS.map(|(name, words)| {
         let chosen = move || step.get() == name;
         view! {
-            <option value=words selected=chosen>
+            <option value=words prop:selected=chosen>
                 {words}
             </option>
         }

@@ -13,10 +13,9 @@ use crate::charts::figure::AsTable;
 use crate::charts::objective::ObjectiveChart;
 use crate::charts::strip::ConstraintStrip;
 use crate::format;
+use crate::keys::Keys;
 use crate::live::{Phase, Run};
 use crate::run::series::Series;
-use crate::studies;
-use crate::worker::protocol::Keys;
 
 /// How long a control rests before its side is searched anew, in milliseconds.
 const REST: u32 = 350;
@@ -79,7 +78,9 @@ impl Side {
     }
 
     fn search(self, setting: Setting) {
-        let study = setting.study().and_then(|study| studies::to_toml(&study));
+        let study = setting
+            .study()
+            .and_then(|study| study.to_toml().map_err(|error| error.to_string()));
         let study = match study {
             Ok(study) => study,
             Err(message) => return self.failed.set(Some(message)),

@@ -130,7 +130,7 @@ pub(super) fn Transport() -> impl IntoView {
         };
         let chosen = move || playback.speed.get() == speed;
         view! {
-            <option value=speed.to_string() selected=chosen>
+            <option value=speed.to_string() prop:selected=chosen>
                 {words}
             </option>
         }
@@ -139,7 +139,7 @@ pub(super) fn Transport() -> impl IntoView {
     let scenes = SCENES.each_ref().map(|shown| {
         let chosen = move || scene.get() == Some(shown.name);
         view! {
-            <option value=shown.name selected=chosen>
+            <option value=shown.name prop:selected=chosen>
                 {shown.name}
             </option>
         }
@@ -236,7 +236,7 @@ pub(super) fn Transport() -> impl IntoView {
                 <select class="auto" on:change=set_scene>
                     {scenes}
                     <Show when=move || scene.get().is_none()>
-                        <option value="" selected=true>
+                        <option value="" prop:selected=true>
                             "Your own"
                         </option>
                     </Show>

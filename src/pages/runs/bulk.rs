@@ -25,6 +25,12 @@ pub(super) fn Bulk(
             let _ = dialog.show_modal();
         }
     };
+    let name = RwSignal::new(String::new());
+    let ask_name = move |_| {
+        let chosen = untrack(|| listed.chosen()).into_iter().next();
+        name.set(chosen.map(|run| run.name).unwrap_or_default());
+        open(rename);
+    };
     let count = Memo::new(move |_| listed.selected.with(std::collections::BTreeSet::len));
     let compare = move || {
         let ids: Vec<String> = listed.chosen().into_iter().map(|run| run.id).collect();
@@ -50,7 +56,7 @@ pub(super) fn Bulk(
                         "Export"
                     </button>
                     <Show when=move || count.get() == 1>
-                        <button type="button" on:click=move |_| open(rename)>
+                        <button type="button" on:click=ask_name>
                             "Rename…"
                         </button>
                     </Show>
@@ -74,7 +80,7 @@ pub(super) fn Bulk(
                 />
             </div>
         </header>
-        <RenameDialog listed said node=rename/>
+        <RenameDialog listed said node=rename name/>
         <DeleteDialog listed said node=delete/>
     }
 }

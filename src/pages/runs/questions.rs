@@ -22,11 +22,11 @@ pub(super) fn RenameDialog(
     listed: Listed,
     said: RwSignal<Option<String>>,
     node: NodeRef<Dialog>,
+    /// What is typed; filled by whoever opens the dialog, since the list is read anew while it is open.
+    name: RwSignal<String>,
 ) -> impl IntoView {
     let runs = expect_context::<Runs>();
-    let name = RwSignal::new(String::new());
     let former = Memo::new(move |_| listed.chosen().into_iter().next());
-    Effect::new(move |_| name.set(former.get().map(|run| run.name).unwrap_or_default()));
     let rename = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         let name = name.get_untracked().trim().to_owned();

@@ -193,6 +193,7 @@ mod tests {
             name: format!("Run {id}"),
             method: "capo".into(),
             about: "sim-medium, seed 0".into(),
+            objective: "success".into(),
             status,
             study: String::new(),
             created: 0.0,

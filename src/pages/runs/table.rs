@@ -1,6 +1,5 @@
 //! The table of runs.
 
-use capo_core::study::{Format, Study};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -15,6 +14,7 @@ use crate::components::Gate;
 use crate::format::{self, Quantity};
 use crate::frame::imports::{Imports, Reading};
 use crate::frame::keys::TabKeys;
+use crate::frame::table_keys::move_by_rows;
 use crate::live::Runs;
 use crate::storage::RunRecord;
 use crate::studies;
@@ -72,7 +72,7 @@ pub(super) fn RunTable(
                         </th>
                     </tr>
                 </thead>
-                <tbody>
+                <tbody on:keydown=move |event| move_by_rows(&event)>
                     <For each=move || ids.get() key=Clone::clone let(id)>
                         <RunRow listed rows objective range raised id/>
                     </For>
@@ -308,13 +308,9 @@ fn percent(reading: &Reading) -> u64 {
 
 /// The objective that all runs share, as a title; "Objective" when they differ.
 fn shared_objective(rows: &[Row]) -> String {
-    let objective = |row: &Row| {
-        let study = Study::parse(&row.record.study, Format::Toml).ok()?;
-        Some(study.objective.metric)
-    };
-    let mut objectives = rows.iter().map(objective);
-    match objectives.next().flatten() {
-        Some(first) if objectives.all(|other| other.as_ref() == Some(&first)) => format::label(&first),
+    let mut objectives = rows.iter().map(|row| row.record.objective.as_str());
+    match objectives.next() {
+        Some(first) if !first.is_empty() && objectives.all(|other| other == first) => format::label(first),
         _ => "Objective".to_owned(),
     }
 }

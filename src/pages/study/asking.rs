@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use capo_core::llm::Role;
+use capo_core::study::{Study, Table};
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use serde_json::Value;
 
+use super::problem::Problem;
 use super::reach::Unreached;
+use crate::keys::Keys;
 use crate::live::WorkerHandle;
-use crate::live::sending;
-use crate::worker::protocol::{DataFiles, Keys, Order, ProbeFailure, Report};
+use crate::servers;
+use crate::worker::protocol::{DataFiles, Order, ProbeFailure, Report};
 
 /// How long a draft must rest before its cost is asked for, in milliseconds.
 const REST: u32 = 300;
 
-/// What is known of a model.
+/// What is known of a model or an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Tested {
     /// It was asked.
@@ -39,6 +42,16 @@ pub(super) struct Test {
     ticket: u64,
 }
 
+/// A test of an agent of somebody's own, and of what exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct AgentTest {
+    /// The study's `[workload]` table.
+    pub(super) workload: Table,
+    /// What came of it.
+    pub(super) tested: Tested,
+    ticket: u64,
+}
+
 /// A worker that is asked, and its latest answers. Clones are the same.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
@@ -47,6 +60,8 @@ pub(super) struct Asking {
     pub(super) forecast: RwSignal<Option<Result<Value, String>>>,
     /// The latest test of each role's own model.
     pub(super) tests: RwSignal<BTreeMap<Role, Test>>,
+    /// The latest test of the workload's own agent.
+    pub(super) agent: RwSignal<Option<AgentTest>>,
 }
 
 #[derive(Default)]
@@ -65,6 +80,7 @@ impl Asking {
             inner: StoredValue::new_local(Inner::default()),
             forecast: RwSignal::new(None),
             tests: RwSignal::new(BTreeMap::new()),
+            agent: RwSignal::new(None),
         }
     }
 
@@ -108,6 +124,23 @@ impl Asking {
             table,
             role,
             keys,
+        });
+    }
+
+    /// Has the agent of a workload do one example under the study's prompt.
+    pub(super) fn try_agent(self, study: &Study, files: DataFiles) {
+        let ticket = self.ticket();
+        self.agent.set(Some(AgentTest {
+            workload: study.workload.clone(),
+            tested: Tested::Asking,
+            ticket,
+        }));
+        self.tell(&Order::TryAgent {
+            ticket,
+            workload: study.workload.clone(),
+            files,
+            prompt: study.prompt.text.clone().unwrap_or_default(),
+            seed: study.study.seed,
         });
     }
 
@@ -160,12 +193,49 @@ impl Asking {
         self.forecast.set(Some(Err(message.to_owned())));
         self.tests.update(|tests| {
             for test in tests.values_mut().filter(|test| test.tested == Tested::Asking) {
-                test.tested = Tested::Fails("The test was cut short.".into(), "Test again.".into());
+                test.tested = cut_short();
+            }
+        });
+        self.agent.update(|test| {
+            if let Some(test) = test.as_mut().filter(|test| test.tested == Tested::Asking) {
+                test.tested = cut_short();
+            }
+        });
+    }
+
+    fn tried(self, ticket: u64, endpoint: String, answer: Result<f64, ProbeFailure>) {
+        match answer {
+            Ok(seconds) => self.settle_agent(ticket, Tested::Answers(seconds)),
+            Err(failure) if !failure.unreachable => {
+                let advice = Problem::of_text(&failure.message).message;
+                let what = "The agent did not do the first example.".to_owned();
+                self.settle_agent(ticket, Tested::Fails(what, advice));
+            }
+            Err(_) => leptos::task::spawn_local(async move {
+                let why = Unreached::why(&endpoint).await;
+                let (what, advice) = why.words_of_agent(&server(&endpoint), &origin());
+                self.settle_agent(ticket, Tested::Fails(what, advice));
+            }),
+        }
+    }
+
+    fn settle_agent(self, ticket: u64, tested: Tested) {
+        // The page may be gone by now.
+        let _ = self.agent.try_update(|test| {
+            if let Some(test) = test.as_mut().filter(|test| test.ticket == ticket) {
+                test.tested = tested;
             }
         });
     }
 
     fn probed(self, ticket: u64, answer: Result<f64, ProbeFailure>) {
+        let endpoint = self.agent.with_untracked(|test| {
+            let test = test.as_ref().filter(|test| test.ticket == ticket)?;
+            Some(test.workload.get("endpoint")?.as_str()?.to_owned())
+        });
+        if let Some(endpoint) = endpoint {
+            return self.tried(ticket, endpoint, answer);
+        }
         let asked = self.tests.with_untracked(|tests| {
             tests
                 .values()
@@ -183,7 +253,7 @@ impl Asking {
                 let address = address(&table);
                 let why = Unreached::why(&address).await;
                 let provider = table["provider"].as_str().unwrap_or_default();
-                let (what, advice) = why.words(provider, &sending::host(&address), &origin());
+                let (what, advice) = why.words(provider, &server(&address), &origin());
                 self.settle(ticket, &Tested::Fails(what, advice));
             }),
         }
@@ -199,12 +269,17 @@ impl Asking {
     }
 }
 
+/// What became of a test whose worker stopped.
+fn cut_short() -> Tested {
+    Tested::Fails("The test was cut short.".into(), "Test again.".into())
+}
+
 /// A failure's first sentence, and the rest with where the key went.
 fn told(message: &str, table: &Value) -> (String, String) {
     let (what, rest) = message.split_once(". ").unwrap_or((message, ""));
     let what = format!("{}.", what.trim_end_matches('.'));
     let key_was_sent = what.contains("refused the key");
-    let went = format!(" It was sent to {} only.", sending::host(&address(table)));
+    let went = format!(" It was sent to {} only.", server(&address(table)));
     let advice = format!("{rest}{}", if key_was_sent { went.as_str() } else { "" });
     (what, advice.trim().to_owned())
 }
@@ -218,6 +293,12 @@ fn address(table: &Value) -> String {
         .or(usual)
         .unwrap_or_default()
         .to_owned()
+}
+
+/// The server of an address, as people read it.
+fn server(address: &str) -> String {
+    let origin = servers::origin(address);
+    servers::shown(origin.as_deref().unwrap_or(address)).to_owned()
 }
 
 /// Where this page comes from, as servers are told.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capo_core::metric::{Direction, MetricSpec, PROMPT_LENGTH, prompt_length};
 use leptos::prelude::*;
 
+use super::constraint_settings::ConstraintSettings;
 use super::field::{Number, NumberField, Wrong};
 use super::form::Form;
 use super::section::Section;
@@ -39,7 +40,7 @@ pub(super) fn GoalsSection() -> impl IntoView {
             .map(|name| {
                 let (own, shown) = (name.clone(), format::label(&name));
                 view! {
-                    <option value=name selected=move || objective.with(|objective| *objective == own)>
+                    <option value=name prop:selected=move || objective.with(|objective| *objective == own)>
                         {shown}
                     </option>
                 }
@@ -84,6 +85,7 @@ pub(super) fn GoalsSection() -> impl IntoView {
             </div>
             <Constraints/>
             <Add/>
+            <ConstraintSettings/>
         </Section>
     }
 }
@@ -248,7 +250,7 @@ fn Row(metric: String, relative: bool) -> impl IntoView {
             </th>
             <td class="col-threshold">{field}</td>
             <td class="col-bullet wide">{shown}</td>
-            <td>
+            <td class="col-remove">
                 <button type="button" class="link" on:click=remove>
                     "Remove"
                     <span class="sr">" " {name}</span>

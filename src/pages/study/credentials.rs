@@ -10,15 +10,25 @@ use super::draft::Draft;
 use super::form::Form;
 use super::models::{message_id, role_name};
 use super::place::Place;
+use crate::keys::Destination;
 use crate::live::sending;
+use crate::servers;
 
 /// The provider of a table, if it names one that exists.
 pub(super) fn provider_of(table: &Value) -> Option<&'static Provider> {
     ProviderName::find(table["provider"].as_str()?).map(ProviderName::get)
 }
 
+/// Where a role's key goes; nowhere before its server has an address.
+pub(super) fn destination(role: Role, table: &Value) -> Option<Destination> {
+    Some(Destination {
+        variable: variable(role, table)?,
+        origin: servers::of_model(table)?,
+    })
+}
+
 /// The variable that a role's key is in.
-pub(super) fn variable(role: Role, table: &Value) -> Option<String> {
+fn variable(role: Role, table: &Value) -> Option<String> {
     let provider = provider_of(table).filter(|provider| !provider.in_process)?;
     let named = table["api_key_env"].as_str().map(str::to_owned);
     let usual = sending::usual_variable(provider.key).map(str::to_owned);
@@ -47,6 +57,7 @@ pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
                 <div class="stack close">
                     {with_address.then(|| view! { <Address role wrong usual=provider.base_url/> })}
                     <KeyField role wrong needed=matches!(provider.key, Key::Required(_))/>
+                    <HeaderKeys role/>
                 </div>
             }
             .into_any(),
@@ -80,44 +91,86 @@ fn Address(role: Role, wrong: Signal<bool>, usual: Option<&'static str>) -> impl
 #[component]
 fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
     let form = expect_context::<Form>();
-    let name = form.memo(move |study| variable(role, study.models.get(&role)?));
+    let to = form.memo(move |study| destination(role, study.models.get(&role)?));
     let key = move || {
         let keys = form.keys.get();
-        name.get()
-            .and_then(|name| keys.get(&name).cloned())
+        to.with(|to| keys.of(to.as_ref()?).map(str::to_owned))
             .unwrap_or_default()
     };
+    let placeholder = move || match to.with(Option::is_some) {
+        false => "first the base URL",
+        true if needed => "key",
+        true => "key, if it wants one",
+    };
+    let unencrypted =
+        Memo::new(move |_| to.with(|to| to.as_ref().is_some_and(|to| servers::is_unencrypted(&to.origin))));
     let input = move |event| {
         let key = event_target_value(&event).trim().to_owned();
-        let Some(name) = name.get_untracked() else { return };
-        form.keys.set(&name, &key);
-        form.edit(|draft| name_variable(draft, role, &name, !key.is_empty()));
-        let sent = form.draft.with_untracked(|draft| {
-            draft
-                .study
-                .models
-                .get(&role)
-                .map(sending::sent)
-                .unwrap_or_default()
-        });
-        // Whoever types a key beside an address means that address.
-        form.typed_for.update(|typed_for| {
-            let meant = sent.into_iter().map(|(sent, _)| sent);
-            typed_for.extend(meant.filter(|sent| sent.variable == name));
-        });
+        let Some(to) = to.get_untracked() else { return };
+        form.keys.set(&to, &key);
+        form.edit(|draft| name_variable(draft, role, &to.variable, !key.is_empty()));
     };
     view! {
         <input
             type="password"
             autocomplete="off"
             aria-label=format!("Key of {}", role_name(role).to_lowercase())
-            placeholder=if needed { "key" } else { "key, if it wants one" }
+            placeholder=placeholder
+            disabled=move || to.with(Option::is_none)
             aria-invalid=move || wrong.get().then_some("true")
             aria-describedby=move || wrong.get().then(|| message_id(role))
             prop:value=key
             on:input=input
         />
+        <Show when=move || unencrypted.get()>
+            <span class="note">"This address is not encrypted: others on the way could read the key."</span>
+        </Show>
     }
+}
+
+/// The keys that a model's headers carry.
+#[component]
+fn HeaderKeys(role: Role) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let wanted = form.memo(move |study| {
+        let table = study.models.get(&role);
+        table.map(|table| of_headers(role, table)).unwrap_or_default()
+    });
+    let field = move |to: Destination| {
+        let label = format!(
+            "{}, for a header of {}",
+            to.variable,
+            role_name(role).to_lowercase()
+        );
+        let placeholder = to.variable.clone();
+        let held = to.clone();
+        let key = move || form.keys.get().of(&held).unwrap_or_default().to_owned();
+        let input = move |event| form.keys.set(&to, event_target_value(&event).trim());
+        view! {
+            <input
+                type="password"
+                autocomplete="off"
+                aria-label=label
+                placeholder=placeholder
+                prop:value=key
+                on:input=input
+            />
+        }
+    };
+    view! {
+        <For each=move || wanted.get() key=Clone::clone let(to)>
+            {field(to)}
+        </For>
+    }
+}
+
+/// Where the keys of a model's headers go.
+pub(super) fn of_headers(role: Role, table: &Value) -> Vec<Destination> {
+    let own = destination(role, table);
+    let mut all = sending::destinations(table);
+    all.retain(|to| Some(to) != own.as_ref());
+    all.dedup();
+    all
 }
 
 /// Names the variable of a key in the table where the provider has no usual one.

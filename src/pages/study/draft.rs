@@ -21,10 +21,19 @@ pub(super) struct Draft {
     pub(super) study: Study,
     /// The data files it names, by path.
     pub(super) files: DataFiles,
-    /// What is wrong with the text in a field, by the key the field is for.
-    pub(super) wrong: BTreeMap<String, String>,
+    /// Texts in fields that the study cannot hold, by the key the field is for.
+    pub(super) wrong: BTreeMap<String, Mistyped>,
     /// What was set up for other kinds of workload, by kind.
     shelf: BTreeMap<String, Shelved>,
+}
+
+/// What was typed into a field that takes something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mistyped {
+    /// As it was typed, so that it can be mended.
+    pub(super) text: String,
+    /// What is wrong with it.
+    pub(super) message: String,
 }
 
 /// What belongs to a kind of workload.
@@ -62,13 +71,14 @@ impl Draft {
         let mut problems: Vec<Problem> = self
             .wrong
             .iter()
-            .map(|(key, message)| Problem {
+            .map(|(key, mistyped)| Problem {
                 key: key.clone(),
-                message: message.clone(),
+                message: mistyped.message.clone(),
             })
             .collect();
         problems.extend(self.empty_budgets());
         problems.extend(self.prompt_elsewhere());
+        problems.extend(self.written_keys());
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -87,6 +97,15 @@ impl Draft {
             key: "prompt.text".into(),
             message: format!("The study reads its prompt from {file}. Put the text of that file here."),
         })
+    }
+
+    /// What must not be written into models and workload whatever keys and data there are: people share
+    /// studies, and journals keep them, so this is said before there is a link, a file or a run.
+    pub(super) fn written_keys(&self) -> Vec<Problem> {
+        let models = capo_models::check_tables(&self.study.models).map_err(|error| error.to_string());
+        let workload = capo_workloads::check_written(&self.study.workload).map_err(|error| error.to_string());
+        let refused = [models.err(), workload.err()].into_iter().flatten();
+        refused.map(|message| Problem::of_text(&message)).collect()
     }
 
     fn empty_budgets(&self) -> Vec<Problem> {
@@ -200,6 +219,7 @@ impl Draft {
             .constraints
             .retain(|constraint| constraint.metric != metric);
         self.wrong.remove(&format!("constraint.{metric}"));
+        self.forget_wrong(&format!("constraint.{metric}."));
     }
 
     /// A constraint's key in the study file, which [`Problem::key`] names by its metric.
@@ -295,10 +315,49 @@ mod tests {
     #[test]
     fn text_that_is_no_number_keeps_the_study_from_running() {
         let mut draft = draft();
-        draft
-            .wrong
-            .insert("study.rounds".into(), "“x” is not a number.".into());
+        let mistyped = Mistyped {
+            text: "x".into(),
+            message: "“x” is not a number.".into(),
+        };
+        draft.wrong.insert("study.rounds".into(), mistyped);
         assert_eq!(draft.checked().unwrap_err()[0].key, "study.rounds");
+    }
+
+    #[test]
+    fn a_key_written_into_a_study_keeps_it_from_being_a_link_a_file_or_a_run() {
+        let openai = |more: Value| {
+            let mut table = json!({ "provider": "openai", "model": "m" });
+            if let (Some(table), Value::Object(more)) = (table.as_object_mut(), more) {
+                table.extend(more);
+            }
+            table
+        };
+        for more in [
+            json!({ "headers": { "Authorization": "Bearer sk-secret" } }),
+            json!({ "base_url": "https://proxy.example/v1?key=sk-secret" }),
+            json!({ "base_url": "https://me:sk-secret@proxy.example/v1" }),
+            json!({ "api_key_env": "sk-secret" }),
+            json!({ "api_key": "sk-secret" }),
+        ] {
+            let mut draft = draft();
+            draft
+                .study
+                .models
+                .insert(capo_core::llm::Role::Agent, openai(more.clone()));
+            let problems = draft.checked().unwrap_err();
+            assert_eq!(problems[0].key, "models.agent", "{more}");
+            assert!(!problems[0].message.contains("sk-secret"), "{problems:?}");
+        }
+        let mut draft = draft();
+        draft.take_kind("external");
+        let endpoint = "https://agent.example/?key=sk-secret";
+        draft.study.workload.insert("endpoint".into(), endpoint.into());
+        assert_eq!(draft.checked().unwrap_err()[0].key, "workload.endpoint");
+        draft
+            .study
+            .workload
+            .insert("endpoint".into(), "https://agent.example/".into());
+        draft.checked().unwrap();
     }
 
     #[test]

@@ -3,12 +3,15 @@
 use leptos::prelude::*;
 use serde_json::Value;
 
+use super::asking::Tested;
 use super::field::TextField;
+use super::form::Form;
 use super::metrics::Metrics;
 use super::place::Place;
-use super::rows::Rows;
+use super::rows::{Exclude, Rows};
 use super::setting_field::SettingField;
 use super::workload::of_kind;
+use crate::format::decimals;
 
 /// Address, pace, rows and metrics of an outside agent.
 #[component]
@@ -30,6 +33,7 @@ pub(super) fn Endpoint() -> impl IntoView {
                     Place::Workload.set(study, "endpoint", Some(Value::String(text.trim().into())));
                 }
             />
+            <TestAgent/>
             <TextField
                 key="workload.description"
                 label="What the agent does"
@@ -44,6 +48,53 @@ pub(super) fn Endpoint() -> impl IntoView {
             <div class="fields wide">{further}</div>
         </div>
         <Rows/>
+        <Exclude/>
         <Metrics kind="external"/>
+    }
+}
+
+/// Has the agent do the first example, and says what is wrong.
+#[component]
+fn TestAgent() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let tested = Memo::new(move |_| {
+        let test = form.asking.agent.get()?;
+        let same = form.draft.with(|draft| draft.study.workload == test.workload);
+        same.then_some(test.tested)
+    });
+    let go = move |_| {
+        if tested.get_untracked() != Some(Tested::Asking) {
+            form.draft
+                .with_untracked(|draft| form.asking.try_agent(&draft.study, draft.files.clone()));
+        }
+    };
+    let name = move || match tested.get() {
+        None => "Test with the first example",
+        Some(Tested::Asking) => "Waiting for its answer",
+        Some(Tested::Fails(..) | Tested::Answers(_)) => "Test again",
+    };
+    let said = move || match tested.get() {
+        Some(Tested::Answers(seconds)) => Some(format!("answers, {} s", decimals(seconds, 1))),
+        _ => None,
+    };
+    let failed = move || match tested.get()? {
+        Tested::Fails(what, advice) => Some(view! {
+            <div class="msg" role="alert">
+                <b>{what}</b>
+                <span>{advice}</span>
+            </div>
+        }),
+        Tested::Asking | Tested::Answers(_) => None,
+    };
+    view! {
+        <div class="stack close">
+            <div class="row">
+                <button type="button" on:click=go>
+                    {name}
+                </button>
+                <span role="status">{said}</span>
+            </div>
+            {failed}
+        </div>
     }
 }

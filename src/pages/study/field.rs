@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capo_core::study::Study;
 use leptos::prelude::*;
 
+use super::draft::{Draft, Mistyped};
 use super::form::Form;
 use super::place::{self, Place};
 use super::typed;
@@ -92,8 +93,12 @@ impl Number {
         self
     }
 
-    fn text(&self, study: &Study) -> String {
-        let shown = (self.read)(study).map(|value| value * self.scale);
+    /// What stands in the field: what was typed and is to be mended, else the study's number.
+    fn shown(&self, draft: &Draft) -> String {
+        if let Some(mistyped) = draft.wrong.get(&self.key) {
+            return mistyped.text.clone();
+        }
+        let shown = (self.read)(&draft.study).map(|value| value * self.scale);
         typed::text(shown, self.whole && self.scale == 1.0)
     }
 
@@ -161,7 +166,7 @@ pub(super) fn NumberField(
     let number = StoredValue::new(number);
     let stands = move || {
         form.draft
-            .with_untracked(|draft| number.with_value(|number| number.text(&draft.study)))
+            .with_untracked(|draft| number.with_value(|number| number.shown(draft)))
     };
     let text = RwSignal::new(stands());
     Effect::new(move |_| {
@@ -179,7 +184,8 @@ pub(super) fn NumberField(
                 (number.write)(&mut draft.study, value);
             }
             Err(message) => {
-                draft.wrong.insert(number.key.clone(), message);
+                let text = typed.clone();
+                draft.wrong.insert(number.key.clone(), Mistyped { text, message });
             }
         });
     };
@@ -312,5 +318,25 @@ fn described(id: &str, explained: bool) -> impl Fn(bool) -> Option<String> + Clo
         .flatten()
         .collect();
         (!ids.is_empty()).then(|| ids.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_mistyped_stands_until_it_is_mended() {
+        let mut draft = Draft::new().unwrap();
+        let number = Number::of(Place::Method, "parents", true);
+        assert_eq!(number.shown(&draft), "4");
+        let mistyped = Mistyped {
+            text: "4x".into(),
+            message: number.parse("4x").unwrap_err(),
+        };
+        draft.wrong.insert(number.key.clone(), mistyped);
+        assert_eq!(number.shown(&draft), "4x");
+        draft.forget_wrong("method.");
+        assert_eq!(number.shown(&draft), "4");
     }
 }

@@ -9,7 +9,10 @@ use web_sys::File;
 use super::draft::Draft;
 use super::form::{Form, Said};
 use super::link;
+use super::preview;
 use super::rows;
+use crate::download::file_name;
+use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::Handover;
 
 /// Import, export, link.
@@ -38,8 +41,8 @@ pub(super) fn StudyFile() -> impl IntoView {
             Ok(toml) => {
                 let name = form
                     .draft
-                    .with_untracked(|draft| file_name(&draft.study.study.name));
-                download(form, &name, toml);
+                    .with_untracked(|draft| file_name(&draft.study.study.name, None));
+                download(form, &format!("{name}.toml"), toml);
             }
             Err(message) => form.said.set(Some(Said::Failed(message))),
         }
@@ -59,7 +62,7 @@ pub(super) fn StudyFile() -> impl IntoView {
         let file = name.clone();
         let save = move |_| {
             let text = form.draft.with_untracked(|draft| draft.files.get(&file).cloned());
-            download(form, &file, text.unwrap_or_default());
+            download(form, &file, text.as_deref().unwrap_or_default().to_owned());
         };
         view! {
             <button type="button" on:click=save>
@@ -70,6 +73,15 @@ pub(super) fn StudyFile() -> impl IntoView {
     };
     let said = move || match form.said.get()? {
         Said::Done(words) => Some(view! { <p class="note" role="status">{words}</p> }.into_any()),
+        Said::Mend(words) => Some(
+            view! {
+                <div class="msg" role="alert">
+                    <b>"It cannot run or be passed on yet."</b>
+                    <span>{words}</span>
+                </div>
+            }
+            .into_any(),
+        ),
         Said::Failed(words) => Some(
             view! {
                 <div class="msg" role="alert">
@@ -126,7 +138,7 @@ fn written(form: Form) -> Result<Study, String> {
     })
 }
 
-/// Takes in a file: a study, or the rows of a table.
+/// Takes in a file: a study, the rows of a table, or a journal, which is opened as a run.
 pub(super) fn take_file(form: Form, file: File) {
     spawn_local(async move {
         let name = file.name();
@@ -134,11 +146,18 @@ pub(super) fn take_file(form: Form, file: File) {
             Ok(text) => text,
             Err(message) => return form.said.set(Some(Said::Failed(message))),
         };
-        let ending = name.rsplit('.').next().unwrap_or_default().to_lowercase();
-        if matches!(ending.as_str(), "csv" | "jsonl" | "ndjson") {
-            return rows::take(form, &name, text);
+        match drop_target::kind(&name) {
+            Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
+            // Rows may be written as a journal is, one JSON object a line.
+            Kind::Journal => rows::take(form, &name, text),
+            Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
+            Kind::Table => rows::take(form, &name, text),
+            Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
+            Kind::Unknown => form.said.set(Some(Said::Failed(format!(
+                "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \
+                 journals in .jsonl."
+            )))),
         }
-        take_study(form, &name, &text, Format::of_path(&name));
     });
 }
 
@@ -159,17 +178,24 @@ pub(super) fn take_handed_over(form: Form) {
 
 fn take_study(form: Form, name: &str, text: &str, format: Format) {
     match Study::parse(text, format) {
-        Ok(study) => {
-            form.renew(|draft| {
-                // A study may come after the data it names.
-                let files = std::mem::take(&mut draft.files);
-                *draft = Draft::of(study);
-                draft.files = files;
-            });
-            form.said.set(Some(Said::Done(format!("{name} was taken in."))));
-        }
+        Ok(study) => put(form, study, format!("{name} was taken in.")),
         Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
     }
+}
+
+/// Puts a study in place of the draft, and says so in `words`, with what may not be written into it.
+pub(super) fn put(form: Form, study: Study, words: String) {
+    form.renew(|draft| {
+        // A study may come after the data it names.
+        let files = std::mem::take(&mut draft.files);
+        *draft = Draft::of(study);
+        draft.files = files;
+    });
+    let refused = form.draft.with_untracked(Draft::written_keys);
+    form.said.set(Some(match refused.first() {
+        None => Said::Done(words),
+        Some(problem) => Said::Mend(format!("{words} In {}: {}", problem.key, problem.message)),
+    }));
 }
 
 /// The text of a file.
@@ -179,12 +205,6 @@ pub(super) async fn text_of(file: &File) -> Result<String, String> {
     read.ok()
         .and_then(|text| text.as_string())
         .ok_or_else(|| format!("{name} cannot be read. It may have been moved or changed meanwhile."))
-}
-
-fn file_name(study: &str) -> String {
-    let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-    let name: String = study.trim().to_lowercase().chars().map(plain).collect();
-    format!("{name}.toml")
 }
 
 /// Has the browser save a text as a file, or says why it does not.
@@ -211,14 +231,4 @@ fn copy_link(form: Form, fragment: &str) {
             Err(_) => format!("The browser copies nothing for this page. Copy this: {address}"),
         })));
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::file_name;
-
-    #[test]
-    fn files_are_named_after_their_study() {
-        assert_eq!(file_name("Help desk, no. 2"), "help-desk--no--2.toml");
-    }
 }

@@ -1,22 +1,22 @@
 //! What the sections of the form share: the draft, what follows from it, and what is asked about it.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use capo_core::study::Study;
 use leptos::prelude::*;
+use web_sys::File;
 
 use super::asking::Asking;
 use super::draft::Draft;
 use super::measured::Measured;
 use super::problem::Problem;
 use crate::frame::keys::TabKeys;
-use crate::live::sending::{self, Sent};
-use crate::worker::protocol::Keys;
+use crate::keys::Keys;
+use crate::live::sending;
 
 thread_local! {
-    /// The draft, and whom keys were typed for, while a person looks at other pages.
-    static LEFT: RefCell<Option<(Draft, BTreeSet<Sent>)>> = const { RefCell::new(None) };
+    /// The draft while a person looks at other pages.
+    static LEFT: RefCell<Option<Draft>> = const { RefCell::new(None) };
 }
 
 /// The form. Copies are the same.
@@ -28,8 +28,6 @@ pub(super) struct Form {
     pub(super) renewed: RwSignal<u64>,
     /// The keys of this tab.
     pub(super) keys: TabKeys,
-    /// The hosts that a person typed a key for.
-    pub(super) typed_for: RwSignal<BTreeSet<Sent>>,
     /// What the workload measures.
     pub(super) measured: Memo<Measured>,
     /// The study, or what is wrong with it by itself.
@@ -38,6 +36,8 @@ pub(super) struct Form {
     pub(super) problems: Memo<Vec<Problem>>,
     /// A worker that is asked about the draft.
     pub(super) asking: Asking,
+    /// Opens a journal as a run.
+    pub(super) journals: Callback<File>,
     /// What came of an import or an export.
     pub(super) said: RwSignal<Option<Said>>,
 }
@@ -47,17 +47,17 @@ pub(super) struct Form {
 pub(super) enum Said {
     /// It worked.
     Done(String),
+    /// It worked, but something is to be mended.
+    Mend(String),
     /// It did not.
     Failed(String),
 }
 
 impl Form {
     /// A form with the draft that was left, or a new one.
-    pub(super) fn new(keys: TabKeys) -> Option<Self> {
+    pub(super) fn new(keys: TabKeys, journals: Callback<File>) -> Option<Self> {
         let left = LEFT.with_borrow(Clone::clone);
-        let new = || Some((Draft::new().ok()?, BTreeSet::new()));
-        let (draft, typed_for) = left.or_else(new)?;
-        let (draft, typed_for) = (RwSignal::new(draft), RwSignal::new(typed_for));
+        let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
         let workload = Memo::new(move |_| {
             draft.with(|draft| {
                 (
@@ -81,19 +81,16 @@ impl Form {
             }
             problems
         });
-        on_cleanup(move || {
-            let left = draft.try_get_untracked().zip(typed_for.try_get_untracked());
-            LEFT.set(left);
-        });
+        on_cleanup(move || LEFT.set(draft.try_get_untracked()));
         Some(Self {
             draft,
             renewed: RwSignal::new(0),
             keys,
-            typed_for,
             measured,
             checked,
             problems,
             asking,
+            journals,
             said: RwSignal::new(None),
         })
     }
@@ -130,7 +127,6 @@ impl Form {
 
     /// The keys that the study may use.
     pub(super) fn allowed_keys(self, study: &Study) -> Keys {
-        self.typed_for
-            .with(|typed_for| sending::allowed(study, &self.keys.get(), typed_for))
+        sending::allowed(study, &self.keys.get())
     }
 }

@@ -4,6 +4,7 @@ use capo_core::llm::Role;
 use leptos::prelude::*;
 
 use super::form::Form;
+use super::headers::HeadersField;
 use super::models::{ROLES, role_name};
 use super::place::Place;
 use super::setting_field::SettingField;
@@ -35,7 +36,9 @@ pub(super) fn Further() -> impl IntoView {
         view! {
             <fieldset>
                 <legend>{role_name(role)}</legend>
-                <div class="fields wide">{fields}</div>
+                <div class="fields wide">
+                    {fields} {(!simulated).then(|| view! { <HeadersField role/> })}
+                </div>
             </fieldset>
         }
     };

@@ -139,7 +139,7 @@ fn stand_in(workload: &Table) -> (Table, DataFiles) {
             }
         }
     }
-    let example = DataFiles::from([("example.jsonl".to_owned(), "{\"example\": 1}".to_owned())]);
+    let example = DataFiles::from([("example.jsonl".to_owned(), "{\"example\": 1}".into())]);
     (table, example)
 }
 

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use serde_json::Value;
 
+use super::feedback::FeedbackFields;
 use super::field::{Number, NumberField};
 use super::form::Form;
 use super::place::{self, Place};
@@ -40,7 +41,7 @@ pub(super) fn MethodSection() -> impl IntoView {
         .map(|entry| {
             let shown = format!("{}: {}", studies::method_name(entry.name), entry.summary);
             view! {
-                <option value=entry.name selected=move || method.with(|method| method == entry.name)>
+                <option value=entry.name prop:selected=move || method.with(|method| method == entry.name)>
                     {shown}
                 </option>
             }
@@ -58,6 +59,7 @@ pub(super) fn MethodSection() -> impl IntoView {
             </div>
             {fields}
             <UntilBudgetChoice/>
+            <FeedbackFields/>
         </Section>
     }
 }

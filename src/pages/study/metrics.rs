@@ -119,7 +119,7 @@ fn TypeSelect(index: usize, of_type: String, types: Vec<Variant>, meaning: Strin
         .map(|(name, ..)| {
             let selected = *name == of_type;
             view! {
-                <option value=name.clone() selected=selected>
+                <option value=name.clone() prop:selected=selected>
                     {format::label(name)}
                 </option>
             }

@@ -3,20 +3,24 @@
 mod asking;
 mod budget;
 mod columns;
+mod constraint_settings;
 mod constraints;
 mod cost;
 mod credentials;
 mod draft;
 mod endpoint;
+mod feedback;
 mod field;
 mod file;
 mod form;
 mod further;
+mod headers;
 mod link;
 mod measured;
 mod method;
 mod metrics;
 mod models;
+mod passphrase;
 mod place;
 mod preview;
 mod problem;
@@ -40,8 +44,7 @@ use leptos_router::hooks::use_location;
 use self::budget::BudgetSection;
 use self::constraints::GoalsSection;
 use self::cost::Cost;
-use self::draft::Draft;
-use self::file::{StudyFile, take_file, take_handed_over};
+use self::file::{StudyFile, put, take_file, take_handed_over};
 use self::form::{Form, Said};
 use self::method::MethodSection;
 use self::models::ModelsSection;
@@ -49,13 +52,14 @@ use self::prompt::PromptSection;
 use self::start::Start;
 use self::workload::WorkloadSection;
 use crate::components::page_title;
+use crate::frame::drop_target::use_open_journal;
 use crate::frame::keys::TabKeys;
 
 /// Sets up a study.
 #[component]
 pub fn StudyPage() -> impl IntoView {
     page_title(|| "New study".into());
-    Form::new(expect_context::<TabKeys>()).map(|form| {
+    Form::new(expect_context::<TabKeys>(), use_open_journal()).map(|form| {
         provide_context(form);
         open_links(form);
         take_handed_over(form);
@@ -82,9 +86,7 @@ fn open_links(form: Form) {
         match carried {
             Ok(study) => {
                 let name = study.study.name.clone();
-                form.renew(|draft| *draft = Draft::of(study));
-                form.said
-                    .set(Some(Said::Done(format!("“{name}” was taken from the link."))));
+                put(form, study, format!("“{name}” was taken from the link."));
             }
             Err(message) => form.said.set(Some(Said::Failed(message))),
         }
@@ -150,7 +152,7 @@ fn Setup(form: Form) -> impl IntoView {
             <Show when=move || over.get()>
                 <div class="drop-page" aria-hidden="true">
                     <p>
-                        "Let go to take this file in" <span class="note">"A study (.toml, .json) or a table (.csv, .jsonl)"</span>
+                        "Let go to take this file in" <span class="note">"A study (.toml, .json), a table (.csv, .tsv, .jsonl) or a journal (.jsonl)"</span>
                     </p>
                 </div>
             </Show>

@@ -1,8 +1,8 @@
 //! Who answers for each role, and whether it does.
 
 use capo_core::llm::Role;
-use capo_models::providers::PROVIDERS;
-use capo_models::{ModelSpec, serving};
+use capo_models::providers::{Key, PROVIDERS};
+use capo_models::serving;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use super::place::Place;
 use super::remember::Remember;
 use super::section::Section;
 use crate::format::decimals;
+use crate::keys::Keys;
 use crate::live::sending;
 
 /// The order in which roles are listed: who does most first, who is seldom needed last.
@@ -107,7 +108,7 @@ fn RoleRow(role: Role) -> impl IntoView {
     let cells = move || {
         if !needed() {
             return view! {
-                <td>
+                <td class="hide-s">
                     <span class="quiet">"–"</span>
                 </td>
                 <td></td>
@@ -192,38 +193,48 @@ pub(super) fn current_test(form: Form, role: Role) -> Option<Test> {
     let same_table = form
         .draft
         .with(|draft| draft.study.models.get(&role) == Some(&test.table));
-    let keys = form
-        .typed_for
-        .with(|typed_for| sending::allowed_for(&test.table, &form.keys.get(), typed_for));
+    let keys = sending::allowed_for(&test.table, &form.keys.get());
     (same_table && keys == test.keys).then_some(test)
 }
 
 /// What is wrong with a role's model: its settings, where its key would go, or its test.
 fn row_message(form: Form, role: Role, test: Memo<Option<Test>>) -> Option<(String, String)> {
     let table = form.draft.with(|draft| draft.study.models.get(&role).cloned())?;
-    if let Err(message) = ModelSpec::parse(&table) {
-        let message = message.replace('`', "");
-        return Some(("This model’s settings do not read.".into(), format!("{message}.")));
+    let refused = form.problem(format!("models.{role}"));
+    if let Some(message) = refused.get() {
+        return Some(("This model’s settings cannot be used.".into(), message));
     }
-    let keys = form.keys.get();
-    let strange = form.typed_for.with(|typed_for| {
-        sending::sent(&table)
-            .into_iter()
-            .find(|(sent, own)| !own && keys.contains_key(&sent.variable) && !typed_for.contains(sent))
-    });
-    if let Some((sent, _)) = strange {
-        return Some((
-            format!(
-                "This study would send the key in {} to {}.",
-                sent.variable, sent.host
-            ),
-            "It is not sent there unless you type it here again.".into(),
-        ));
+    if let Some(message) = form.keys.with(|keys| typed_for_another(keys, &table)) {
+        return Some(message);
     }
     match test.get()?.tested {
         Tested::Fails(what, advice) => Some((what, advice)),
         Tested::Asking | Tested::Answers(_) => None,
     }
+}
+
+/// Says that a key of this tab stands under the name that a model's table asks for, but was typed for
+/// another server than the table's.
+fn typed_for_another(keys: &Keys, table: &Value) -> Option<(String, String)> {
+    let wanted = table["api_key_env"].is_string()
+        || provider_of(table).is_some_and(|provider| matches!(provider.key, Key::Required(_)));
+    let missing = sending::destinations(table)
+        .into_iter()
+        .find(|to| wanted && keys.of(to).is_none())?;
+    let held = keys
+        .destinations()
+        .find(|held| held.variable == missing.variable)?;
+    Some((
+        format!(
+            "The {} of this tab was typed for {}.",
+            held.variable,
+            held.server()
+        ),
+        format!(
+            "It is not sent to {}: type the key for it here.",
+            missing.server()
+        ),
+    ))
 }
 
 #[component]
@@ -261,7 +272,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
     };
     let fallback = role.fallback().map(|other| {
         view! {
-            <option value="" selected=move || chosen.with(String::is_empty)>
+            <option value="" prop:selected=move || chosen.with(String::is_empty)>
                 "As "
                 {role_name(other).to_lowercase()}
             </option>
@@ -273,7 +284,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
             view! {
                 <option
                     value=provider.name
-                    selected=move || chosen.with(|chosen| chosen == provider.name)
+                    prop:selected=move || chosen.with(|chosen| chosen == provider.name)
                 >
                     {provider.title}
                 </option>
@@ -348,38 +359,46 @@ fn TestButton(role: Role, test: Memo<Option<Test>>) -> impl IntoView {
     let form = expect_context::<Form>();
     let simulated = form.memo(move |study| Place::Model(role).text(study, "provider") == "simulated");
     let ask = move |_| {
+        if test.with_untracked(|test| test.as_ref().is_some_and(|test| test.tested == Tested::Asking)) {
+            return;
+        }
         let table = form
             .draft
             .with_untracked(|draft| draft.study.models.get(&role).cloned());
         if let Some(table) = table {
-            let keys = form
-                .typed_for
-                .with_untracked(|typed_for| sending::allowed_for(&table, &form.keys.now(), typed_for));
+            let keys = sending::allowed_for(&table, &form.keys.now());
             form.asking.test(role, table, keys);
         }
     };
-    let button = move |name: &'static str| {
-        view! {
-            <button type="button" on:click=ask>
-                {name}
-                <span class="sr">" " {role_name(role).to_lowercase()}</span>
-            </button>
-        }
-        .into_any()
+    // One button throughout: the focus stays on it while it is pressed again and again.
+    let name = move || match test.get().map(|test| test.tested) {
+        None => "Test",
+        Some(Tested::Asking) => "Asking",
+        Some(Tested::Fails(..) | Tested::Answers(_)) => "Test again",
     };
-    move || match test.get().map(|test| test.tested) {
-        _ if simulated.get() => view! { <span class="quiet">"always answers"</span> }.into_any(),
-        None => button("Test"),
-        Some(Tested::Asking) => view! { <span class="quiet" role="status">"asking"</span> }.into_any(),
-        Some(Tested::Fails(..)) => button("Test again"),
-        Some(Tested::Answers(seconds)) => view! {
-            <span class="is-f" role="status">
+    let said = move || match test.get().map(|test| test.tested) {
+        Some(Tested::Answers(seconds)) => Some(view! {
+            <span class="is-f">
                 <span class="m f" aria-hidden="true"></span>
                 "answers, "
                 {decimals(seconds, 1)}
                 " s"
             </span>
-        }
-        .into_any(),
+        }),
+        _ => None,
+    };
+    view! {
+        <Show
+            when=move || !simulated.get()
+            fallback=|| view! { <span class="quiet">"always answers"</span> }
+        >
+            <div class="stack close">
+                <button type="button" on:click=ask>
+                    {name}
+                    <span class="sr">" " {role_name(role).to_lowercase()}</span>
+                </button>
+                <span role="status">{said}</span>
+            </div>
+        </Show>
     }
 }

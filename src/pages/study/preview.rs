@@ -20,13 +20,42 @@ pub(super) struct Preview {
     pub(super) characters: usize,
 }
 
-/// The notation of a text that came without a file name: `jsonl` or `csv`.
+/// The notation of a text that came without a file name: `jsonl`, `tsv` or `csv`.
 pub(super) fn notation(text: &str) -> &'static str {
-    if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('{') {
         "jsonl"
+    } else if text.lines().next().is_some_and(|header| header.contains('\t')) {
+        "tsv"
     } else {
         "csv"
     }
+}
+
+/// Columns parted by tabs as columns parted by commas.
+///
+/// # Errors
+/// When a line does not read.
+pub(super) fn without_tabs(text: &str) -> Result<String, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(b'\t')
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for record in reader.records() {
+        let record = record.map_err(|error| error.to_string())?;
+        writer.write_record(&record).map_err(|error| error.to_string())?;
+    }
+    let bytes = writer.into_inner().map_err(|error| error.to_string())?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
+}
+
+/// Whether a text is a run's journal: its first line names the study.
+pub(super) fn is_journal(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    let first: Option<Value> = serde_json::from_str(first.trim_start_matches('\u{feff}')).ok();
+    first.is_some_and(|first| first["event"] == "study")
 }
 
 impl Preview {
@@ -154,6 +183,23 @@ mod tests {
     fn pasted_text_tells_its_notation() {
         assert_eq!(notation(" {\"q\": 1}"), "jsonl");
         assert_eq!(notation("q,a\n1,2"), "csv");
+        assert_eq!(notation("q\ta\n1\t2"), "tsv");
+    }
+
+    #[test]
+    fn tabs_become_commas_and_cells_stay_whole() {
+        let csv = without_tabs("q\ta\nx, y\t1\nz\t\"2\"\n").unwrap();
+        assert_eq!(csv, "q,a\n\"x, y\",1\nz,2\n");
+        assert_eq!(Preview::of("a.csv", &csv).unwrap().rows[0], ["x, y", "1"]);
+    }
+
+    #[test]
+    fn a_journal_is_told_from_rows() {
+        assert!(is_journal(
+            "{\"event\":\"study\",\"schema\":1}\n{\"event\":\"candidate\"}"
+        ));
+        assert!(!is_journal("{\"question\":\"q\"}"));
+        assert!(!is_journal("{\"event\":\"concert\"}"));
     }
 
     #[test]

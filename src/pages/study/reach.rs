@@ -67,6 +67,24 @@ impl Unreached {
             ),
         }
     }
+
+    /// Like [`Unreached::words`], for an agent of somebody's own.
+    pub(super) fn words_of_agent(self, host: &str, origin: &str) -> (String, String) {
+        match self {
+            Self::NoNetwork => self.words("", host, origin),
+            Self::NotAllowed => (
+                "The server did not let this page read its answer (CORS).".into(),
+                format!(
+                    "It is running. Have it answer with Access-Control-Allow-Origin: {origin}, and OPTIONS requests \
+                     with Access-Control-Allow-Headers: content-type as well."
+                ),
+            ),
+            Self::Down => (
+                format!("No answer came from {host}."),
+                "Check that the agent is running and that the address is right.".into(),
+            ),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +97,8 @@ mod tests {
             Unreached::NotAllowed.words("ollama", "localhost:11434", "http://127.0.0.1:8787");
         assert!(what.ends_with("(CORS)."));
         assert!(advice.contains("OLLAMA_ORIGINS=http://127.0.0.1:8787"));
+        let (_, advice) = Unreached::NotAllowed.words_of_agent("localhost:9000", "http://127.0.0.1:8787");
+        assert!(advice.contains("Access-Control-Allow-Origin: http://127.0.0.1:8787,"));
         let (_, advice) = Unreached::NotAllowed.words("openai-compatible", "gpu:8000", "https://a.example");
         assert!(advice.contains("--allowed-origins '[\"https://a.example\"]'"));
     }

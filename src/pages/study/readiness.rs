@@ -5,16 +5,16 @@ use capo_models::serving;
 use leptos::prelude::*;
 
 use super::asking::Tested;
-use super::credentials::{provider_of, variable};
+use super::credentials::{destination, of_headers, provider_of};
 use super::form::Form;
 use super::models::{ROLES, current_test, role_name};
 
-/// The roles a run asks whose model has no name, or wants a key that this study may not use yet, each
+/// The roles a run asks whose model has no name, or wants a key that was not typed for it yet, each
 /// with what is missing.
 pub(super) fn lacking(form: Form) -> Vec<String> {
     let measured = form.measured.get();
     form.draft.with(|draft| {
-        let allowed = form.allowed_keys(&draft.study);
+        let keys = form.keys.get();
         let mut missing: Vec<String> = Vec::new();
         for role in measured.asked(&draft.study) {
             let Some((of, table)) = serving(role, &draft.study.models) else {
@@ -31,7 +31,7 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             }
             let named = table["api_key_env"].is_string();
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process);
-            let there = variable(of, table).is_some_and(|name| allowed.contains_key(&name));
+            let there = destination(of, table).is_some_and(|to| keys.of(&to).is_some());
             let words = format!(
                 "the {} has no key for {}",
                 role_name(of).to_lowercase(),
@@ -39,6 +39,16 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             );
             if wants && !there && !missing.contains(&words) {
                 missing.push(words);
+            }
+            for to in of_headers(of, table).iter().filter(|to| keys.of(to).is_none()) {
+                let words = format!(
+                    "the {} has no key {} for its header",
+                    role_name(of).to_lowercase(),
+                    to.variable
+                );
+                if !missing.contains(&words) {
+                    missing.push(words);
+                }
             }
         }
         missing

@@ -4,13 +4,12 @@ use capo_core::study::Study;
 use leptos::html::Input;
 use leptos::prelude::*;
 use serde_json::{Value, json};
-use wasm_bindgen_futures::spawn_local;
-use web_sys::{ClipboardEvent, File};
+use web_sys::ClipboardEvent;
 
 use super::columns::Use;
 use super::draft::Draft;
-use super::field::Wrong;
-use super::file::text_of;
+use super::field::{TextField, Wrong};
+use super::file::take_file;
 use super::form::{Form, Said};
 use super::place::Place;
 use super::preview::{self, Preview};
@@ -28,6 +27,16 @@ fn named(study: &Study) -> Vec<String> {
     let sets = study.workload.get("set").and_then(Value::as_array);
     let sets = sets.into_iter().flatten().filter_map(Value::as_object);
     of(&study.workload).into_iter().chain(sets.flat_map(of)).collect()
+}
+
+/// Takes in a file with tab-separated columns, as spreadsheets write them: it becomes one with commas,
+/// which every door reads.
+pub(super) fn take_tabs(form: Form, name: &str, text: &str) {
+    let name = format!("{}.csv", name.strip_suffix(".tsv").unwrap_or(name));
+    match preview::without_tabs(text) {
+        Ok(text) => take(form, &name, text),
+        Err(message) => form.said.set(Some(Said::Failed(format!("{name}: {message}")))),
+    }
 }
 
 /// Takes rows in: as the file that the study misses, or in place of those it has.
@@ -49,14 +58,14 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
         .into_iter()
         .find(|path| last(path) == name && !draft.files.contains_key(path));
     if let Some(path) = missed {
-        draft.files.insert(path, text);
+        draft.files.insert(path, text.into());
         return;
     }
     if draft.kind() == "desk" {
         draft.take_kind("table");
     }
     draft.files.clear();
-    draft.files.insert(name.to_owned(), text);
+    draft.files.insert(name.to_owned(), text.into());
     let study = &mut draft.study;
     for key in ["format", "id", "exclude", "optimize", "evaluate_data"] {
         Place::Workload.set(study, key, None);
@@ -84,16 +93,49 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
     }
 }
 
+/// Examples to leave out, by what names them.
+#[component]
+pub(super) fn Exclude() -> impl IntoView {
+    view! {
+        <TextField
+            key="workload.exclude"
+            label="Examples to leave out"
+            explanation="One a line: their ids, or without an id column the numbers of their lines."
+            lines=2
+            code=true
+            read=excluded
+            write=|study, text| exclude(study, &text)
+        />
+    }
+}
+
+fn excluded(study: &Study) -> String {
+    let ids = study.workload.get("exclude").and_then(Value::as_array);
+    let written = |id: &Value| id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    let ids: Vec<String> = ids.into_iter().flatten().map(written).collect();
+    ids.join("\n")
+}
+
+fn exclude(study: &mut Study, text: &str) {
+    let ids: Vec<&str> = text.lines().map(str::trim).filter(|id| !id.is_empty()).collect();
+    Place::Workload.set(study, "exclude", (!ids.is_empty()).then(|| json!(ids)));
+}
+
 /// The rows, or a place to drop them.
 #[component]
 pub(super) fn Rows() -> impl IntoView {
     let form = expect_context::<Form>();
     let path = form.memo(|study| Place::Workload.text(study, "data"));
-    let preview = Memo::new(move |_| {
+    // The draft changes with every key pressed anywhere, a file seldom: it is looked at anew then only.
+    let file = Memo::new(move |_| {
         let path = path.get();
-        form.draft.with(|draft| {
-            let text = draft.files.get(&path)?;
-            Some(Preview::of(&path, text).map(|preview| (path.clone(), preview)))
+        let text = form.draft.with(|draft| draft.files.get(&path).cloned())?;
+        Some((path, text))
+    });
+    let preview = Memo::new(move |_| {
+        file.with(|file| {
+            let (path, text) = file.as_ref()?;
+            Some(Preview::of(path, text).map(|preview| (path.clone(), preview)))
         })
     });
     move || match preview.get() {
@@ -122,7 +164,7 @@ fn Drop() -> impl IntoView {
     let chosen = move |_| {
         let file = input.get_untracked().and_then(|input| input.files()?.get(0));
         if let Some(file) = file {
-            read(form, file);
+            take_file(form, file);
         }
     };
     let paste = move |event: ClipboardEvent| {
@@ -132,7 +174,10 @@ fn Drop() -> impl IntoView {
             .unwrap_or_default();
         if !text.trim().is_empty() {
             event.prevent_default();
-            take(form, &format!("rows.{}", preview::notation(&text)), text);
+            match preview::notation(&text) {
+                "tsv" => take_tabs(form, "rows.tsv", &text),
+                notation => take(form, &format!("rows.{notation}"), text),
+            }
         }
     };
     view! {
@@ -141,7 +186,7 @@ fn Drop() -> impl IntoView {
             id="f-workload-data"
             tabindex="-1"
         >
-            <p>"Drop a CSV file with a header line, or JSON Lines with one object a line."</p>
+            <p>"Drop a CSV or TSV file with a header line, or JSON Lines with one object a line."</p>
             <div class="row">
                 <button type="button" on:click=choose>
                     "Choose a file"
@@ -149,7 +194,7 @@ fn Drop() -> impl IntoView {
                 <input
                     node_ref=input
                     type="file"
-                    accept=".csv,.jsonl,.ndjson"
+                    accept=".csv,.tsv,.jsonl,.ndjson"
                     hidden
                     aria-label="Rows"
                     on:change=chosen
@@ -169,15 +214,6 @@ fn Drop() -> impl IntoView {
             </div>
         </div>
     }
-}
-
-fn read(form: Form, file: File) {
-    spawn_local(async move {
-        match text_of(&file).await {
-            Ok(text) => take(form, &file.name(), text),
-            Err(message) => form.said.set(Some(Said::Failed(message))),
-        }
-    });
 }
 
 /// The first rows, and what each column is used as.
@@ -281,7 +317,7 @@ fn Head(column: String, mapped: Memo<bool>) -> impl IntoView {
                     .filter(|used| spelled || matches!(used, Use::Unused | Use::Name))
                     .map(|one| {
                         view! {
-                            <option value=one.name() selected=move || used.get() == one>
+                            <option value=one.name() prop:selected=move || used.get() == one>
                                 {one.name()}
                             </option>
                         }
@@ -344,6 +380,20 @@ mod tests {
             &Preview::of("rows.csv", text).unwrap(),
         );
         assert_eq!(chosen.study, draft.study);
+    }
+
+    #[test]
+    fn examples_are_left_out_by_id() {
+        let mut draft = with("rows.csv", "id,question,answer\nx,a,1\ny,b,2\nz,c,3\nw,d,4\n");
+        exclude(&mut draft.study, "x\n\n y ");
+        assert_eq!(excluded(&draft.study), "x\ny");
+        let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+        assert_eq!(
+            (measured.problem, measured.optimize, measured.evaluate),
+            (None, 1, 1)
+        );
+        exclude(&mut draft.study, "");
+        assert!(!draft.study.workload.contains_key("exclude"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) fn Section(
     view! {
         <section aria-labelledby=named_by class:full=full>
             <div>
-                <h2 id=id>
+                <h2 id=id tabindex="-1">
                     <i>{number}</i>
                     {title}
                 </h2>

@@ -127,7 +127,7 @@ fn ChoiceField(
     };
     // Without a default there is the choice of not saying.
     let unsaid = (default.is_none() && !setting.needed).then(
-        || view! { <option value="" selected=move || value.with(String::is_empty)>"as it comes"</option> },
+        || view! { <option value="" prop:selected=move || value.with(String::is_empty)>"as it comes"</option> },
     );
     let options = words
         .into_iter()
@@ -135,7 +135,7 @@ fn ChoiceField(
             let own = word.clone();
             let shown = crate::format::label(&word.replace('-', " "));
             view! {
-                <option value=word selected=move || value.with(|value| *value == own)>
+                <option value=word prop:selected=move || value.with(|value| *value == own)>
                     {shown}
                 </option>
             }

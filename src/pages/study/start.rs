@@ -12,9 +12,10 @@ use super::place;
 use super::problem::Problem;
 use super::readiness;
 use crate::format;
+use crate::keys::Keys;
 use crate::live::{NewRun, Runs};
 use crate::studies;
-use crate::worker::protocol::{DataFiles, Keys};
+use crate::worker::protocol::DataFiles;
 
 /// Runs the study, with its models or with simulated ones.
 #[component]
@@ -101,7 +102,7 @@ fn why(form: Form, missing: &[String]) -> AnyView {
         return view! {
             {format::label(&format::listed(missing))}
             ". "
-            <a href="#section-5">"Models"</a>
+            <a href="#section-5" rel="external">"Models"</a>
         }
         .into_any();
     }
@@ -114,10 +115,11 @@ fn why(form: Form, missing: &[String]) -> AnyView {
             format::label(&format::number_word(count))
         ),
     };
-    view! { {words} <a href="#section-5">{silent.join(", ")}</a> "." }.into_any()
+    view! { {words} <a href="#section-5" rel="external">{silent.join(", ")}</a> "." }.into_any()
 }
 
-/// A problem, leading to its field.
+/// A problem, leading to its field. The browser follows links within the page itself, again and again
+/// and with the focus; the router would not.
 fn item(problem: Problem) -> impl IntoView {
     let name = problem.key.rsplit('.').next().unwrap_or_default().to_owned();
     let address = if problem.is_of_models() {
@@ -127,7 +129,7 @@ fn item(problem: Problem) -> impl IntoView {
     };
     let named = (!problem.key.is_empty()).then(|| {
         view! {
-            <a href=address>{place::label(&name)}</a>
+            <a href=address rel="external">{place::label(&name)}</a>
             ": "
         }
     });
@@ -148,7 +150,8 @@ fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String
         name: format::label(&study.study.name),
         method: study.study.method.clone(),
         about: studies::about(study),
-        study: studies::to_toml(study)?,
+        objective: study.objective.metric.clone(),
+        study: study.to_toml().map_err(|error| error.to_string())?,
         files,
         keys,
     })

@@ -9,7 +9,7 @@ use super::field::{Number, NumberField, TextField, Wrong};
 use super::form::Form;
 use super::metrics::Metrics;
 use super::place::Place;
-use super::rows::Rows;
+use super::rows::{Exclude, Rows};
 use super::section::Section;
 use super::setting_field::{SettingField, when_left_out};
 use super::settings::{Setting, settings};
@@ -154,6 +154,7 @@ fn Desk() -> impl IntoView {
 fn OwnTable() -> impl IntoView {
     view! {
         <Rows/>
+        <Exclude/>
         <TextField
             key="workload.user"
             label="Message about each example"

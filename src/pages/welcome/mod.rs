@@ -12,10 +12,11 @@ use self::finished::FinishedRun;
 use crate::charts::map::CandidateMap;
 use crate::components::{Message, page_title};
 use crate::format::{self, Quantity};
+use crate::keys::Keys;
 use crate::live::{NewRun, Runs};
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
-use crate::worker::protocol::{DataFiles, Keys};
+use crate::worker::protocol::DataFiles;
 
 /// What Capo is, the demonstration, and the runs kept here.
 #[component]
@@ -164,7 +165,8 @@ fn demonstration() -> Result<NewRun, String> {
         name: "Help desk".into(),
         method: study.study.method.clone(),
         about: studies::about(&study),
-        study: studies::to_toml(&study)?,
+        objective: study.objective.metric.clone(),
+        study: study.to_toml().map_err(|error| error.to_string())?,
         files: DataFiles::new(),
         keys: Keys::new(),
     })

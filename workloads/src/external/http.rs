@@ -15,6 +15,9 @@ use super::ExternalSettings;
 use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 use crate::settings::BuildError;
 
+/// How a failure begins of which nobody at the address knows.
+pub(super) const NO_ANSWER: &str = "no answer: ";
+
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
     url: Url,
@@ -30,55 +33,16 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     pub(super) fn read(settings: &ExternalSettings, endpoint: &str) -> Result<Self, BuildError> {
-        let bad = |problem: String| BuildError::setting("workload.endpoint", problem);
-        let url = Url::parse(endpoint).map_err(|error| bad(format!("not a URL: {error}")))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(bad("must begin with http:// or https://".to_owned()));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad(
-                "must not hold a password; put it into an environment variable and name that in headers_env"
-                    .to_owned(),
-            ));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(bad(
-                "must not hold a query or fragment: the study is kept in the journal; send a key with headers_env"
-                    .to_owned(),
-            ));
-        }
-        let name = |name: &str, setting: &str| {
-            HeaderName::try_from(name).map_err(|_| {
-                BuildError::setting(
-                    format!("workload.{setting}.{name}"),
-                    "not a name for an HTTP header",
-                )
-            })
-        };
+        let url = address(endpoint)?;
         let headers = settings
             .headers
             .iter()
-            .map(|(header, value)| {
-                let value = HeaderValue::try_from(value).map_err(|_| {
-                    BuildError::setting(
-                        format!("workload.headers.{header}"),
-                        "not a value for an HTTP header",
-                    )
-                })?;
-                let parsed = name(header, "headers")?;
-                if is_secret_header(parsed.as_str()) {
-                    return Err(BuildError::setting(
-                        format!("workload.headers.{header}"),
-                        "carries a key; name its environment variable with headers_env",
-                    ));
-                }
-                Ok((parsed, value))
-            })
+            .map(|(header, value)| written_header(header, value))
             .collect::<Result<_, BuildError>>()?;
         let headers_env = settings
             .headers_env
             .iter()
-            .map(|(header, variable)| Ok((name(header, "headers_env")?, variable.clone())))
+            .map(|(header, variable)| Ok((header_name(header, "headers_env")?, variable.clone())))
             .collect::<Result<_, BuildError>>()?;
         let shown = format!("{}{}", url.origin().ascii_serialization(), url.path());
         Ok(Self {
@@ -237,7 +201,7 @@ impl Endpoint {
             FailureKind::Tool,
             true,
             &self.shown,
-            format!("no answer: {reason}; is it running and reachable?"),
+            format!("{NO_ANSWER}{reason}; is it running and reachable?"),
         )
     }
 
@@ -285,6 +249,53 @@ impl Endpoint {
             status => failed(FailureKind::Tool, status.is_server_error(), &self.shown, says),
         }
     }
+}
+
+/// The address of an endpoint, which the journal keeps with the study: no key may stand in it.
+pub(super) fn address(endpoint: &str) -> Result<Url, BuildError> {
+    let bad = |problem: String| Err(BuildError::setting("workload.endpoint", problem));
+    let url = match Url::parse(endpoint) {
+        Ok(url) => url,
+        Err(error) => return bad(format!("not a URL: {error}")),
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return bad("must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return bad(
+            "must not hold a password; put it into an environment variable and name that in headers_env"
+                .to_owned(),
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return bad(
+            "must not hold a query or fragment: the study is kept in the journal; send a key with headers_env"
+                .to_owned(),
+        );
+    }
+    Ok(url)
+}
+
+/// A header with the value that the study gives it, which must not be a key.
+pub(super) fn written_header(header: &str, value: &str) -> Result<(HeaderName, HeaderValue), BuildError> {
+    let bad = |problem: &str| BuildError::setting(format!("workload.headers.{header}"), problem);
+    let value = HeaderValue::try_from(value).map_err(|_| bad("not a value for an HTTP header"))?;
+    let name = header_name(header, "headers")?;
+    if is_secret_header(name.as_str()) {
+        return Err(bad(
+            "carries a key; name its environment variable with headers_env",
+        ));
+    }
+    Ok((name, value))
+}
+
+fn header_name(name: &str, setting: &str) -> Result<HeaderName, BuildError> {
+    HeaderName::try_from(name).map_err(|_| {
+        BuildError::setting(
+            format!("workload.{setting}.{name}"),
+            "not a name for an HTTP header",
+        )
+    })
 }
 
 /// Whether a request failed before it could be sent.

@@ -20,10 +20,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::metric::{Direction, MetricSpec};
-use capo_core::workload::Split;
+use capo_core::workload::{RolloutError, Split};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::data::{DataSettings, Example, Examples};
@@ -310,6 +310,26 @@ fn content(example: &Example, id: Option<&str>) -> String {
         .filter(|(name, _)| Some(name.as_str()) != id)
         .collect();
     serde_json::json!(fields).to_string()
+}
+
+/// Whether an endpoint gave no answer at all: nobody is there, the network is gone or, in a page, the
+/// server does not let it read the answer (CORS).
+pub fn is_unreached(error: &RolloutError) -> bool {
+    matches!(error, RolloutError::Failed { message, .. } if message.contains(http::NO_ANSWER))
+}
+
+/// Refuses an address or a header with a key in it, whatever else the settings say. An address that is
+/// not typed yet holds none.
+pub(crate) fn check_written(settings: &Map<String, Value>) -> Result<(), BuildError> {
+    let endpoint = settings.get("endpoint").and_then(Value::as_str);
+    if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) {
+        http::address(endpoint)?;
+    }
+    let headers = settings.get("headers").and_then(Value::as_object);
+    for (header, value) in headers.into_iter().flatten() {
+        http::written_header(header, value.as_str().unwrap_or_default())?;
+    }
+    Ok(())
 }
 
 /// The schema of this kind's settings.

@@ -1,0 +1,112 @@
+//! What a model's table may not say whatever keys there are: people share studies and journals keep
+//! them, so no key may be written into one.
+
+use capo_core::llm::Role;
+use capo_core::secrets::is_secret_header;
+use http::{HeaderName, HeaderValue};
+use indexmap::IndexMap;
+use serde_json::Value;
+use url::Url;
+
+use crate::models::BuildError;
+use crate::spec::{HeaderText, ModelSpec};
+
+/// Refuses the `[models.ROLE]` tables of a study that cannot be used with any keys: those that do not
+/// read, and those with a key in them. Nothing of a key is repeated.
+///
+/// ```
+/// use capo_core::llm::Role;
+/// use indexmap::IndexMap;
+/// use serde_json::json;
+///
+/// let table = json!({ "provider": "openai", "model": "gpt-5-mini", "headers": { "Authorization": "Bearer sk-1" } });
+/// let error = capo_models::check_tables(&IndexMap::from([(Role::Agent, table)])).unwrap_err();
+/// assert!(error.to_string().starts_with("models.agent: the header `Authorization` carries a key"));
+/// ```
+///
+/// # Errors
+///
+/// The first such table.
+pub fn check_tables(models: &IndexMap<Role, Value>) -> Result<(), BuildError> {
+    models.iter().try_for_each(|(&role, table)| {
+        ModelSpec::parse(table)
+            .and_then(|spec| check_written(&spec))
+            .map_err(|message| BuildError::Spec { role, message })
+    })
+}
+
+/// Like [`check_tables`], for a table that was read.
+pub(crate) fn check_written(spec: &ModelSpec) -> Result<(), String> {
+    if let Some(address) = &spec.base_url {
+        base_url(address)?;
+    }
+    if let Some(variable) = &spec.api_key_env {
+        check_variable(variable, "`api_key_env`")?;
+    }
+    headers(spec).map(|_| ())
+}
+
+/// A header as a study writes it.
+pub(crate) enum Header<'a> {
+    /// Its value.
+    Written(HeaderValue),
+    /// The variable that holds its value.
+    Variable(&'a str),
+}
+
+/// The headers of a table.
+pub(crate) fn headers<'a>(spec: &'a ModelSpec) -> Result<Vec<(HeaderName, Header<'a>)>, String> {
+    let read = |(name, text): (&String, &'a HeaderText)| {
+        let header: HeaderName = name
+            .parse()
+            .map_err(|_| format!("`{name}` is no name for a header"))?;
+        match text {
+            HeaderText::Text(_) if is_secret_header(header.as_str()) => Err(format!(
+                "the header `{name}` carries a key; write {{ env = \"VARIABLE\" }}"
+            )),
+            HeaderText::Text(value) => {
+                let value = value.trim().parse();
+                let value = value.map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+                Ok((header, Header::Written(value)))
+            }
+            HeaderText::Variable(variable) => {
+                check_variable(&variable.env, "`env` of a header")?;
+                Ok((header, Header::Variable(&variable.env)))
+            }
+        }
+    };
+    spec.headers.iter().map(read).collect()
+}
+
+/// `base_url` without a slash at its end.
+pub(crate) fn base_url(base_url: &str) -> Result<String, String> {
+    let url = Url::parse(base_url).map_err(|error| format!("`base_url` is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err("`base_url` must start with http:// or https:// and name a host".to_owned());
+    }
+    let credentials = !url.username().is_empty() || url.password().is_some();
+    if credentials || url.query().is_some() || url.fragment().is_some() {
+        return Err(
+            "`base_url` may hold no credentials, query or fragment; use `api_key_env` or \
+                    `headers`"
+                .to_owned(),
+        );
+    }
+    Ok(base_url.trim_end_matches('/').to_owned())
+}
+
+/// Scheme, host and port of an address that was checked.
+pub(crate) fn origin(base_url: &str) -> String {
+    Url::parse(base_url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+}
+
+/// Refuses what is no name of a variable, without repeating it: it may be the key itself.
+fn check_variable(name: &str, place: &str) -> Result<(), String> {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Ok(());
+    }
+    Err(format!(
+        "{place} must be the name of a variable, such as OPENAI_API_KEY, not a key"
+    ))
+}
