@@ -49,6 +49,7 @@ impl Run {
                 Report::Forecast { .. }
                 | Report::Importing(_)
                 | Report::Imported { .. }
+                | Report::Looked { .. }
                 | Report::Probed { .. },
             )
             | None => {}

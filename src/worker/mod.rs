@@ -2,6 +2,7 @@
 
 mod breath;
 mod import;
+mod look;
 mod pieces;
 pub mod protocol;
 mod session;
@@ -17,6 +18,8 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
+#[cfg(test)]
+pub(crate) use self::look::look;
 use self::protocol::{DataFiles, Message, Order, ProbeFailure, Report, stamp};
 use self::session::Session;
 use self::work::Work;
@@ -95,6 +98,15 @@ fn take(order: Order, attached: JsValue) {
         Order::Forecast { ticket, study, files } => report(&Report::Forecast {
             ticket,
             forecast: forecast(&study, &files),
+        }),
+        Order::Look {
+            ticket,
+            workload,
+            files,
+            seed,
+        } => report(&Report::Looked {
+            ticket,
+            looked: look::look(&workload, &files, seed),
         }),
         Order::Unsaved => report(&Report::Unsaved {
             chunks: work::unsaved(),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capo_core::journal::SteerEvent;
+use capo_core::llm::Role;
+use capo_core::metric::MetricSpec;
 use capo_core::study::Table;
 use js_sys::Array;
 use serde::{Deserialize, Serialize};
@@ -97,6 +99,17 @@ pub enum Order {
         /// The data files it names.
         files: DataFiles,
     },
+    /// Say what a workload measures, and on how many examples.
+    Look {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// The study's `[workload]` table.
+        workload: Table,
+        /// The data files it names.
+        files: DataFiles,
+        /// The study's seed.
+        seed: u64,
+    },
     /// Keep a journal from a file, which comes beside the message.
     Import {
         /// Id of the run it becomes.
@@ -122,7 +135,7 @@ pub enum Order {
         /// Table of the model as in a study, as JSON.
         table: serde_json::Value,
         /// For whom.
-        role: capo_core::llm::Role,
+        role: Role,
         /// The keys it needs.
         keys: Keys,
     },
@@ -199,6 +212,13 @@ pub enum Report {
         /// Whole lines.
         chunks: Chunks,
     },
+    /// Answer to [`Order::Look`].
+    Looked {
+        /// Of the question.
+        ticket: u64,
+        /// What was seen.
+        looked: Looked,
+    },
     /// Answer to [`Order::Probe`] and [`Order::TryAgent`].
     Probed {
         /// Of the question.
@@ -206,6 +226,21 @@ pub enum Report {
         /// Seconds until the answer, or what is wrong.
         answer: Result<f64, ProbeFailure>,
     },
+}
+
+/// What a workload measures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Looked {
+    /// Every metric, of all its sets.
+    pub metrics: Vec<MetricSpec>,
+    /// Examples the search sees.
+    pub optimize: usize,
+    /// Held-out examples.
+    pub evaluate: usize,
+    /// The roles its rollouts need.
+    pub roles: Vec<Role>,
+    /// Why it cannot be built yet; the metrics are then those its settings declare.
+    pub wrong: Option<String>,
 }
 
 /// How far the reading of a file is.

@@ -14,10 +14,12 @@ use super::reach::Unreached;
 use crate::keys::Keys;
 use crate::live::WorkerHandle;
 use crate::servers;
-use crate::worker::protocol::{DataFiles, Order, ProbeFailure, Report};
+use crate::worker::protocol::{DataFiles, Looked, Order, ProbeFailure, Report};
 
 /// How long a draft must rest before its cost is asked for, in milliseconds.
 const REST: u32 = 300;
+/// More bytes of data than this are not sent at every stroke of a key.
+const MUCH: usize = 200_000;
 
 /// What is known of a model or an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +58,8 @@ pub(super) struct AgentTest {
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
     inner: StoredValue<Inner, LocalStorage>,
+    /// What the latest workload measures; none before it was first looked at.
+    pub(super) looked: RwSignal<Option<Looked>>,
     /// The forecast of the latest draft, or what is wrong with it; none while it is made.
     pub(super) forecast: RwSignal<Option<Result<Value, String>>>,
     /// The latest test of each role's own model.
@@ -71,6 +75,9 @@ struct Inner {
     /// The ticket of the forecast that counts.
     awaited: u64,
     rest: Option<Timeout>,
+    /// The same of the look at the workload.
+    look_awaited: u64,
+    look_rest: Option<Timeout>,
 }
 
 impl Asking {
@@ -78,10 +85,32 @@ impl Asking {
     pub(super) fn new() -> Self {
         Self {
             inner: StoredValue::new_local(Inner::default()),
+            looked: RwSignal::new(None),
             forecast: RwSignal::new(None),
             tests: RwSignal::new(BTreeMap::new()),
             agent: RwSignal::new(None),
         }
+    }
+
+    /// Asks what a workload measures; of much data once it has not changed for a moment.
+    pub(super) fn look(self, workload: Table, files: DataFiles, seed: u64) {
+        let much = files.values().map(|text| text.len()).sum::<usize>() > MUCH;
+        let rest = if much { REST } else { 0 };
+        let ask = move || {
+            let ticket = self.ticket();
+            self.inner.update_value(|inner| {
+                inner.look_awaited = ticket;
+                inner.look_rest = None;
+            });
+            self.tell(&Order::Look {
+                ticket,
+                workload,
+                files,
+                seed,
+            });
+        };
+        self.inner
+            .update_value(|inner| inner.look_rest = Some(Timeout::new(rest, ask)));
     }
 
     /// Asks what a study costs at most, once it has not changed for a moment.
@@ -161,7 +190,7 @@ impl Asking {
                 worker.tell(order);
                 self.inner.update_value(|inner| inner.worker = Some(worker));
             }
-            Err(message) => self.forecast.set(Some(Err(message))),
+            Err(message) => self.failed(&message),
         }
     }
 
@@ -171,6 +200,12 @@ impl Asking {
                 let counts = self.inner.try_with_value(|inner| inner.awaited == ticket);
                 if counts == Some(true) {
                     self.forecast.set(Some(forecast.map(|forecast| *forecast)));
+                }
+            }
+            Report::Looked { ticket, looked } => {
+                let counts = self.inner.try_with_value(|inner| inner.look_awaited == ticket);
+                if counts == Some(true) {
+                    self.looked.set(Some(looked));
                 }
             }
             Report::Probed { ticket, answer } => self.probed(ticket, answer),
@@ -191,6 +226,9 @@ impl Asking {
     fn failed(self, message: &str) {
         self.inner.update_value(|inner| inner.worker = None);
         self.forecast.set(Some(Err(message.to_owned())));
+        self.looked.update(|looked| {
+            looked.get_or_insert_default().wrong = Some(message.to_owned());
+        });
         self.tests.update(|tests| {
             for test in tests.values_mut().filter(|test| test.tested == Tested::Asking) {
                 test.tested = cut_short();

@@ -67,10 +67,15 @@ impl Form {
                 )
             })
         });
-        let measured =
-            Memo::new(move |_| workload.with(|(workload, files, seed)| Measured::of(workload, files, *seed)));
         let checked = Memo::new(move |_| draft.with(Draft::checked));
         let asking = Asking::new();
+        Effect::new(move |_| {
+            workload.with(|(workload, files, seed)| asking.look(workload.clone(), files.clone(), *seed));
+        });
+        let measured = Memo::new(move |_| {
+            let looked = asking.looked.get();
+            workload.with_untracked(|(workload, files, _)| Measured::new(looked, workload, files))
+        });
         let problems = Memo::new(move |_| {
             let mut problems = checked.with(|checked| checked.clone().err().unwrap_or_default());
             let of_workload = measured.with(|measured| measured.problem.clone());

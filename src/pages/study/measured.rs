@@ -4,16 +4,15 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::metric::{Direction, MetricSpec};
 use capo_core::study::{Rounds, Study, Table};
-use capo_core::workload::Split;
-use capo_workloads::files::MemoryFiles;
-use serde_json::{Value, json};
 
 use super::problem::Problem;
-use crate::worker::protocol::DataFiles;
+use crate::worker::protocol::{DataFiles, Looked};
 
 /// What a workload measures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Measured {
+    /// Whether a worker has looked at it.
+    pub(super) is_known: bool,
     /// Every metric, of all its sets.
     pub(super) metrics: Vec<MetricSpec>,
     /// Examples the search sees.
@@ -27,20 +26,29 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Builds the workload and looks at it.
-    pub(super) fn of(workload: &Table, files: &DataFiles, seed: u64) -> Self {
-        let problem = match built(workload, files, seed) {
-            Ok(measured) => return measured,
-            Err(message) => missing(workload, files).unwrap_or_else(|| Problem::of_text(&message)),
+    /// What a worker saw of the workload, `None` before it has answered.
+    pub(super) fn new(looked: Option<Looked>, workload: &Table, files: &DataFiles) -> Self {
+        let Some(looked) = looked else {
+            return Self::default();
         };
-        let (declared, example) = stand_in(workload);
-        let measured = built(&declared, &example, seed).unwrap_or_default();
+        let problem = looked
+            .wrong
+            .map(|wrong| missing(workload, files).unwrap_or_else(|| Problem::of_text(&wrong)));
         Self {
-            optimize: 0,
-            evaluate: 0,
-            problem: Some(problem),
-            ..measured
+            is_known: true,
+            metrics: looked.metrics,
+            optimize: looked.optimize,
+            evaluate: looked.evaluate,
+            roles: looked.roles,
+            problem,
         }
+    }
+
+    /// What a worker would see of the workload.
+    #[cfg(test)]
+    pub(super) fn of(workload: &Table, files: &DataFiles, seed: u64) -> Self {
+        let looked = crate::worker::look(workload, files, seed);
+        Self::new(Some(looked), workload, files)
     }
 
     /// A metric by name.
@@ -90,57 +98,6 @@ fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
         key: format!("workload.{key}"),
         message: format!("{rows} are not here yet. Drop, choose or paste them."),
     })
-}
-
-fn built(workload: &Table, files: &DataFiles, seed: u64) -> Result<Measured, String> {
-    let files = files.iter().fold(MemoryFiles::new(), |files, (path, text)| {
-        files.with(path.as_str(), text.as_bytes())
-    });
-    let workloads = capo_workloads::build(workload, &files, seed).map_err(|error| error.to_string())?;
-    let mut measured = Measured::default();
-    for workload in workloads {
-        let fresh: Vec<MetricSpec> = workload
-            .metrics()
-            .iter()
-            .filter(|metric| measured.metric(&metric.name).is_none())
-            .cloned()
-            .collect();
-        measured.metrics.extend(fresh);
-        measured.optimize += workload.examples(Split::Optimize).len();
-        measured.evaluate += workload.examples(Split::Evaluate).len();
-        for (role, _) in workload.max_calls() {
-            if !measured.roles.contains(&role) {
-                measured.roles.push(role);
-            }
-        }
-    }
-    Ok(measured)
-}
-
-/// The same metrics on a single made-up example, so that they can be chosen before there are data.
-fn stand_in(workload: &Table) -> (Table, DataFiles) {
-    let mut table = Table::new();
-    for key in ["kind", "metric"] {
-        if let Some(value) = workload.get(key) {
-            table.insert(key.to_owned(), value.clone());
-        }
-    }
-    table.insert("data".into(), json!("example.jsonl"));
-    table.insert("evaluate".into(), json!(0));
-    match workload.get("kind").and_then(Value::as_str) {
-        Some("external") => table.insert("endpoint".into(), json!("http://localhost")),
-        _ => table.insert("user".into(), json!("1")),
-    };
-    let metrics = table.get_mut("metric").and_then(Value::as_array_mut);
-    for metric in metrics.into_iter().flatten().filter_map(Value::as_object_mut) {
-        for template in ["expected", "rubric"] {
-            if metric.contains_key(template) {
-                metric.insert(template.into(), json!("1"));
-            }
-        }
-    }
-    let example = DataFiles::from([("example.jsonl".to_owned(), "{\"example\": 1}".into())]);
-    (table, example)
 }
 
 #[cfg(test)]

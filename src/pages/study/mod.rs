@@ -96,7 +96,9 @@ fn open_links(form: Form) {
 /// Asks what the study costs whenever it has changed and is one.
 fn ask_cost(form: Form) {
     Effect::new(move |_| {
-        let ready = form.measured.with(|measured| measured.problem.is_none());
+        let ready = form
+            .measured
+            .with(|measured| measured.is_known && measured.problem.is_none());
         let toml = form
             .checked
             .with(|checked| checked.as_ref().ok().and_then(|study| study.to_toml().ok()));

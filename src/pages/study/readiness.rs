@@ -13,6 +13,9 @@ use super::models::{ROLES, current_test, role_name};
 /// with what is missing.
 pub(super) fn lacking(form: Form) -> Vec<String> {
     let measured = form.measured.get();
+    if !measured.is_known {
+        return vec!["the workload is still being read".to_owned()];
+    }
     form.draft.with(|draft| {
         let keys = form.keys.get();
         let mut missing: Vec<String> = Vec::new();
