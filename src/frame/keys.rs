@@ -44,6 +44,7 @@ impl TabKeys {
     /// Whose keys these are, such as "OpenAI" or a server's host, never their values.
     pub fn names(self) -> Vec<String> {
         let mut names: Vec<String> = self.0.with(|keys| keys.destinations().map(owner).collect());
+        names.sort();
         names.dedup();
         names
     }

@@ -148,10 +148,9 @@ pub(super) fn take_file(form: Form, file: File) {
         };
         match drop_target::kind(&name) {
             Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
-            // Rows may be written as a journal is, one JSON object a line.
-            Kind::Journal => rows::take(form, &name, text),
             Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
-            Kind::Table => rows::take(form, &name, text),
+            // Rows may be written as a journal is, one JSON object a line.
+            Kind::Journal | Kind::Table => rows::take(form, &name, text),
             Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
             Kind::Unknown => form.said.set(Some(Said::Failed(format!(
                 "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \

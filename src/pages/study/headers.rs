@@ -50,9 +50,12 @@ pub(super) fn HeadersField(role: Role) -> impl IntoView {
     let (note, error) = (format!("{id}-note"), format!("{id}-error"));
     let describedby = {
         let note = note.clone();
-        move || match problem.with(Option::is_some) {
-            true => format!("{note} {error}"),
-            false => note.clone(),
+        move || {
+            if problem.with(Option::is_some) {
+                format!("{note} {error}")
+            } else {
+                note.clone()
+            }
         }
     };
     view! {

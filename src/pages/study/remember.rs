@@ -123,17 +123,17 @@ fn ForgetDialog(dialog: NodeRef<Dialog>, forget: Callback<()>, closed: Callback<
 
 /// Whose keys this tab holds now, and which could not be taken out.
 fn unlocked_words(names: &[String], homeless: &[String]) -> String {
-    let mut words = match names {
+    let taken = match names {
         [] => "None was taken out.".to_owned(),
         names => format!("Taken out: {}.", names.join(", ")),
     };
-    if !homeless.is_empty() {
-        words.push_str(&format!(
-            " An older page kept {} without the server it is for: type it again beside its base URL.",
-            format::listed(homeless)
-        ));
+    if homeless.is_empty() {
+        return taken;
     }
-    words
+    format!(
+        "{taken} An older page kept {} without the server it is for: type it again beside its base URL.",
+        format::listed(homeless)
+    )
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 )]
 
 mod browser;
+mod new_study;
 mod page;
 
 use std::time::Duration;
