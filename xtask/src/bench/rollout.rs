@@ -27,7 +27,7 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
     let rollouts = rollouts(&journal)?;
     ensure!(rollouts > 0, "{} holds no rollout", journal.display());
     let each = |seconds: f64| seconds * 1e6 / rollouts as f64;
-    println!("{} with its critiques, rewrites and journal:", STUDY);
+    println!("{STUDY} with its critiques, rewrites and journal:");
     println!("{rollouts} rollouts, {:.1} s", measured.wall.as_secs_f64());
     println!("{:.0} µs CPU per rollout", each(measured.cpu.as_secs_f64()));
     println!("{:.0} µs wall per rollout", each(measured.wall.as_secs_f64()));
