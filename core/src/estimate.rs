@@ -45,7 +45,7 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     mean_of(values.iter().copied())
 }
 
-/// The plain mean of values that stand nowhere together, as [`Estimate::of`] computes it.
+/// The plain mean of values that lie in no slice, as [`Estimate::of`] computes it; `None` without values.
 pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let least = values.clone().reduce(f64::min)?;
     let most = values.clone().reduce(f64::max)?;
