@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use capo_core::journal::SteerEvent;
+use capo_core::llm::Role;
+use capo_core::metric::MetricSpec;
 use capo_web::keys::{Destination, Keys};
 use capo_web::storage::RunStatus;
-use capo_web::worker::protocol::{DataFiles, HowFar, Message, Order, ProbeFailure, Report, stamp};
+use capo_web::worker::protocol::{DataFiles, HowFar, Looked, Message, Order, ProbeFailure, Report, stamp};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -51,6 +53,12 @@ fn orders_arrive_as_they_were_given() {
             files: DataFiles::new(),
             prompt: "Be brief.".into(),
             seed: 1,
+        },
+        Order::Look {
+            ticket: 7,
+            workload: serde_json::Map::from_iter([("kind".to_owned(), json!("table"))]),
+            files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
+            seed: 2,
         },
         Order::Branch {
             from: "r".into(),
@@ -105,6 +113,16 @@ fn reports_arrive_as_they_were_made() {
                 message: "refused".into(),
                 unreachable: true,
             }),
+        },
+        Report::Looked {
+            ticket: 7,
+            looked: Looked {
+                metrics: vec![MetricSpec::prompt_length()],
+                optimize: 3,
+                evaluate: 1,
+                roles: vec![Role::Agent],
+                wrong: Some("row 2 has no column `answer`".into()),
+            },
         },
         Report::Imported {
             run: Err("broken".into()),
