@@ -207,7 +207,7 @@ impl Browser<'_> {
         let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": tall, "scale": 1 });
         let picture = self.tell(
             "Page.captureScreenshot",
-            &json!({ "format": "webp", "quality": 90, "captureBeyondViewport": true, "clip": clip }),
+            &json!({ "format": "webp", "quality": 80, "captureBeyondViewport": true, "clip": clip }),
         )?;
         let data = picture["data"].as_str().context("the browser took no picture")?;
         BASE64_STANDARD

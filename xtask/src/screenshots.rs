@@ -30,6 +30,8 @@ struct Scene {
     path: String,
     /// Words that it shows once it is complete.
     shows: &'static str,
+    /// Whether all of the page is shown, or what a person sees of it at first.
+    whole: bool,
 }
 
 impl Scene {
@@ -38,6 +40,7 @@ impl Scene {
             name,
             path: path.into(),
             shows,
+            whole: true,
         }
     }
 }
@@ -94,7 +97,10 @@ fn scenes(browser: &Browser, address: &str, other: &Path) -> Result<Vec<Scene>> 
     Ok(vec![
         Scene::new("live", run.clone(), "Finished."),
         Scene::new("candidates", format!("{run}/candidate"), "Prompts × examples"),
-        Scene::new("trace", format!("{run}/candidate?trace={example}"), "model calls"),
+        Scene {
+            whole: false,
+            ..Scene::new("trace", format!("{run}/candidate?trace={example}"), "model calls")
+        },
         Scene::new("result", format!("{run}/result"), "Held-out evaluation"),
         Scene::new("new-study", "study", "What it can cost"),
         Scene::new("runs", "runs", "Help desk"),
@@ -116,7 +122,7 @@ fn take(browser: &Browser, address: &str, directory: &Path, scene: &Scene) -> Re
             browser.until_shown(scene.shows)?;
             thread::sleep(SETTLED);
             let file = directory.join(format!("{}-{width}-{scheme}.webp", scene.name));
-            std::fs::write(&file, browser.picture(most)?)
+            std::fs::write(&file, browser.picture(if scene.whole { most } else { height })?)
                 .with_context(|| format!("cannot write {}", file.display()))?;
             println!("{}", file.display());
         }
