@@ -19,14 +19,26 @@ type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
 /// A study's workloads, the main one first.
 pub(crate) type Workloads = Vec<Rc<dyn Workload>>;
 
-/// A kind of workload: its name in study files, what makes it, the schema of its settings.
-struct Kind(&'static str, Build, fn() -> Schema);
+/// A kind of workload: its name in study files and the schema of its settings.
+struct Kind(&'static str, fn() -> Schema);
 
-const KINDS: &[Kind] = &[
-    Kind("desk", desk, schema::<DeskSettings>),
-    Kind("external", external::build, external::settings_schema),
-    Kind("table", table::build, table::settings_schema),
-];
+/// Declares the kinds: name in study files, what makes it, schema of its settings.
+///
+/// Two lists come of it: what only reads settings, as a page's form does, links no workload.
+macro_rules! kinds {
+    ($($name:literal => $build:expr, $schema:expr;)*) => {
+        const KINDS: &[Kind] = &[$(Kind($name, $schema)),*];
+
+        /// What makes each of them, in the same order.
+        const BUILDS: &[Build] = &[$($build),*];
+    };
+}
+
+kinds! {
+    "desk" => desk, schema::<DeskSettings>;
+    "external" => external::build, external::settings_schema;
+    "table" => table::build, table::settings_schema;
+}
 
 /// Makes the workloads of a study from its `[workload]` table, the main one first.
 ///
@@ -51,14 +63,14 @@ pub fn build(
         Some(other) => return refuse(format!("must be text, not {other}")),
         None => return refuse("is missing".to_owned()),
     };
-    let Some(Kind(_, build, _)) = KINDS.iter().find(|kind| kind.0 == name) else {
+    let Some(place) = KINDS.iter().position(|kind| kind.0 == name) else {
         let near = nearest(&name, KINDS.iter().map(|kind| kind.0));
         let hint = near
             .map(|near| format!(" (did you mean `{near}`?)"))
             .unwrap_or_default();
         return refuse(format!("there is no kind `{name}`{hint}"));
     };
-    build(Settings::new("workload", settings), files, seed)
+    BUILDS[place](Settings::new("workload", settings), files, seed)
 }
 
 /// Refuses a `[workload]` table that people must not pass on, whatever data it names: one with a key in
@@ -74,7 +86,7 @@ pub fn build(
 /// The first such setting; nothing of a key is repeated.
 pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), BuildError> {
     let kind = kind_and_settings.get("kind").and_then(Value::as_str);
-    let Some(Kind(kind, _, schema)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
+    let Some(Kind(kind, schema)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
         return Ok(());
     };
     let known = properties(&schema());
@@ -90,10 +102,7 @@ pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), Build
 
 /// The JSON schema of each kind's settings, `kind` itself left out.
 pub fn schemas() -> IndexMap<&'static str, Schema> {
-    KINDS
-        .iter()
-        .map(|Kind(name, _, schema)| (*name, schema()))
-        .collect()
+    KINDS.iter().map(|Kind(name, schema)| (*name, schema())).collect()
 }
 
 /// Builds the help desk.
