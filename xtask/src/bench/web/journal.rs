@@ -63,7 +63,7 @@ pub(super) fn run(browser: &Browser, address: &str, journal: &Path) -> Result<()
     browser.choose("Journals to open", journal)?;
     browser.until_shown("Success against the worst residual")?;
     let rollouts = browser.evaluate(
-        "return document.querySelector('.run-bar')?.innerText.match(/Rollouts\\s+([\\d,]+)/)?.[1]",
+        "return document.querySelector('main').innerText.match(/Rollouts\\s+([\\d,]+)/)?.[1]",
         &[],
     )?;
     println!(
