@@ -42,7 +42,8 @@ providers![
     simulated,
 ];
 
-/// A provider: what it is called, what it needs, how it is reached.
+/// A provider: what it is called and what it needs. Those of [`PROVIDERS`] are all there are.
+#[non_exhaustive]
 pub struct Provider {
     /// The name in studies.
     pub name: &'static str,

@@ -1,6 +1,4 @@
-use std::time::{Duration, Instant};
-
-use capo_core::journal::{SteerEvent, parse_line};
+use capo_core::journal::SteerEvent;
 use capo_core::run_state::RunState;
 use indexmap::IndexMap;
 
@@ -48,33 +46,4 @@ fn the_same_line_is_answered_from_what_is_there() {
     let first = kept.after(7, &state).unwrap();
     assert!(std::sync::Arc::ptr_eq(&first, &kept.after(7, &state).unwrap()));
     assert!(!std::sync::Arc::ptr_eq(&first, &kept.after(8, &state).unwrap()));
-}
-
-/// Prints what following the journal that `CAPO_JOURNAL` names costs, an overview every 25 lines.
-#[test]
-#[ignore = "a measurement; needs a journal"]
-fn following_a_long_journal() {
-    let journal = std::fs::read_to_string(std::env::var("CAPO_JOURNAL").unwrap()).unwrap();
-    let mut state = RunState::default();
-    let mut kept = Overviews::default();
-    let mut taken: [Vec<Duration>; 2] = Default::default();
-    for (line, text) in journal.lines().enumerate() {
-        let event = parse_line(text, line + 1).unwrap();
-        state.apply(&event, line as u64).unwrap();
-        if line % 25 > 0 {
-            continue;
-        }
-        for (taken, overviews) in taken.iter_mut().zip([&mut kept, &mut Overviews::default()]) {
-            let start = Instant::now();
-            overviews.after(line as u64, &state);
-            taken.push(start.elapsed());
-        }
-    }
-    let rollouts = state.rollouts().count();
-    for (name, taken) in ["followed", "made anew"].into_iter().zip(&mut taken) {
-        let last = taken[taken.len() - 1];
-        taken.sort();
-        let (median, most) = (taken[taken.len() / 2], taken[taken.len() - 1]);
-        println!("{rollouts} rollouts, {name}: median {median:?}, last {last:?}, most {most:?}");
-    }
 }

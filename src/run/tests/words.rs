@@ -205,30 +205,22 @@ fn the_objectives_reading_calls_equal_what_reads_equal() {
         }
         readings::objective(&series).to_string()
     };
-    assert_eq!(
-        reading([0.446, 0.3, 0.4, 0.446]),
-        "Best by J is at 44.6%, as the seed is."
-    );
-    assert_eq!(
-        reading([0.446_4, 0.3, 0.4, 0.446]),
-        "Best by J is at 44.6%, as the seed is."
-    );
-    assert_eq!(
-        reading([0.446, 0.3, 0.4, 0.432]),
-        "Best by J is at 43.2%, below the seed's 44.6%."
-    );
-    assert_eq!(
-        reading([0.446, 0.73, 0.6, 0.73]),
-        "Best by J reached 73.0% in round 1 and is there now."
-    );
-    assert_eq!(
-        reading([0.446, 0.73, 0.6, 0.7]),
-        "Best by J was highest in round 1, 73.0%, and is at 70.0% now."
-    );
-    assert_eq!(
-        reading([0.446, 0.5, 0.6, 0.7]),
-        "Best by J reached 70.0% in round 3."
-    );
+    for (means, said) in [
+        ([0.446, 0.3, 0.4, 0.446], "is at 44.6%, as the seed is."),
+        ([0.446_4, 0.3, 0.4, 0.446], "is at 44.6%, as the seed is."),
+        ([0.446, 0.3, 0.4, 0.432], "is at 43.2%, below the seed's 44.6%."),
+        (
+            [0.446, 0.73, 0.6, 0.73],
+            "reached 73.0% in round 1 and is there now.",
+        ),
+        (
+            [0.446, 0.73, 0.6, 0.7],
+            "was highest in round 1, 73.0%, and is at 70.0% now.",
+        ),
+        ([0.446, 0.5, 0.6, 0.7], "reached 70.0% in round 3."),
+    ] {
+        assert_eq!(reading(means), format!("Best by J {said}"));
+    }
 }
 
 #[test]
