@@ -1,15 +1,13 @@
 //! Which servers a study calls, by origin: scheme, host and port, as browsers tell servers apart.
 
+use capo_core::address::Address;
 use capo_core::study::Study;
 use capo_models::ProviderName;
 use serde_json::Value;
-use url::{Host, Url};
 
 /// The origin of an address, such as `https://api.openai.com`; none of what is no address of a server.
 pub fn origin(address: &str) -> Option<String> {
-    let url = Url::parse(address).ok()?;
-    let origin = url.origin();
-    (matches!(url.scheme(), "http" | "https") && origin.is_tuple()).then(|| origin.ascii_serialization())
+    Address::parse(address).ok().map(|address| address.origin())
 }
 
 /// The origin that a model's table calls; none for a model in this process, or without an address.
@@ -35,17 +33,12 @@ pub fn of_study(study: &Study) -> Vec<String> {
 /// Whether a server is on this very machine, so that it is reached without a network and nobody is on
 /// the way to it.
 pub fn is_here(origin: &str) -> bool {
-    match Url::parse(origin).ok().as_ref().and_then(Url::host) {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    Address::parse(origin).is_ok_and(|address| address.is_here())
 }
 
 /// Whether somebody on the way to a server could read what is sent there.
 pub fn is_unencrypted(origin: &str) -> bool {
-    origin.starts_with("http:") && !is_here(origin)
+    Address::parse(origin).is_ok_and(|address| address.is_unencrypted() && !address.is_here())
 }
 
 /// A server as people read it: its host, with the scheme where that matters.
@@ -64,35 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_are_what_the_browser_would_call() {
-        for (address, read) in [
-            ("https://api.openai.com/v1", Some("https://api.openai.com")),
-            ("https://API.openai.com:443", Some("https://api.openai.com")),
-            ("http://api.openai.com/v1", Some("http://api.openai.com")),
-            (
-                "https://api.openai.com@elsewhere.example",
-                Some("https://elsewhere.example"),
-            ),
-            (
-                "https://elsewhere.example\\@api.openai.com/",
-                Some("https://elsewhere.example"),
-            ),
-            ("http://localhost:11434/v1", Some("http://localhost:11434")),
-            ("ftp://host", None),
-            ("", None),
-        ] {
-            assert_eq!(origin(address).as_deref(), read, "{address}");
-        }
-    }
-
-    #[test]
     fn servers_here_are_told_from_others() {
-        for here in ["http://localhost:1", "http://127.0.0.5:8000", "http://[::1]:80"] {
-            assert!(is_here(here), "{here}");
-        }
-        for elsewhere in ["https://localhost.example", "http://192.168.0.2:8000"] {
-            assert!(!is_here(elsewhere), "{elsewhere}");
-        }
+        assert!(is_here("http://localhost:1") && !is_here("http://192.168.0.2:8000"));
+        assert!(is_unencrypted("http://192.168.0.2:8000") && !is_unencrypted("http://localhost:1"));
         assert_eq!(shown("https://api.openai.com"), "api.openai.com");
         assert_eq!(shown("http://localhost:8000"), "localhost:8000");
         assert_eq!(shown("http://api.openai.com"), "http://api.openai.com");

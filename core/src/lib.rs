@@ -14,6 +14,7 @@
 //! | [`verify()`] | a journal checked against itself |
 //! | [`budget`], [`usage`], [`control`] | what a run may spend, what it spent, how a person steers it |
 
+pub mod address;
 pub mod arena;
 pub mod budget;
 pub mod causes;

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use capo_core::address::Address;
 use capo_core::llm::{ChatRequest, FailureKind, Message, Role};
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;
-use url::Url;
 
 use crate::builder::{Builder, Built};
 use crate::client::{Client, Try};
@@ -273,15 +273,7 @@ impl Asked<'_> {
 
     fn host(&self) -> String {
         let base_url = &self.client.account.base_url;
-        let url = Url::parse(base_url).ok();
-        let host = url.as_ref().and_then(|url| {
-            let host = url.host_str()?;
-            Some(
-                url.port()
-                    .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
-            )
-        });
-        host.unwrap_or_else(|| base_url.clone())
+        Address::parse(base_url).map_or_else(|_| base_url.clone(), |address| address.host().to_owned())
     }
 
     /// Whether a key was sent, as such or in a header of the study's.

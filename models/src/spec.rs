@@ -7,6 +7,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use rig_core::completion::{Effort, Reasoning};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_aux::serde_introspection::serde_introspect;
 use serde_json::Value;
 
 use crate::prices::Price;
@@ -80,11 +81,9 @@ impl ModelSpec {
     /// Says which key is unknown (with the nearest known one) or which value is out of range.
     pub fn parse(table: &Value) -> Result<Self, String> {
         if let Some(table) = table.as_object() {
-            let known = fields();
-            for key in table.keys() {
-                if !known.iter().any(|field| field == key) {
-                    return Err(unknown(key, "key", known.iter().map(String::as_str)));
-                }
+            let known = serde_introspect::<Self>();
+            if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
+                return Err(unknown(key, "key", known.iter().copied()));
             }
         }
         let spec: Self = serde_json::from_value(table.clone()).map_err(|error| error.to_string())?;
@@ -146,15 +145,6 @@ impl ModelSpec {
 /// The JSON schema of a `[models.ROLE]` table.
 pub fn schema() -> Schema {
     schemars::schema_for!(ModelSpec)
-}
-
-/// The keys a table may have.
-fn fields() -> Vec<String> {
-    schema()
-        .get("properties")
-        .and_then(Value::as_object)
-        .map(|properties| properties.keys().cloned().collect())
-        .unwrap_or_default()
 }
 
 /// Says that `given` is no known `what`, and which one may have been meant.
@@ -348,6 +338,7 @@ mod tests {
             assert!(text.contains(provider.name), "{}", provider.name);
         }
         assert_eq!(schema["additionalProperties"], false);
-        assert_eq!(fields().len(), 15);
+        let described: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(serde_introspect::<ModelSpec>(), described);
     }
 }

@@ -1,12 +1,12 @@
 //! What a model's table may not say whatever keys there are: people share studies and journals keep
 //! them, so no key may be written into one.
 
+use capo_core::address::Address;
 use capo_core::llm::Role;
 use capo_core::secrets::is_secret_header;
 use http::{HeaderName, HeaderValue};
 use indexmap::IndexMap;
 use serde_json::Value;
-use url::Url;
 
 use crate::models::BuildError;
 use crate::spec::{HeaderText, ModelSpec};
@@ -80,12 +80,8 @@ pub(crate) fn headers<'a>(spec: &'a ModelSpec) -> Result<Vec<(HeaderName, Header
 
 /// `base_url` without a slash at its end.
 pub(crate) fn base_url(base_url: &str) -> Result<String, String> {
-    let url = Url::parse(base_url).map_err(|error| format!("`base_url` is no address: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("`base_url` must start with http:// or https:// and name a host".to_owned());
-    }
-    let credentials = !url.username().is_empty() || url.password().is_some();
-    if credentials || url.query().is_some() || url.fragment().is_some() {
+    let address = Address::parse(base_url).map_err(|error| format!("`base_url` {error}"))?;
+    if address.has_credentials() || address.has_query_or_fragment() {
         return Err(
             "`base_url` may hold no credentials, query or fragment; use `api_key_env` or \
                     `headers`"
@@ -97,7 +93,7 @@ pub(crate) fn base_url(base_url: &str) -> Result<String, String> {
 
 /// Scheme, host and port of an address that was checked.
 pub(crate) fn origin(base_url: &str) -> String {
-    Url::parse(base_url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+    Address::parse(base_url).map_or_else(|_| String::new(), |address| address.origin())
 }
 
 /// Refuses what is no name of a variable, without repeating it: it may be the key itself.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::desk::{Desk, DeskSettings};
 use crate::files::Files;
-use crate::settings::{BuildError, Settings, no_such_setting, properties, schema};
+use crate::settings::{BuildError, Settings, names, no_such_setting, schema};
 use crate::{external, table};
 
 /// Makes workloads of a kind's settings, the files they name, and the study's seed.
@@ -19,15 +19,19 @@ type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
 /// A study's workloads, the main one first.
 pub(crate) type Workloads = Vec<Rc<dyn Workload>>;
 
-/// A kind of workload: its name in study files and the schema of its settings.
-struct Kind(&'static str, fn() -> Schema);
+/// A kind of workload: its name in study files and the names of its settings.
+struct Kind(&'static str, fn() -> Vec<&'static str>);
 
-/// Declares the kinds: name in study files, what makes it, schema of its settings.
+/// Declares the kinds: name in study files, what makes it, names and schema of its settings.
 ///
-/// Two lists come of it: what only reads settings, as a page's form does, links no workload.
+/// Three lists come of it: what only looks at settings, as a page's form does, links no workload and no
+/// schema.
 macro_rules! kinds {
-    ($($name:literal => $build:expr, $schema:expr;)*) => {
-        const KINDS: &[Kind] = &[$(Kind($name, $schema)),*];
+    ($($name:literal => $build:expr, $names:expr, $schema:expr;)*) => {
+        const KINDS: &[Kind] = &[$(Kind($name, $names)),*];
+
+        /// The schemas of their settings, in the same order.
+        const SCHEMAS: &[fn() -> Schema] = &[$($schema),*];
 
         /// What makes each of them, in the same order.
         const BUILDS: &[Build] = &[$($build),*];
@@ -35,9 +39,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    "desk" => desk, schema::<DeskSettings>;
-    "external" => external::build, external::settings_schema;
-    "table" => table::build, table::settings_schema;
+    "desk" => desk, || names::<DeskSettings>().to_vec(), schema::<DeskSettings>;
+    "external" => external::build, external::settings_names, external::settings_schema;
+    "table" => table::build, table::settings_names, table::settings_schema;
 }
 
 /// Makes the workloads of a study from its `[workload]` table, the main one first.
@@ -86,12 +90,12 @@ pub fn build(
 /// The first such setting; nothing of a key is repeated.
 pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), BuildError> {
     let kind = kind_and_settings.get("kind").and_then(Value::as_str);
-    let Some(Kind(kind, schema)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
+    let Some(Kind(kind, names)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
         return Ok(());
     };
-    let known = properties(&schema());
+    let known = names();
     let mut keys = kind_and_settings.keys().filter(|key| *key != "kind");
-    if let Some(key) = keys.find(|key| !known.contains(key)) {
+    if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
         return Err(no_such_setting("workload", key, &known));
     }
     if *kind == "external" {
@@ -102,7 +106,8 @@ pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), Build
 
 /// The JSON schema of each kind's settings, `kind` itself left out.
 pub fn schemas() -> IndexMap<&'static str, Schema> {
-    KINDS.iter().map(|Kind(name, schema)| (*name, schema())).collect()
+    let made = KINDS.iter().zip(SCHEMAS);
+    made.map(|(Kind(name, _), schema)| (*name, schema())).collect()
 }
 
 /// Builds the help desk.
@@ -143,6 +148,21 @@ mod tests {
                 .unwrap()
                 .contains("must be text, not 3")
         );
+    }
+
+    #[test]
+    fn the_names_of_settings_are_those_of_their_schema() {
+        for (Kind(kind, names), schema) in KINDS.iter().zip(SCHEMAS) {
+            let described: Vec<String> = schema()
+                .get("properties")
+                .unwrap()
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect();
+            assert_eq!(names(), described, "{kind}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::fmt;
 use capo_core::study::{nearest, suggest};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
+use serde_aux::serde_introspection::serde_introspect;
 use serde_json::{Map, Value, json};
 
 use crate::files::FileError;
@@ -91,7 +92,7 @@ impl BuildError {
 pub(crate) struct Settings {
     key: String,
     rest: Map<String, Value>,
-    known: Vec<String>,
+    known: Vec<&'static str>,
 }
 
 impl Settings {
@@ -110,14 +111,14 @@ impl Settings {
     }
 
     /// Takes the keys of `T` out of the table.
-    pub(crate) fn take<T: JsonSchema + DeserializeOwned>(&mut self) -> Result<T, BuildError> {
+    pub(crate) fn take<T: DeserializeOwned>(&mut self) -> Result<T, BuildError> {
         let mut own = Map::new();
-        for name in properties(&schema::<T>()) {
-            if let Some(value) = self.rest.remove(&name) {
-                own.insert(name.clone(), value);
+        for &name in names::<T>() {
+            if let Some(value) = self.rest.remove(name) {
+                own.insert(name.to_owned(), value);
             }
-            self.known.push(name);
         }
+        self.known.extend(names::<T>());
         serde_path_to_error::deserialize(Value::Object(own)).map_err(|error| {
             let path = error.path().to_string();
             let key = if path == "." {
@@ -130,8 +131,8 @@ impl Settings {
     }
 
     /// Takes one key's raw value.
-    pub(crate) fn take_raw(&mut self, name: &str) -> Option<Value> {
-        self.known.push(name.to_owned());
+    pub(crate) fn take_raw(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
         self.rest.remove(name)
     }
 
@@ -145,8 +146,8 @@ impl Settings {
 }
 
 /// Says that the table at `key` has no setting `name`, and which one may have been meant.
-pub(crate) fn no_such_setting(key: &str, name: &str, known: &[String]) -> BuildError {
-    let hint = nearest(name, known.iter().map(String::as_str)).map_or_else(
+pub(crate) fn no_such_setting(key: &str, name: &str, known: &[&str]) -> BuildError {
+    let hint = nearest(name, known.iter().copied()).map_or_else(
         || format!("known are {}", known.join(", ")),
         |name| format!("did you mean `{name}`?"),
     );
@@ -154,6 +155,11 @@ pub(crate) fn no_such_setting(key: &str, name: &str, known: &[String]) -> BuildE
         format!("{key}.{name}"),
         format!("there is no such setting; {hint}"),
     )
+}
+
+/// The keys of a settings struct. Its schema has them as well, but brings along what it describes.
+pub(crate) fn names<T: DeserializeOwned>() -> &'static [&'static str] {
+    serde_introspect::<T>()
 }
 
 /// The schema of a settings struct, without `$schema` and with definitions inlined.
@@ -183,14 +189,6 @@ pub(crate) fn merged(parts: &[Schema]) -> Schema {
     match whole {
         Value::Object(object) => object.into(),
         _ => Schema::default(),
-    }
-}
-
-/// The keys that an object schema describes.
-pub(crate) fn properties(schema: &Schema) -> Vec<String> {
-    match schema.get("properties") {
-        Some(Value::Object(fields)) => fields.keys().cloned().collect(),
-        _ => Vec::new(),
     }
 }
 

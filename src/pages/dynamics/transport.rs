@@ -122,19 +122,21 @@ pub(super) fn Transport() -> impl IntoView {
         0 => view! { <b>"Seed"</b> }.into_any(),
         round => view! { <b>"Round " {round}</b> }.into_any(),
     };
-    let speeds = SPEEDS.map(move |speed| {
-        let words = if speed == 1 {
-            "1 round a second".to_owned()
-        } else {
-            format!("{speed} rounds a second")
-        };
-        let chosen = move || playback.speed.get() == speed;
-        view! {
-            <option value=speed.to_string() prop:selected=chosen>
-                {words}
-            </option>
-        }
-    });
+    let speeds = move || {
+        SPEEDS.map(|speed| {
+            let words = if speed == 1 {
+                "1 round a second".to_owned()
+            } else {
+                format!("{speed} rounds a second")
+            };
+            let chosen = move || playback.speed.get() == speed;
+            view! {
+                <option value=speed.to_string() prop:selected=chosen>
+                    {words}
+                </option>
+            }
+        })
+    };
     let scene = Memo::new(move |_| scene_of([a.setting.get(), b.setting.get()]).map(|scene| scene.name));
     let scenes = SCENES.each_ref().map(|shown| {
         let chosen = move || scene.get() == Some(shown.name);
@@ -227,7 +229,7 @@ pub(super) fn Transport() -> impl IntoView {
                             }
                         }
                     >
-                        {speeds.clone()}
+                        {speeds()}
                     </select>
                 </label>
             </Show>

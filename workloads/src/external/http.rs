@@ -3,13 +3,13 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use capo_core::address::Address;
 use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
 use capo_core::secrets::is_secret_header;
 use capo_core::workload::RolloutError;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use url::Url;
 
 use super::ExternalSettings;
 use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
@@ -20,7 +20,7 @@ pub(super) const NO_ANSWER: &str = "no answer: ";
 
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
-    url: Url,
+    address: Address,
     /// Scheme, host and path, for errors.
     shown: String,
     /// Header → value, for those written in the study.
@@ -33,7 +33,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     pub(super) fn read(settings: &ExternalSettings, endpoint: &str) -> Result<Self, BuildError> {
-        let url = address(endpoint)?;
+        let address = address(endpoint)?;
         let headers = settings
             .headers
             .iter()
@@ -44,9 +44,9 @@ impl Endpoint {
             .iter()
             .map(|(header, variable)| Ok((header_name(header, "headers_env")?, variable.clone())))
             .collect::<Result<_, BuildError>>()?;
-        let shown = format!("{}{}", url.origin().ascii_serialization(), url.path());
+        let shown = format!("{}{}", address.origin(), address.path());
         Ok(Self {
-            url,
+            address,
             shown,
             headers,
             headers_env,
@@ -66,7 +66,7 @@ impl Endpoint {
         let sent = self
             .client()
             .map_err(Unanswered::Refused)?
-            .post(self.url.clone())
+            .post(self.address.as_str())
             .headers(headers)
             .body(request)
             .send()
@@ -154,7 +154,7 @@ impl Endpoint {
     }
 
     #[cfg(target_arch = "wasm32")]
-    #[expect(clippy::unused_self, reason = "the native one reads the URL")]
+    #[expect(clippy::unused_self, reason = "the native one reads the address")]
     fn configured(&self) -> reqwest::ClientBuilder {
         reqwest::Client::builder()
     }
@@ -164,13 +164,11 @@ impl Endpoint {
     #[cfg(not(target_arch = "wasm32"))]
     fn configured(&self) -> reqwest::ClientBuilder {
         let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
-        let own = match self.url.host() {
-            Some(url::Host::Domain(name)) => name == "localhost",
-            Some(url::Host::Ipv4(address)) => address.is_loopback(),
-            Some(url::Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
-        if own { builder.no_proxy() } else { builder }
+        if self.address.is_here() {
+            builder.no_proxy()
+        } else {
+            builder
+        }
     }
 
     #[cfg(target_arch = "wasm32")]
@@ -252,28 +250,23 @@ impl Endpoint {
 }
 
 /// The address of an endpoint, which the journal keeps with the study: no key may stand in it.
-pub(super) fn address(endpoint: &str) -> Result<Url, BuildError> {
-    let bad = |problem: String| Err(BuildError::setting("workload.endpoint", problem));
-    let url = match Url::parse(endpoint) {
-        Ok(url) => url,
-        Err(error) => return bad(format!("not a URL: {error}")),
+pub(super) fn address(endpoint: &str) -> Result<Address, BuildError> {
+    let bad = |problem: &str| Err(BuildError::setting("workload.endpoint", problem));
+    let address = match Address::parse(endpoint) {
+        Ok(address) => address,
+        Err(error) => return bad(&error.to_string()),
     };
-    if !matches!(url.scheme(), "http" | "https") {
-        return bad("must begin with http:// or https://".to_owned());
-    }
-    if !url.username().is_empty() || url.password().is_some() {
+    if address.has_credentials() {
         return bad(
-            "must not hold a password; put it into an environment variable and name that in headers_env"
-                .to_owned(),
+            "must not hold a password; put it into an environment variable and name that in headers_env",
         );
     }
-    if url.query().is_some() || url.fragment().is_some() {
+    if address.has_query_or_fragment() {
         return bad(
-            "must not hold a query or fragment: the study is kept in the journal; send a key with headers_env"
-                .to_owned(),
+            "must not hold a query or fragment: the study is kept in the journal; send a key with headers_env",
         );
     }
-    Ok(url)
+    Ok(address)
 }
 
 /// A header with the value that the study gives it, which must not be a key.

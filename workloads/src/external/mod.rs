@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
 use crate::registry::Workloads;
-use crate::settings::{BuildError, Settings, merged, schema};
+use crate::settings::{BuildError, Settings, merged, names, schema};
 use crate::table::check_name;
 
 /// The workload's name.
@@ -330,6 +330,11 @@ pub(crate) fn check_written(settings: &Map<String, Value>) -> Result<(), BuildEr
         http::written_header(header, value.as_str().unwrap_or_default())?;
     }
     Ok(())
+}
+
+/// The names of this kind's settings.
+pub(crate) fn settings_names() -> Vec<&'static str> {
+    [names::<DataSettings>(), names::<ExternalSettings>()].concat()
 }
 
 /// The schema of this kind's settings.

@@ -20,11 +20,14 @@ use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
 use crate::metrics::{DefinitionError, Metric, MetricDefinition};
 use crate::registry::Workloads;
-use crate::settings::{BuildError, Settings, merged, schema};
+use crate::settings::{BuildError, Settings, merged, names, schema};
 use crate::template::Template;
 
 /// The name of the main table's workload; further sets have names of their own.
 const NAME: &str = "table";
+
+/// The setting that holds the further sets.
+const SETS: &str = "set";
 
 /// What is asked about each example, and how answers are measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,7 +112,7 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
 }
 
 fn take_sets(settings: &mut Settings) -> Result<Vec<Settings>, BuildError> {
-    let sets = match settings.take_raw("set") {
+    let sets = match settings.take_raw(SETS) {
         None => return Ok(Vec::new()),
         Some(Value::Array(sets)) => sets,
         Some(_) => {
@@ -134,6 +137,11 @@ fn take_sets(settings: &mut Settings) -> Result<Vec<Settings>, BuildError> {
         .collect()
 }
 
+/// The names of this kind's settings.
+pub(crate) fn settings_names() -> Vec<&'static str> {
+    [names::<DataSettings>(), names::<TableSettings>(), &[SETS]].concat()
+}
+
 /// The schema of this kind's settings.
 pub(crate) fn settings_schema() -> Schema {
     let one_set = [schema::<DataSettings>(), schema::<TableSettings>()];
@@ -141,7 +149,7 @@ pub(crate) fn settings_schema() -> Schema {
     let mut whole = merged(&one_set);
     if let Some(Value::Object(properties)) = whole.get_mut("properties") {
         properties.insert(
-            "set".to_owned(),
+            SETS.to_owned(),
             json!({
                 "description": "Further sets of examples with metrics of their own, for constraints on other data.",
                 "type": "array", "items": named,

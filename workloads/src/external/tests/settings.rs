@@ -14,7 +14,7 @@ fn bad_settings_are_refused_by_key() {
             json!({"endpoint": "http://x/", "command": ["x"]}),
             "workload: give exactly one",
         ),
-        (json!({"endpoint": "x"}), "workload.endpoint: not a URL"),
+        (json!({"endpoint": "x"}), "workload.endpoint: is no address"),
         (
             json!({"endpoint": "ftp://x/"}),
             "workload.endpoint: must begin with http",
