@@ -25,7 +25,7 @@ pub use run_head::RunHead;
 pub use run_keys::RunKeys;
 pub use run_nav::RunNav;
 pub use run_notices::RunNotices;
-pub use run_route::{use_run, with_run};
+pub use run_route::{use_begin, use_run, with_run};
 pub use run_tag::RunTag;
 pub use window::{Spacer, Window};
 pub use words::Words;

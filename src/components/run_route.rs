@@ -1,11 +1,14 @@
 //! The run an address names.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
 use leptos_router::components::A;
-use leptos_router::hooks::use_params_map;
+use leptos_router::hooks::{use_navigate, use_params_map};
 
 use super::Message;
-use crate::live::{Phase, Run, Runs};
+use crate::live::{NewRun, Phase, Run, Runs};
 
 /// The run of this address, opened if it was not yet.
 pub fn use_run() -> Memo<Option<Run>> {
@@ -13,6 +16,24 @@ pub fn use_run() -> Memo<Option<Run>> {
     let runs = expect_context::<Runs>();
     let id = Memo::new(move |_| params.with(|params| params.get("run")));
     Memo::new(move |_| id.get().map(|id| runs.get(&id)))
+}
+
+/// What begins a run and goes to where it can be watched. It does so once, however often it is asked to.
+pub fn use_begin() -> impl Fn(NewRun) + Clone {
+    let runs = expect_context::<Runs>();
+    let navigate = use_navigate();
+    let begun = StoredValue::new(false);
+    move |new| {
+        if begun.get_value() {
+            return;
+        }
+        begun.set_value(true);
+        let run = runs.begin(new);
+        let navigate = navigate.clone();
+        let watch = move || navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
+        // In a task of its own, so that neither is long.
+        set_timeout(watch, Duration::ZERO);
+    }
 }
 
 /// Shows a run once its journal is read, and until then how far that is, or why it cannot be.

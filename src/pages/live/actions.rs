@@ -6,7 +6,7 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use crate::components::{BranchDialog, RaiseDialog};
+use crate::components::{BranchDialog, Later, RaiseDialog};
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Pause, Phase, Run, Runs};
@@ -124,9 +124,11 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
         </div>
-        <StopDialog run node=stop/>
-        <BranchDialog run asked=branching/>
-        <RaiseDialog raised/>
+        <Later>
+            <StopDialog run node=stop/>
+            <BranchDialog run asked=branching/>
+            <RaiseDialog raised/>
+        </Later>
     }
 }
 

@@ -23,6 +23,7 @@ use crate::run::studied::{Part, Studied};
 /// The objective by round.
 #[component]
 fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+    let overview = overview.apart();
     let data = Memo::new(move |_| overview.read(objective).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview
@@ -90,7 +91,9 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
             on:focusin=move |_| held.set(true)
             on:focusout=move |_| held.set(false)
         >
-            <ObjectiveFigure overview open/>
+            <Later>
+                <ObjectiveFigure overview open/>
+            </Later>
             <For each=move || order.get() key=Clone::clone let(metric)>
                 <Later>
                     <StripFigure run overview open letter=letter(metric.clone()) metric=metric.clone()/>
@@ -108,6 +111,7 @@ fn StripFigure(
     letter: Signal<String>,
     metric: String,
 ) -> impl IntoView {
+    let overview = overview.apart();
     let metric = StoredValue::new(metric);
     let data = Memo::new(move |_| {
         let pending = run.pending.get();
@@ -172,6 +176,7 @@ fn StripFigure(
 /// Objective against the worst residual.
 #[component]
 pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl IntoView {
+    let overview = overview.apart();
     let data = Memo::new(move |_| overview.read(map).unwrap_or_default());
     let reading = Memo::new(move |_| {
         overview

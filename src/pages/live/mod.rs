@@ -52,9 +52,13 @@ fn Live(run: Run) -> impl IntoView {
     view! {
         <RunBar run/>
         <RunNotices run/>
-        <RunKeys run/>
+        <Later>
+            <RunKeys run/>
+        </Later>
         <div class="g g-run">
-            <Strips run overview open/>
+            <Later>
+                <Strips run overview open/>
+            </Later>
             <div class="stack">
                 <Later>
                     <MapFigure overview open/>

@@ -1,15 +1,16 @@
 //! What the plates of the live page share, computed once for each change.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leptos::prelude::*;
 
 use crate::live::{Phase, Run};
 use crate::run;
 
-/// A run as its charts and tables see it. Clones share it.
+/// A run as its charts and tables see it.
 #[derive(Clone, Copy)]
-pub(super) struct Overview(Memo<Option<Arc<Parts>>>);
+pub(super) struct Overview(Signal<Option<Arc<Parts>>>);
 
 /// The parts of an [`Overview`].
 #[derive(PartialEq)]
@@ -30,7 +31,7 @@ pub(super) fn letter(place: usize) -> String {
 
 impl Overview {
     pub(super) fn of(run: Run) -> Self {
-        Self(Memo::new(move |_| {
+        let parts = Memo::new(move |_| {
             let goes_on = matches!(
                 run.phase.get(),
                 Phase::Running | Phase::Pausing | Phase::Paused(_)
@@ -41,7 +42,24 @@ impl Overview {
                     goes_on: goes_on && folded.state.finished().is_none(),
                 }))
             })
-        }))
+        });
+        Self(parts.into())
+    }
+
+    /// The same in a task of its own: plates that all changed in one would keep the page from answering.
+    pub(super) fn apart(self) -> Self {
+        let seen = RwSignal::new(self.0.get_untracked());
+        Effect::new(move |_| {
+            let parts = self.0.get();
+            set_timeout(
+                move || {
+                    // The page may be left by then.
+                    let _ = seen.try_set(parts);
+                },
+                Duration::ZERO,
+            );
+        });
+        Self(seen.into())
     }
 
     /// The letter of the plate that stands `places` after the strips.

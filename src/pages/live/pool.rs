@@ -79,6 +79,7 @@ impl Order {
 /// The pool, or every prompt of the run.
 #[component]
 pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
+    let overview = overview.apart();
     let all = RwSignal::new(false);
     let order = RwSignal::new(Order::best_first(By::Lagrangian, ""));
     let letter = overview.letter(3);

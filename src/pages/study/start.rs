@@ -2,8 +2,6 @@
 
 use capo_core::study::Study;
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 
 use super::draft::Draft;
 use super::field;
@@ -11,9 +9,10 @@ use super::form::Form;
 use super::place;
 use super::problem::Problem;
 use super::readiness;
+use crate::components::use_begin;
 use crate::format;
 use crate::keys::Keys;
-use crate::live::{NewRun, Runs};
+use crate::live::NewRun;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -21,8 +20,7 @@ use crate::worker::protocol::DataFiles;
 #[component]
 pub(super) fn Start() -> impl IntoView {
     let form = expect_context::<Form>();
-    let runs = expect_context::<Runs>();
-    let navigate = use_navigate();
+    let begin_run = use_begin();
     let failed = RwSignal::new(None::<String>);
     let missing = Memo::new(move |_| readiness::lacking(form));
     let unready_anyway = Memo::new(move |_| {
@@ -30,21 +28,15 @@ pub(super) fn Start() -> impl IntoView {
             .with(|problems| !problems.iter().all(Problem::is_of_models))
     });
     let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
-    let begin = {
-        let navigate = navigate.clone();
-        move |study: Result<Study, Vec<Problem>>, keys: Keys| {
-            let study = study.map_err(|problems| {
-                let first = problems.into_iter().next();
-                first.map(|problem| problem.message).unwrap_or_default()
-            });
-            let files = form.draft.with_untracked(named_files);
-            match study.and_then(|study| new_run(&study, files, keys)) {
-                Ok(new) => {
-                    let run = runs.begin(new);
-                    navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
-                }
-                Err(message) => failed.set(Some(message)),
-            }
+    let begin = move |study: Result<Study, Vec<Problem>>, keys: Keys| {
+        let study = study.map_err(|problems| {
+            let first = problems.into_iter().next();
+            first.map(|problem| problem.message).unwrap_or_default()
+        });
+        let files = form.draft.with_untracked(named_files);
+        match study.and_then(|study| new_run(&study, files, keys)) {
+            Ok(new) => begin_run(new),
+            Err(message) => failed.set(Some(message)),
         }
     };
     let run = {

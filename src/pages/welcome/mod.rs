@@ -4,16 +4,14 @@ mod finished;
 
 use capo_core::study::{Constraint, Study};
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
 use leptos_router::components::A;
-use leptos_router::hooks::use_navigate;
 
 use self::finished::FinishedRun;
 use crate::charts::map::CandidateMap;
-use crate::components::{Message, page_title};
+use crate::components::{Message, page_title, use_begin};
 use crate::format::{self, Quantity};
 use crate::keys::Keys;
-use crate::live::{NewRun, Runs};
+use crate::live::NewRun;
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
 use crate::worker::protocol::DataFiles;
@@ -138,14 +136,10 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
 /// Starts the built-in study and goes to where it can be watched.
 #[component]
 fn RunHelpDesk() -> impl IntoView {
-    let runs = expect_context::<Runs>();
-    let navigate = use_navigate();
+    let begin = use_begin();
     let failed = RwSignal::new(None);
     let run = move |_| match demonstration() {
-        Ok(new) => {
-            let run = runs.begin(new);
-            navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
-        }
+        Ok(new) => begin(new),
         Err(message) => failed.set(Some(message)),
     };
     view! {
