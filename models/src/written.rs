@@ -78,7 +78,7 @@ pub(crate) fn headers<'a>(spec: &'a ModelSpec) -> Result<Vec<(HeaderName, Header
     spec.headers.iter().map(read).collect()
 }
 
-/// `base_url` without a slash at its end.
+/// `base_url` as browsers write it, without a slash at its end: what is called is what was read.
 pub(crate) fn base_url(base_url: &str) -> Result<String, String> {
     let address = Address::parse(base_url).map_err(|error| format!("`base_url` {error}"))?;
     if address.has_credentials() || address.has_query_or_fragment() {
@@ -88,7 +88,7 @@ pub(crate) fn base_url(base_url: &str) -> Result<String, String> {
                 .to_owned(),
         );
     }
-    Ok(base_url.trim_end_matches('/').to_owned())
+    Ok(address.as_str().trim_end_matches('/').to_owned())
 }
 
 /// Scheme, host and port of an address that was checked.

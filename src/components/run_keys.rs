@@ -24,7 +24,7 @@ pub fn RunKeys(
         !over
             && matches!(
                 run.phase.get(),
-                Phase::Resting | Phase::Paused(_) | Phase::Failed(_)
+                Phase::Resting | Phase::Paused(_) | Phase::Failed(_) | Phase::Unreadable(_)
             )
     });
     // A field stays while somebody types in it: what was missing once is asked for until the run goes on.

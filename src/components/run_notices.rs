@@ -23,7 +23,7 @@ pub fn RunNotices(
         })
     });
     let failed = move || match run.phase.get() {
-        Phase::Failed(message) => Some(message),
+        Phase::Failed(message) | Phase::Unreadable(message) => Some(message),
         _ => None,
     };
     let paused = move || match run.phase.get() {
@@ -56,9 +56,8 @@ pub fn RunNotices(
                 failed()
                     .map(|message| {
                         view! {
-                            <Message what="The run cannot go on.">
+                            <Message what="The run broke off.">
                                 <p>{message}</p>
-                                <p>"Everything answered so far is kept."</p>
                             </Message>
                         }
                     })

@@ -7,7 +7,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_params_map};
 
-use super::Message;
+use super::{Later, Message};
 use crate::live::{NewRun, Phase, Run, Runs};
 
 /// The run of this address, opened if it was not yet.
@@ -37,7 +37,9 @@ pub fn use_begin() -> impl Fn(NewRun) + Clone {
 }
 
 /// Shows a run once its journal is read, and until then how far that is, or why it cannot be.
-pub fn with_run<V: IntoView + 'static>(show: impl Fn(Run) -> V + Copy + Send + 'static) -> impl IntoView {
+pub fn with_run<V: IntoView + 'static>(
+    show: impl Fn(Run) -> V + Copy + Send + Sync + 'static,
+) -> impl IntoView {
     let run = use_run();
     // Only whether it is readable decides here, not what it does next.
     let state = Memo::new(move |_| {
@@ -46,15 +48,16 @@ pub fn with_run<V: IntoView + 'static>(show: impl Fn(Run) -> V + Copy + Send + '
             run,
             match run.phase.get() {
                 Phase::Opening(read, of) => Shown::Opening(read, of),
-                Phase::Failed(message) if run.read(|folded| folded.lines() == 0) => Shown::Failed(message),
+                Phase::Unreadable(message) if run.is_unreadable() => Shown::Unreadable(message),
                 _ => Shown::Open,
             },
         ))
     });
     move || match state.get() {
-        Some((run, Shown::Open)) => show(run).into_any(),
+        // What stood here before is taken down in this task.
+        Some((run, Shown::Open)) => view! { <Later>{show(run)}</Later> }.into_any(),
         Some((_, Shown::Opening(read, of))) => view! { <Opening read of/> }.into_any(),
-        Some((_, Shown::Failed(message))) => view! { <Unreadable message/> }.into_any(),
+        Some((_, Shown::Unreadable(message))) => view! { <Unreadable message/> }.into_any(),
         None => ().into_any(),
     }
 }
@@ -63,7 +66,7 @@ pub fn with_run<V: IntoView + 'static>(show: impl Fn(Run) -> V + Copy + Send + '
 enum Shown {
     Opening(usize, usize),
     Open,
-    Failed(String),
+    Unreadable(String),
 }
 
 #[component]

@@ -22,7 +22,8 @@ pub fn RunTag(
         }
         Phase::Paused(Pause::Stopped) => view! { <span class="tag plain">"stopped"</span> }.into_any(),
         Phase::Paused(Pause::Asked) => view! { <span class="tag plain">"paused"</span> }.into_any(),
-        Phase::Failed(_) => view! { <span class="tag alert">"cannot go on"</span> }.into_any(),
+        Phase::Failed(_) => view! { <span class="tag alert">"broke off"</span> }.into_any(),
+        Phase::Unreadable(_) => view! { <span class="tag alert">"cannot be read"</span> }.into_any(),
         Phase::Opening(..) => view! { <span class="tag plain">"opening"</span> }.into_any(),
         Phase::Resting => {
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));

@@ -18,8 +18,10 @@ pub(super) fn follow_address() {
         let (moved, named) = (path != now.0, hash != now.1);
         if moved || named {
             let target = now.1.trim_start_matches('#').to_owned();
-            // The page is there once the router has had its turn.
-            set_timeout(move || go(&target, moved), Duration::ZERO);
+            // The page is there once the router has had its turn, and what the page draws in a task of its
+            // own once that has had one as well.
+            let after_router = move || set_timeout(move || go(&target, moved), Duration::ZERO);
+            set_timeout(after_router, Duration::ZERO);
         }
         now
     });

@@ -15,8 +15,10 @@ pub enum Phase {
     Pausing,
     /// It waits, and goes on from there.
     Paused(Pause),
-    /// It cannot go on.
+    /// It broke off, and why.
     Failed(String),
+    /// Its journal could not be read, or only the beginning of it.
+    Unreadable(String),
 }
 
 /// Why a run is paused.

@@ -191,6 +191,11 @@ impl Run {
         self.refused.set(Some(refused));
     }
 
+    /// Whether nothing of it could be read.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self.phase.get(), Phase::Unreadable(_)) && self.read(Folded::lines) == 0
+    }
+
     /// Whether its worker works on it.
     pub fn is_working(&self) -> bool {
         matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing)

@@ -62,7 +62,7 @@ impl Runs {
         run.phase.set(Phase::Opening(0, 0));
         spawn_local(async move {
             if let Err(message) = run.open().await {
-                run.phase.set(Phase::Failed(message));
+                run.phase.set(Phase::Unreadable(message));
             }
         });
         run
@@ -125,7 +125,9 @@ impl Runs {
             while matches!(run.phase.get_untracked(), Phase::Opening(..)) {
                 TimeoutFuture::new(LOOK_AGAIN).await;
             }
-            run.go_on(keys);
+            if !run.is_unreadable() {
+                run.go_on(keys);
+            }
         });
         run
     }

@@ -3,6 +3,7 @@
 //! It shares no code with `capo simulate`: an error in one of them cannot hide in the other.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -132,6 +133,7 @@ impl Shared {
 pub struct Stub {
     /// Ends in `/v1`.
     pub base_url: String,
+    address: SocketAddr,
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -160,7 +162,19 @@ impl Stub {
             admitted: watch::Sender::new(u64::MAX),
         });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-        let base_url = format!("http://{}/v1", listener.local_addr().expect("a bound address"));
+        let address = listener.local_addr().expect("a bound address");
+        let mut stub = Self {
+            base_url: format!("http://{address}/v1"),
+            address,
+            shared,
+            stop: None,
+            thread: None,
+        };
+        stub.serve(listener);
+        stub
+    }
+
+    fn serve(&mut self, listener: std::net::TcpListener) {
         listener
             .set_nonblocking(true)
             .expect("a listener can be made asynchronous");
@@ -171,7 +185,7 @@ impl Stub {
                 post(complete).options(async || StatusCode::NO_CONTENT),
             )
             .layer(map_response(open_to_pages))
-            .with_state(Arc::clone(&shared));
+            .with_state(Arc::clone(&self.shared));
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime on this thread").block_on(async {
@@ -182,12 +196,25 @@ impl Stub {
                 }
             });
         });
-        Self {
-            base_url,
-            shared,
-            stop: Some(stop),
-            thread: Some(thread),
+        (self.stop, self.thread) = (Some(stop), Some(thread));
+    }
+
+    /// Leaves: connections end, and nobody is at its address.
+    pub fn leave(&mut self) {
+        if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
+            let _ = stop.send(());
+            // A panic in the server has failed the test's requests already.
+            let _ = thread.join();
         }
+    }
+
+    /// Is at its address again after it left.
+    ///
+    /// # Panics
+    /// When somebody else took the address.
+    pub fn come_back(&mut self) {
+        let listener = std::net::TcpListener::bind(self.address).expect("its address is free");
+        self.serve(listener);
     }
 
     /// The books as they stand.
@@ -227,11 +254,7 @@ impl Stub {
 
 impl Drop for Stub {
     fn drop(&mut self) {
-        if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
-            let _ = stop.send(());
-            // A panic in the server has failed the test's requests already.
-            let _ = thread.join();
-        }
+        self.leave();
     }
 }
 

@@ -187,7 +187,7 @@ fn opening((run, name): (Run, String)) -> impl IntoView {
             }
             .into_any(),
         ),
-        Phase::Failed(message) => Some(
+        Phase::Unreadable(message) => Some(
             view! {
                 <div class="msg" role="alert">
                     <b>{name.clone()} " cannot be shown."</b>

@@ -50,7 +50,9 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     use_shortcut("p", "pause or resume the run", move || {
         match run.phase.get_untracked() {
             Phase::Running => run.pause(Pause::Asked),
-            Phase::Paused(_) | Phase::Resting if next.get_untracked() == Next::Resume => resume(),
+            Phase::Paused(_) | Phase::Resting | Phase::Failed(_) if next.get_untracked() == Next::Resume => {
+                resume();
+            }
             _ => {}
         }
     });

@@ -32,6 +32,7 @@ impl Filter {
 /// The activity of a run, and a voice for what matters of it.
 #[component]
 pub(super) fn Log(run: Run, overview: Overview) -> impl IntoView {
+    let overview = overview.apart();
     let letter = overview.letter(4);
     let filter = RwSignal::new(Filter::All);
     let spoken = move || {

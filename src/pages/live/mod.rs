@@ -56,9 +56,7 @@ fn Live(run: Run) -> impl IntoView {
             <RunKeys run/>
         </Later>
         <div class="g g-run">
-            <Later>
-                <Strips run overview open/>
-            </Later>
+            <Strips run overview open/>
             <div class="stack">
                 <Later>
                     <MapFigure overview open/>

@@ -49,15 +49,23 @@ impl Overview {
     /// The same in a task of its own: plates that all changed in one would keep the page from answering.
     pub(super) fn apart(self) -> Self {
         let seen = RwSignal::new(self.0.get_untracked());
+        let look = move || {
+            // The page may be left by then.
+            let Some(now) = self.0.try_get_untracked() else {
+                return;
+            };
+            let is_new = seen.try_with_untracked(|seen| match (seen, &now) {
+                (Some(seen), Some(now)) => !Arc::ptr_eq(seen, now),
+                (None, None) => false,
+                _ => true,
+            });
+            if is_new == Some(true) {
+                seen.set(now);
+            }
+        };
         Effect::new(move |_| {
-            let parts = self.0.get();
-            set_timeout(
-                move || {
-                    // The page may be left by then.
-                    let _ = seen.try_set(parts);
-                },
-                Duration::ZERO,
-            );
+            self.0.track();
+            set_timeout(look, Duration::ZERO);
         });
         Self(seen.into())
     }

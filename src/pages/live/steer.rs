@@ -26,6 +26,7 @@ struct Knob {
 /// Sliders for thresholds and multipliers, applied at the next round boundary.
 #[component]
 pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
+    let overview = overview.apart();
     let letter = overview.letter(2);
     let thresholds = Memo::new(move |_| overview.read(thresholds).unwrap_or_default());
     let multipliers = Memo::new(move |_| overview.read(multipliers).unwrap_or_default());

@@ -160,7 +160,9 @@ fn Remark(compared: Compared) -> impl IntoView {
 fn compared(run: Run, other: Run) -> Compared {
     match other.phase.get() {
         Phase::Opening(read, of) => return Compared::Reading(read, of),
-        Phase::Failed(message) => return Compared::Not(format!("The other run cannot be read: {message}")),
+        Phase::Unreadable(message) => {
+            return Compared::Not(format!("The other run cannot be read: {message}"));
+        }
         _ => {}
     }
     if run == other {

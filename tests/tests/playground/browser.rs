@@ -17,6 +17,8 @@ use thirtyfour::common::command::{Command, ExtensionCommand};
 use thirtyfour::prelude::*;
 use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
 
+use crate::page::Host;
+
 /// How long anything may take that a person would wait for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -24,6 +26,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(crate) struct Browser {
     /// What drives it.
     pub(crate) driver: ManuallyDrop<WebDriver>,
+    /// Who serves the page.
+    pub(crate) host: Host,
     /// Where the page is.
     pub(crate) page: String,
     chromedriver: Child,
@@ -38,7 +42,15 @@ impl Browser {
     /// # Panics
     /// When Chromium or chromedriver is missing (`cargo xtask setup` installs them) or does not start.
     pub(crate) async fn open(path: &str) -> Self {
-        let page = crate::page::serve();
+        Self::open_from(Host::start(), path).await
+    }
+
+    /// Like [`Browser::open`], from a host of one's own.
+    ///
+    /// # Panics
+    /// As [`Browser::open`].
+    pub(crate) async fn open_from(host: Host, path: &str) -> Self {
+        let page = host.address.clone();
         let port = free_port();
         let chromedriver = process::Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -62,6 +74,8 @@ impl Browser {
             "--disable-component-update",
             "--disable-sync",
             "--window-size=1440,1000",
+            // Of this machine, under a name that pages take for another's.
+            "--host-resolver-rules=MAP models.example 127.0.0.1",
         ] {
             capabilities.add_arg(argument).expect("an argument is text");
         }
@@ -84,6 +98,7 @@ impl Browser {
         let browser = Self {
             // Its own way to end asks a driver that is gone by then.
             driver: ManuallyDrop::new(driver),
+            host,
             page,
             chromedriver,
             downloads,
@@ -232,6 +247,18 @@ impl Browser {
             .clone()
     }
 
+    /// Gives a command of the DevTools protocol to the page.
+    ///
+    /// # Panics
+    /// When the browser refuses it.
+    pub(crate) async fn devtools(&self, command: &str, parameters: Value) {
+        self.chromium(
+            "/goog/cdp/execute",
+            json!({ "cmd": command, "params": parameters }),
+        )
+        .await;
+    }
+
     /// Presses a key on whatever has the focus.
     pub(crate) async fn press(&self, key: Key) {
         let chain = self.driver.action_chain().send_keys(key);
@@ -257,10 +284,16 @@ impl Browser {
     }
 
     async fn log(&self, kind: &'static str) -> Value {
-        let command = Command::ExtensionCommand(Box::new(Log(kind)));
+        self.chromium("/se/log", json!({ "type": kind })).await
+    }
+
+    /// Asks the driver for what only Chromium's can.
+    async fn chromium(&self, endpoint: &'static str, parameters: Value) -> Value {
+        let extension = Extension { endpoint, parameters };
+        let command = Command::ExtensionCommand(Box::new(extension));
         let answer = self.driver.handle().cmd(command).await;
-        let answer = answer.expect("the driver keeps a log");
-        answer.value_json().expect("a log is JSON")
+        let answer = answer.unwrap_or_else(|error| panic!("{endpoint}: {error}"));
+        answer.value_json().expect("the driver answers JSON")
     }
 
     /// The only file downloaded so far whose name ends so, once it is whole.
@@ -280,13 +313,16 @@ impl Browser {
     }
 }
 
-/// Asks the driver for what was logged since the last look.
+/// A command beyond the WebDriver standard.
 #[derive(Debug)]
-struct Log(&'static str);
+struct Extension {
+    endpoint: &'static str,
+    parameters: Value,
+}
 
-impl ExtensionCommand for Log {
+impl ExtensionCommand for Extension {
     fn parameters_json(&self) -> Option<Value> {
-        Some(json!({ "type": self.0 }))
+        Some(self.parameters.clone())
     }
 
     fn method(&self) -> Method {
@@ -294,7 +330,7 @@ impl ExtensionCommand for Log {
     }
 
     fn endpoint(&self) -> Arc<str> {
-        "/se/log".into()
+        self.endpoint.into()
     }
 }
 

@@ -6,6 +6,7 @@
 )]
 
 mod browser;
+mod hardships;
 mod new_study;
 mod page;
 

@@ -1,21 +1,96 @@
 //! The built page, served as any static file host would.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// Serves the folder that `CAPO_PAGE` names, on a port of its own, as long as the process lives.
-/// Routes without a file get the page.
-///
-/// # Panics
-/// When the page was not built, or this machine has no free port.
-pub(crate) fn serve() -> String {
+/// A host of the built page, on a port of its own, as long as the process lives. Routes without a file
+/// get the page.
+pub(crate) struct Host {
+    /// Scheme, host and port.
+    pub(crate) address: String,
+    served: Served,
+    copy: Option<TempDir>,
+}
+
+#[derive(Clone)]
+struct Served {
+    folder: Arc<PathBuf>,
+    is_down: Arc<AtomicBool>,
+}
+
+impl Host {
+    /// Serves the folder that `CAPO_PAGE` names.
+    ///
+    /// # Panics
+    /// When the page was not built, or this machine has no free port.
+    pub(crate) fn start() -> Self {
+        Self::of(built(), None)
+    }
+
+    /// Serves a copy of that folder, whose files can be changed.
+    ///
+    /// # Panics
+    /// As [`Host::start`], or when there is no room for a copy.
+    pub(crate) fn of_copy() -> Self {
+        let copy = tempfile::tempdir().expect("a temporary folder");
+        copy_folder(&built(), copy.path()).expect("room for a copy of the page");
+        Self::of(copy.path().to_owned(), Some(copy))
+    }
+
+    fn of(folder: PathBuf, copy: Option<TempDir>) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+        let address = format!("http://{}", listener.local_addr().expect("a bound address"));
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be made asynchronous");
+        let served = Served {
+            folder: Arc::new(folder),
+            is_down: Arc::default(),
+        };
+        let app = Router::new().fallback(file).with_state(served.clone());
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime on this thread").block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener on this runtime");
+                axum::serve(listener, app).await.expect("serving does not end");
+            });
+        });
+        Self {
+            address,
+            served,
+            copy,
+        }
+    }
+
+    /// Answers nothing but errors from here on.
+    pub(crate) fn go_down(&self) {
+        self.served.is_down.store(true, Ordering::Relaxed);
+    }
+
+    /// Changes the text of a file of a copy, and returns what it was.
+    ///
+    /// # Panics
+    /// When this is no copy, or has no such file.
+    pub(crate) fn change(&self, file: &str, change: impl FnOnce(&str) -> String) -> String {
+        let copy = self.copy.as_ref().expect("only a copy is changed");
+        let path = copy.path().join(file);
+        let before = fs::read_to_string(&path).expect("a file of the page");
+        fs::write(&path, change(&before)).expect("a copy can be written");
+        before
+    }
+}
+
+fn built() -> PathBuf {
     let folder = std::env::var_os("CAPO_PAGE").map(PathBuf::from);
     let folder = folder.expect("CAPO_PAGE names the built page; run these tests by `cargo xtask test`");
     assert!(
@@ -23,32 +98,31 @@ pub(crate) fn serve() -> String {
         "{} holds no page",
         folder.display()
     );
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-    let address = format!("http://{}", listener.local_addr().expect("a bound address"));
-    listener
-        .set_nonblocking(true)
-        .expect("a listener can be made asynchronous");
-    let app = Router::new().fallback(file).with_state(Arc::new(folder));
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime on this thread").block_on(async {
-            let listener = TcpListener::from_std(listener).expect("a listener on this runtime");
-            axum::serve(listener, app).await.expect("serving does not end");
-        });
-    });
-    address
+    folder
 }
 
-async fn file(State(folder): State<Arc<PathBuf>>, uri: Uri) -> Response {
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+async fn file(State(served): State<Served>, uri: Uri) -> Response {
+    if served.is_down.load(Ordering::Relaxed) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     let path = uri.path().trim_start_matches('/');
-    let named = folder.join(path);
     let is_route = Path::new(path).extension().is_none();
-    let file = if is_route {
-        folder.join("index.html")
-    } else {
-        named
-    };
-    match std::fs::read(&file) {
+    let file = served.folder.join(if is_route { "index.html" } else { path });
+    match fs::read(&file) {
         Ok(bytes) => ([(header::CONTENT_TYPE, media_type(&file))], bytes).into_response(),
         Err(_) => StatusCode::NOT_FOUND.into_response(),
     }

@@ -39,12 +39,23 @@ pub(super) fn run(browser: &Browser, address: &str) -> Result<()> {
         );
         thread::sleep(PAUSE);
     }
-    let longer = "return longTasks.filter(([start]) => start >= arguments[0]).map(([, took]) => took)";
-    let tasks = numbers(&browser.evaluate(longer, &[began])?);
-    let longest = tasks.iter().copied().fold(0.0, f64::max);
-    println!(
-        "a run of {STUDY}: {} tasks over 50 ms on the page's thread, the longest {longest:.0} ms",
-        tasks.len()
-    );
+    let longer = "return longTasks.filter(([start]) => start >= arguments[0])
+        .map(([start, took]) => [start - arguments[0], took])";
+    let tasks = browser.evaluate(longer, &[began])?;
+    let tasks: Vec<String> = tasks
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|task| match numbers(task)[..] {
+            [start, took] => format!("{took:.0} ms at {:.1} s", start / 1000.0),
+            _ => task.to_string(),
+        })
+        .collect();
+    let listed = if tasks.is_empty() {
+        "none".to_owned()
+    } else {
+        tasks.join(", ")
+    };
+    println!("tasks over 50 ms on the page's thread during a run of {STUDY}: {listed}");
     Ok(())
 }

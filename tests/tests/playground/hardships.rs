@@ -1,0 +1,158 @@
+//! Networks, servers, storage and versions that fail or change under the page.
+
+use capo_tests::stub::{Question, Stub};
+use capo_tests::study::Study;
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::page::Host;
+use crate::{LATENCY, SECRET, set_up};
+
+impl Browser {
+    /// Waits until the page is kept for when there is no network.
+    async fn until_kept(&self) {
+        let is_kept = "return navigator.serviceWorker.controller?.state === 'activated'";
+        self.until("the service worker keeps the page", async || {
+            self.js(is_kept).await == Value::Bool(true)
+        })
+        .await;
+    }
+
+    /// Tells the page that this device has no network, or has one again. Its worker's calls go through
+    /// all the same.
+    async fn set_offline(&self, offline: bool) {
+        let conditions = json!({
+            "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1,
+        });
+        self.devtools("Network.emulateNetworkConditions", conditions)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_network_the_page_opens_and_runs() {
+    let browser = Browser::open("/").await;
+    browser.until_kept().await;
+    browser.host.go_down();
+    browser.set_offline(true).await;
+    browser.reload().await;
+    browser.until_shown("No network. Runs on simulated models").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    browser.reload().await;
+    browser.until_shown("Resume").await;
+}
+
+#[tokio::test]
+async fn a_newer_version_is_offered_and_waits_for_the_run() {
+    let browser = Browser::open_from(Host::of_copy(), "/").await;
+    browser.until_kept().await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    let version = |text: &str| {
+        let (_, rest) = text.split_once("const VERSION = \"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    let old = browser
+        .host
+        .change("sw.js", |text| text.replacen(&version(text), "a-newer-one", 1));
+    let old = version(&old);
+    browser
+        .js_async("await (await navigator.serviceWorker.ready).update(); return true")
+        .await;
+    browser
+        .until_shown("A newer version of this page is ready.")
+        .await;
+    let caches = "return (await caches.keys()).join(' ')";
+    let kept = browser.js_async(caches).await.to_string();
+    assert!(kept.contains(&old) && kept.contains("a-newer-one"), "{kept}");
+    assert!(
+        !browser.text("body").await.contains("Finished."),
+        "the run goes on"
+    );
+    browser.until_shown("Finished.").await;
+    browser.js("window.isOld = true").await;
+    browser.click("Reload now").await;
+    let is_new = "return !window.isOld && document.documentElement.dataset.ready === 'true'";
+    browser
+        .until("it is loaded again", async || {
+            browser.js(is_new).await == Value::Bool(true)
+        })
+        .await;
+    let kept = browser.js_async(caches).await.to_string();
+    assert!(kept.contains("a-newer-one") && !kept.contains(&old), "{kept}");
+    browser.until_shown("See the result").await;
+}
+
+#[tokio::test]
+async fn a_run_goes_on_where_the_browser_stores_no_more() {
+    let browser = Browser::open("/").await;
+    browser.until_kept().await;
+    let quota = json!({ "origin": browser.page, "quotaSize": 1 });
+    browser.devtools("Storage.overrideQuotaForOrigin", quota).await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("This browser will not store more.").await;
+    browser.until_shown("Finished.").await;
+    browser.click("Download journal").await;
+    let journal = browser.downloaded(".jsonl").await;
+    let last: Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "finished");
+    browser.click("Result").await;
+    browser.until_shown("Copy prompt").await;
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_load_can_be_started_again() {
+    // From the start: the service worker keeps no file that is not of its version.
+    let host = Host::of_copy();
+    let script = host.change("capo-worker.js", |_| "throw new Error('half of it');".to_owned());
+    let browser = Browser::open_from(host, "/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("The worker of this run stopped").await;
+    browser.host.change("capo-worker.js", |_| script.clone());
+    browser.click("Resume").await;
+    browser.until_shown("Round 1 closed").await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_is_waited_for() {
+    let study = Study::new("http://unused").with_agent("retries = 1");
+    let mut stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    stub.admit(30);
+    browser.click("Run study").await;
+    browser
+        .until("the stub holds back what is asked", async || stub.is_held())
+        .await;
+    stub.leave();
+    browser.until_shown("a model cannot be reached").await;
+    stub.admit_all();
+    stub.come_back();
+    browser.until_shown("Finished.").await;
+    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+    assert_eq!(stub.books().repeats(Question::is_rewrite), 0);
+}
+
+#[tokio::test]
+async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    // A server of this device would be reached without a network.
+    let elsewhere = stub.base_url.replace("127.0.0.1", "models.example");
+    let study = study.with("http://unused", &elsewhere);
+    let browser = set_up(&study, SECRET).await;
+    stub.admit(30);
+    browser.click("Run study").await;
+    browser
+        .until("the stub holds back what is asked", async || stub.is_held())
+        .await;
+    browser.set_offline(true).await;
+    stub.admit_all();
+    browser
+        .until_shown("Paused; goes on by itself when it returns")
+        .await;
+    browser.set_offline(false).await;
+    browser.until_shown("Finished.").await;
+    assert_eq!(stub.books().repeats(Question::is_rollout), 0);
+}
