@@ -14,6 +14,7 @@ mod settings;
 #[cfg(test)]
 mod shared;
 pub mod table;
+pub mod tau2;
 mod template;
 
 pub use registry::{build, check_written, schemas};

@@ -1,0 +1,521 @@
+//! The tools of the shop's agent.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::super::python;
+use super::super::tool::{Answer, Call, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required};
+use super::super::{calculate, transfer};
+use super::Retail;
+use super::model::{Address, Item, Order, Payment, PaymentMethod, Product, Transaction, User, Variant};
+
+const ORDER: Parameter = required(
+    "order_id",
+    Shape::Text,
+    "Id of the order with its `#`, such as `#W0000000`.",
+);
+const USER: Parameter = required(
+    "user_id",
+    Shape::Text,
+    "Id of the customer, such as `sara_doe_496`.",
+);
+const METHOD: Parameter = required(
+    "payment_method_id",
+    Shape::Text,
+    "Id of a payment method of the customer's profile, such as `gift_card_0000000`.",
+);
+const ITEMS: Parameter = required(
+    "item_ids",
+    Shape::Texts,
+    "Ids of the items; one that is meant twice stands twice.",
+);
+const NEW_ITEMS: Parameter = required(
+    "new_item_ids",
+    Shape::Texts,
+    "Ids of what replaces them, in the same order, each a variant of the same product.",
+);
+const ADDRESS: [Parameter; 6] = [
+    required("address1", Shape::Text, "First line, such as `123 Main St`."),
+    required("address2", Shape::Text, "Second line, such as `Apt 1`, or empty."),
+    required("city", Shape::Text, "City."),
+    required("state", Shape::Text, "State, such as `CA`."),
+    required("country", Shape::Text, "Country, such as `USA`."),
+    required("zip", Shape::Text, "Postal code."),
+];
+
+/// What all pending orders have in their status.
+const PENDING: &str = "pending";
+const DELIVERED: &str = "delivered";
+
+/// In the benchmark's order.
+pub(super) static ALL: &[Tool<Retail>] = &[
+    calculate::tool(),
+    Tool {
+        name: "cancel_pending_order",
+        kind: Kind::Write,
+        description: "Cancel a pending order and refund it. The customer must have agreed to the details.",
+        parameters: &[
+            ORDER,
+            required(
+                "reason",
+                Shape::Text,
+                "Either `no longer needed` or `ordered by mistake`.",
+            ),
+        ],
+        run: cancel_pending_order,
+    },
+    Tool {
+        name: "exchange_delivered_order_items",
+        kind: Kind::Write,
+        description: "Exchange items of a delivered order for variants of the same products; once for each order. \
+                      The customer must have agreed to the details.",
+        parameters: &[ORDER, ITEMS, NEW_ITEMS, METHOD],
+        run: exchange_delivered_order_items,
+    },
+    Tool {
+        name: "find_user_id_by_name_zip",
+        kind: Kind::Read,
+        description: "Find a customer's id by name and postal code, where the e-mail address finds none.",
+        parameters: &[
+            required("first_name", Shape::Text, "First name."),
+            required("last_name", Shape::Text, "Last name."),
+            required("zip", Shape::Text, "Postal code."),
+        ],
+        run: find_user_id_by_name_zip,
+    },
+    Tool {
+        name: "find_user_id_by_email",
+        kind: Kind::Read,
+        description: "Find a customer's id by e-mail address.",
+        parameters: &[required("email", Shape::Text, "E-mail address.")],
+        run: |world, call| {
+            let email = lower(call.given("email"))?;
+            let user = world
+                .users
+                .iter()
+                .find(|(_, user)| user.email.to_lowercase() == email);
+            user.map_or_else(|| fail("User not found"), |(id, _)| Ok(id.to_owned()))
+        },
+    },
+    Tool {
+        name: "get_order_details",
+        kind: Kind::Read,
+        description: "Look an order up: status, items and payments.",
+        parameters: &[ORDER],
+        run: |world, call| Ok(python::dumps(world.order(call)?)),
+    },
+    Tool {
+        name: "get_product_details",
+        kind: Kind::Read,
+        description: "Look a product up with all its variants.",
+        parameters: &[required(
+            "product_id",
+            Shape::Text,
+            "Id of the product, which is no item's id.",
+        )],
+        run: |world, call| Ok(python::dumps(world.product(call.key("product_id")?)?)),
+    },
+    Tool {
+        name: "get_item_details",
+        kind: Kind::Read,
+        description: "Look a variant of a product up by its item id.",
+        parameters: &[required(
+            "item_id",
+            Shape::Text,
+            "Id of the item, which is no product's id.",
+        )],
+        run: |world, call| {
+            let id = call.key("item_id")?;
+            let mut products = world.products.iter().map(|(_, product)| product);
+            let item = id
+                .id()
+                .and_then(|id| products.find_map(|product| product.variants.get(id)));
+            item.map_or_else(|| fail("Item not found"), |item| Ok(python::dumps(item)))
+        },
+    },
+    Tool {
+        name: "get_user_details",
+        kind: Kind::Read,
+        description: "Look a customer up: profile, payment methods and orders.",
+        parameters: &[USER],
+        run: |world, call| Ok(python::dumps(world.user(call.key("user_id")?)?)),
+    },
+    Tool {
+        name: "list_all_product_types",
+        kind: Kind::Read,
+        description: "List all products with their ids. Each comes in variants with item ids of their own.",
+        parameters: &[],
+        run: |world, _| {
+            let products = world.products.iter();
+            let ids: BTreeMap<&str, &str> = products
+                .map(|(_, product)| (product.name.as_str(), product.product_id.as_str()))
+                .collect();
+            Ok(python::dumps(&ids))
+        },
+    },
+    Tool {
+        name: "modify_pending_order_address",
+        kind: Kind::Write,
+        description: "Change where a pending order goes. The customer must have agreed to the details.",
+        parameters: &[
+            ORDER, ADDRESS[0], ADDRESS[1], ADDRESS[2], ADDRESS[3], ADDRESS[4], ADDRESS[5],
+        ],
+        run: |world, call| {
+            let order = world.order_with(call, |status| status.contains(PENDING), NOT_PENDING)?;
+            let (id, address) = (order.order_id.clone(), address(call)?);
+            world.change(&id, |order| order.address = address)
+        },
+    },
+    Tool {
+        name: "modify_pending_order_items",
+        kind: Kind::Write,
+        description: "Change items of a pending order into other variants of the same products; once for each order. \
+                      The customer must have agreed to the details.",
+        parameters: &[ORDER, ITEMS, NEW_ITEMS, METHOD],
+        run: modify_pending_order_items,
+    },
+    Tool {
+        name: "modify_pending_order_payment",
+        kind: Kind::Write,
+        description: "Change what pays a pending order. The customer must have agreed to the details.",
+        parameters: &[ORDER, METHOD],
+        run: modify_pending_order_payment,
+    },
+    Tool {
+        name: "modify_user_address",
+        kind: Kind::Write,
+        description: "Change a customer's own address. The customer must have agreed to the details.",
+        parameters: &[
+            USER, ADDRESS[0], ADDRESS[1], ADDRESS[2], ADDRESS[3], ADDRESS[4], ADDRESS[5],
+        ],
+        run: |world, call| {
+            let id = world.user(call.key("user_id")?)?.user_id.clone();
+            let address = address(call)?;
+            let Some(user) = world.users.get_mut(&id) else {
+                return fail("User not found");
+            };
+            user.address = address;
+            Ok(python::dumps(user))
+        },
+    },
+    Tool {
+        name: "return_delivered_order_items",
+        kind: Kind::Write,
+        description: "Return items of a delivered order; once for each order. The customer must have agreed to the \
+                      details.",
+        parameters: &[ORDER, ITEMS, METHOD],
+        run: return_delivered_order_items,
+    },
+    transfer::tool(),
+];
+
+const NOT_PENDING: &str = "Non-pending order cannot be modified";
+
+impl Retail {
+    fn user(&self, id: Key) -> Result<&User, ToolError> {
+        let user = id.id().and_then(|id| self.users.get(id));
+        user.map_or_else(|| fail("User not found"), Ok)
+    }
+
+    fn product(&self, id: Key) -> Result<&Product, ToolError> {
+        let product = id.id().and_then(|id| self.products.get(id));
+        product.map_or_else(|| fail("Product not found"), Ok)
+    }
+
+    fn order(&self, call: &Call) -> Result<&Order, ToolError> {
+        let order = call.key("order_id")?.id().and_then(|id| self.orders.get(id));
+        order.map_or_else(|| fail("Order not found"), Ok)
+    }
+
+    /// The order of a call, whose status must allow what is to be done.
+    fn order_with(
+        &self,
+        call: &Call,
+        allows: fn(&str) -> bool,
+        otherwise: &str,
+    ) -> Result<&Order, ToolError> {
+        let order = self.order(call)?;
+        if allows(&order.status) {
+            Ok(order)
+        } else {
+            fail(otherwise)
+        }
+    }
+
+    /// A payment method of whom an order belongs to.
+    fn method<'a>(&'a self, order: &Order, id: Key<'a>) -> Result<(&'a str, &'a PaymentMethod), ToolError> {
+        let user = self.users.get(&order.user_id);
+        let method = id.id().and_then(|id| Some((id, user?.payment_methods.get(id)?)));
+        method.map_or_else(|| fail("Payment method not found"), Ok)
+    }
+
+    /// The variant that is to replace an item.
+    fn replacement(&self, item: &Item, id: &Value) -> Result<&Variant, ToolError> {
+        let product = self.products.get(&item.product_id);
+        let Some(product) = product else {
+            return fail("Product not found");
+        };
+        let variant = Key::new(id)?.id().and_then(|id| product.variants.get(id));
+        match variant {
+            Some(variant) if variant.available => Ok(variant),
+            Some(_) => fail(format!("New item {} not found or available", python::text(id))),
+            None => fail("Variant not found"),
+        }
+    }
+
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut Order)) -> Answer {
+        let Some(order) = self.orders.get_mut(id) else {
+            return fail("Order not found");
+        };
+        change(order);
+        Ok(python::dumps(order))
+    }
+
+    /// Adds to the balance of a gift card; other methods have none.
+    fn credit(&mut self, user: &str, method: &str, amount: f64) {
+        let user = self.users.get_mut(user);
+        if let Some(PaymentMethod::GiftCard { balance, .. }) =
+            user.and_then(|user| user.payment_methods.get_mut(method))
+        {
+            *balance = python::round(*balance + amount);
+        }
+    }
+}
+
+/// `text.lower()`.
+fn lower(value: &Value) -> Result<String, ToolError> {
+    match value {
+        Value::String(text) => Ok(text.to_lowercase()),
+        other => fail(format!("{} has no attribute 'lower'", python::repr(other))),
+    }
+}
+
+fn find_user_id_by_name_zip(world: &mut Retail, call: &Call) -> Answer {
+    let first = lower(call.given("first_name"))?;
+    for (id, user) in world.users.iter() {
+        if user.name.first_name.to_lowercase() == first
+            && user.name.last_name.to_lowercase() == lower(call.given("last_name"))?
+            && call.given("zip").as_str() == Some(&user.address.zip)
+        {
+            return Ok(id.to_owned());
+        }
+    }
+    fail("User not found")
+}
+
+fn address(call: &Call) -> Result<Address, ToolError> {
+    let line = |name: &str| call.text(name).map(str::to_owned);
+    Ok(Address {
+        address1: line("address1")?,
+        address2: line("address2")?,
+        city: line("city")?,
+        country: line("country")?,
+        state: line("state")?,
+        zip: line("zip")?,
+    })
+}
+
+/// What Python goes through: the elements of a list, the characters of a text.
+fn elements(call: &Call, name: &str) -> Result<Vec<Value>, ToolError> {
+    match call.given(name) {
+        Value::Array(values) => Ok(values.clone()),
+        Value::String(text) => Ok(text.chars().map(|char| char.to_string().into()).collect()),
+        Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
+        other => fail(format!("{name} should be a list, not {}", python::repr(other))),
+    }
+}
+
+/// The first id that stands more often among `ids` than among the order's items.
+fn beyond<'a>(order: &Order, ids: &'a [Value]) -> Option<&'a Value> {
+    let there = |id: &Value| order.items.iter().filter(|item| *id == item.item_id).count();
+    ids.iter()
+        .find(|id| ids.iter().filter(|other| other == id).count() > there(id))
+}
+
+fn item<'a>(order: &'a Order, id: &Value) -> Result<&'a Item, ToolError> {
+    let item = order.items.iter().find(|item| *id == item.item_id);
+    item.map_or_else(|| fail(format!("Item {} not found", python::text(id))), Ok)
+}
+
+/// In order, as texts, which ids that were found are.
+fn sorted(ids: &[Value]) -> Vec<String> {
+    let mut ids: Vec<String> = ids.iter().map(python::text).collect();
+    ids.sort();
+    ids
+}
+
+fn cancel_pending_order(world: &mut Retail, call: &Call) -> Answer {
+    const REASONS: [&str; 2] = ["no longer needed", "ordered by mistake"];
+    let order = world.order_with(
+        call,
+        |status| status == PENDING,
+        "Non-pending order cannot be cancelled",
+    )?;
+    let reason = call.key("reason")?.id().filter(|reason| REASONS.contains(reason));
+    let Some(reason) = reason else {
+        return fail("Invalid reason");
+    };
+    let mut refunds = Vec::new();
+    for payment in &order.payment_history {
+        let id = Value::from(payment.payment_method_id.as_str());
+        world.method(order, Key::new(&id)?)?;
+        refunds.push(Payment {
+            transaction_type: Transaction::Refund,
+            ..payment.clone()
+        });
+    }
+    let (id, user) = (order.order_id.clone(), order.user_id.clone());
+    for refund in &refunds {
+        world.credit(&user, &refund.payment_method_id, refund.amount);
+    }
+    world.change(&id, |order| {
+        "cancelled".clone_into(&mut order.status);
+        order.cancel_reason = Some(reason.to_owned());
+        order.payment_history.extend(refunds);
+    })
+}
+
+fn exchange_delivered_order_items(world: &mut Retail, call: &Call) -> Answer {
+    let order = world.order_with(
+        call,
+        |status| status == DELIVERED,
+        "Non-delivered order cannot be exchanged",
+    )?;
+    let old = elements(call, "item_ids")?;
+    if let Some(id) = beyond(order, &old) {
+        return fail(format!("Number of {} not found.", python::text(id)));
+    }
+    let new = elements(call, "new_item_ids")?;
+    if old.len() != new.len() {
+        return fail("The number of items to be exchanged should match.");
+    }
+    let mut difference = 0.0;
+    for (old, new) in old.iter().zip(&new) {
+        let item = item(order, old)?;
+        difference += world.replacement(item, new)?.price - item.price;
+    }
+    let difference = python::round(difference);
+    let (method, paid_with) = world.method(order, call.key("payment_method_id")?)?;
+    if matches!(paid_with, PaymentMethod::GiftCard { balance, .. } if *balance < difference) {
+        return fail("Insufficient gift card balance to pay for the price difference");
+    }
+    let (id, method) = (order.order_id.clone(), method.to_owned());
+    world.change(&id, |order| {
+        "exchange requested".clone_into(&mut order.status);
+        order.exchange_items = Some(sorted(&old));
+        order.exchange_new_items = Some(sorted(&new));
+        order.exchange_payment_method_id = Some(method);
+        // Nothing was added to Python's whole number 0.
+        order.exchange_price_difference = if old.is_empty() {
+            0.into()
+        } else {
+            difference.into()
+        };
+    })
+}
+
+fn modify_pending_order_items(world: &mut Retail, call: &Call) -> Answer {
+    let order = world.order_with(call, |status| status == PENDING, NOT_PENDING)?;
+    let old = elements(call, "item_ids")?;
+    if let Some(id) = beyond(order, &old) {
+        return fail(format!("{} not found", python::text(id)));
+    }
+    let new = elements(call, "new_item_ids")?;
+    if old.len() != new.len() {
+        return fail("The number of items to be exchanged should match");
+    }
+    let mut difference = 0.0;
+    let mut last = None;
+    for (old, new) in old.iter().zip(&new) {
+        if old == new {
+            return fail("The new item id should be different from the old item id");
+        }
+        let item = item(order, old)?;
+        let variant = world.replacement(item, new)?;
+        difference += variant.price - item.price;
+        last = Some(variant.clone());
+    }
+    let (method, paid_with) = world.method(order, call.key("payment_method_id")?)?;
+    if matches!(paid_with, PaymentMethod::GiftCard { balance, .. } if *balance < difference) {
+        return fail("Insufficient gift card balance to pay for the new item");
+    }
+    let (id, user, method) = (order.order_id.clone(), order.user_id.clone(), method.to_owned());
+    world.credit(&user, &method, -difference);
+    world.change(&id, |order| {
+        order.payment_history.push(Payment {
+            transaction_type: if difference > 0.0 {
+                Transaction::Payment
+            } else {
+                Transaction::Refund
+            },
+            amount: difference.abs(),
+            payment_method_id: method,
+        });
+        for (old, new) in old.iter().zip(&new) {
+            let changed = order.items.iter_mut().find(|item| *old == item.item_id);
+            // Like the benchmark: every item gets price and options of the last one's variant.
+            if let (Some(item), Some(variant)) = (changed, &last) {
+                item.item_id = python::text(new);
+                item.price = variant.price;
+                item.options.clone_from(&variant.options);
+            }
+        }
+        "pending (item modified)".clone_into(&mut order.status);
+    })
+}
+
+fn modify_pending_order_payment(world: &mut Retail, call: &Call) -> Answer {
+    let order = world.order_with(call, |status| status.contains(PENDING), NOT_PENDING)?;
+    let (method, paid_with) = world.method(order, call.key("payment_method_id")?)?;
+    let [first] = &order.payment_history[..] else {
+        return fail("There should be exactly one payment for a pending order");
+    };
+    if first.transaction_type != Transaction::Payment {
+        return fail("There should be exactly one payment for a pending order");
+    }
+    if first.payment_method_id == method {
+        return fail("The new payment method should be different from the current one");
+    }
+    if matches!(paid_with, PaymentMethod::GiftCard { balance, .. } if *balance < first.amount) {
+        return fail("Insufficient gift card balance to pay for the order");
+    }
+    let payment = Payment {
+        payment_method_id: method.to_owned(),
+        ..first.clone()
+    };
+    let refund = Payment {
+        transaction_type: Transaction::Refund,
+        ..first.clone()
+    };
+    let (id, user) = (order.order_id.clone(), order.user_id.clone());
+    world.credit(&user, &payment.payment_method_id, -payment.amount);
+    world.credit(&user, &refund.payment_method_id, refund.amount);
+    world.change(&id, |order| order.payment_history.extend([payment, refund]))
+}
+
+fn return_delivered_order_items(world: &mut Retail, call: &Call) -> Answer {
+    let order = world.order_with(
+        call,
+        |status| status == DELIVERED,
+        "Non-delivered order cannot be returned",
+    )?;
+    let (method, paid_with) = world.method(order, call.key("payment_method_id")?)?;
+    let is_original = order
+        .payment_history
+        .first()
+        .is_some_and(|first| first.payment_method_id == method);
+    if !is_original && !matches!(paid_with, PaymentMethod::GiftCard { .. }) {
+        return fail("Payment method should be the original payment method");
+    }
+    let ids = elements(call, "item_ids")?;
+    if beyond(order, &ids).is_some() {
+        return fail("Some item not found");
+    }
+    let (id, method) = (order.order_id.clone(), method.to_owned());
+    world.change(&id, |order| {
+        "return requested".clone_into(&mut order.status);
+        order.return_items = Some(sorted(&ids));
+        order.return_payment_method_id = Some(method);
+    })
+}

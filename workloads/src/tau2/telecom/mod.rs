@@ -1,0 +1,177 @@
+//! A telephone company and a customer's telephone, which both change what the other sees.
+
+mod assertions;
+mod company;
+mod phone;
+mod records;
+mod settings;
+mod telephone;
+mod written;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use self::phone::{PaymentRequest, Performance, User};
+use self::records::{BillStatus, LineStatus, Records};
+use super::environment::{Side, World};
+use super::number::Number;
+use super::python;
+use super::tool::{Answer, Tool, ToolError, fail};
+
+/// Why files of the domain do not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Not TOML.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// Not the records that are expected.
+    #[error(transparent)]
+    Records(#[from] serde_json::Error),
+}
+
+/// Company and telephone.
+#[derive(Debug, Clone)]
+pub struct Telecom {
+    records: Arc<Records>,
+    user: Arc<User>,
+    /// How the VPN performs that the telephone connects to.
+    vpn: Performance,
+    /// What begins the ids of bills that are made here, and how many were.
+    bill_prefix: &'static str,
+    bills_made: u32,
+}
+
+impl Telecom {
+    /// Reads `db.toml` and `user_db.toml`.
+    ///
+    /// # Errors
+    /// What does not read.
+    pub fn read(company: &str, telephone: &str) -> Result<Self, ReadError> {
+        let mut world = Self {
+            records: Arc::new(serde_json::from_value(written::parse(company)?)?),
+            user: Arc::new(serde_json::from_value(written::parse(telephone)?)?),
+            vpn: Performance::Excellent,
+            bill_prefix: "B0",
+            bills_made: 0,
+        };
+        // Nothing to agree on before the telephone has a number.
+        let _ = world.sync();
+        Ok(world)
+    }
+
+    /// The same for grading, where the ids of new bills must not be those of the graded run: the
+    /// benchmark draws them at random.
+    #[must_use]
+    pub fn with_other_bills(mut self) -> Self {
+        self.bill_prefix = "BF";
+        self
+    }
+
+    fn records_mut(&mut self) -> &mut Records {
+        Arc::make_mut(&mut self.records)
+    }
+
+    fn user_mut(&mut self) -> &mut User {
+        Arc::make_mut(&mut self.user)
+    }
+
+    /// The id of the next bill.
+    fn bill_id(&mut self) -> String {
+        self.bills_made += 1;
+        format!("{}{:07X}", self.bill_prefix, self.bills_made)
+    }
+}
+
+impl World for Telecom {
+    const NAME: &'static str = "telecom";
+
+    fn agent_tools() -> &'static [Tool<Self>] {
+        company::ALL
+    }
+
+    fn user_tools() -> &'static [Tool<Self>] {
+        telephone::ALL
+    }
+
+    fn sync(&mut self) -> Result<(), ToolError> {
+        let Some(number) = self.user.surroundings.phone_number.clone() else {
+            return Ok(());
+        };
+        let line = self.records.line_with(&number)?;
+        let plan = self.records.plan_of(line)?;
+        let used = Number::of(&line.data_used_gb)?.float();
+        let is_exceeded = used >= plan.data_limit_gb + line.data_refueling_gb;
+        let (is_active, may_roam) = (line.status == LineStatus::Active, line.roaming_enabled);
+        let around = &self.user.surroundings;
+        if (
+            around.line_active,
+            around.roaming_allowed,
+            around.mobile_data_usage_exceeded,
+        ) != (is_active, may_roam, is_exceeded)
+        {
+            let around = &mut self.user_mut().surroundings;
+            around.line_active = is_active;
+            around.roaming_allowed = may_roam;
+            around.mobile_data_usage_exceeded = is_exceeded;
+        }
+        if let Some(paid) = self
+            .user
+            .surroundings
+            .payment_request
+            .clone()
+            .filter(|request| request.paid)
+        {
+            let place = records::place(&self.records.bills, &paid.bill_id.into())?;
+            self.records_mut().bills[place].status = BillStatus::Paid;
+            self.user_mut().surroundings.payment_request = None;
+        }
+        if self.user.surroundings.payment_request.is_none() {
+            let Some(customer) = self.records.customer_of(&number.as_str().into()) else {
+                return fail(format!("Customer with phone number {number} not found"));
+            };
+            let bills = self.records.bills_of(customer)?;
+            let awaiting = bills
+                .into_iter()
+                .find(|bill| bill.status == BillStatus::AwaitingPayment);
+            if let Some(bill) = awaiting {
+                let request = PaymentRequest {
+                    bill_id: bill.bill_id.clone(),
+                    amount_due: bill.total_due,
+                    paid: false,
+                };
+                self.user_mut().surroundings.payment_request = Some(request);
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, side: Side, name: &str, arguments: &Map<String, Value>) -> Answer {
+        let settings = match side {
+            Side::Assistant => settings::COMPANY,
+            Side::User => settings::TELEPHONE,
+        };
+        match settings.iter().find(|setting| setting.name == name) {
+            Some(setting) => setting.call(self, arguments),
+            None => super::environment::call_bare(self, side, name, arguments),
+        }
+    }
+
+    fn holds(&self, side: Side, name: &str, arguments: &Map<String, Value>) -> Result<bool, ToolError> {
+        assertions::holds(self, side, name, arguments)
+    }
+
+    fn agent_hash(&self) -> String {
+        python::sha256([python::dumps_sorted(&*self.records).as_str()])
+    }
+
+    fn user_hash(&self) -> Option<String> {
+        Some(python::sha256([python::dumps_sorted(&*self.user).as_str()]))
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        let same = |a: &Records, b: &Records| python::dumps_sorted(a) == python::dumps_sorted(b);
+        (Arc::ptr_eq(&self.records, &other.records) || same(&self.records, &other.records))
+            && python::dumps_sorted(&*self.user) == python::dumps_sorted(&*other.user)
+    }
+}

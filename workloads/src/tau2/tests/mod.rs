@@ -1,0 +1,2 @@
+mod parity;
+mod tools;

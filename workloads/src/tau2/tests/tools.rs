@@ -1,0 +1,78 @@
+//! The tools as the benchmark offers them to a model.
+
+use serde_json::{Map, Value};
+
+use super::super::airline::Airline;
+use super::super::environment::World;
+use super::super::retail::Retail;
+use super::super::telecom::Telecom;
+use super::super::tool::Tool;
+use crate::shared;
+
+/// Without the words, which are this project's own.
+fn without_words(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let is_word =
+                |key: &str, value: &Value| matches!(key, "title" | "description") && value.is_string();
+            let kept = fields.iter().filter(|(key, value)| !is_word(key, value));
+            Value::Object(
+                kept.map(|(key, value)| (key.clone(), without_words(value)))
+                    .collect::<Map<String, Value>>(),
+            )
+        }
+        Value::Array(values) => values.iter().map(without_words).collect(),
+        other => other.clone(),
+    }
+}
+
+fn side_agrees<W>(tools: &[Tool<W>], recorded: &Value) -> usize {
+    let recorded = recorded.as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    let recorded_names: Vec<&str> = recorded
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, recorded_names);
+    for (tool, recorded) in tools.iter().zip(recorded) {
+        assert_eq!(
+            without_words(&tool.spec().parameters),
+            without_words(&recorded["function"]["parameters"]),
+            "{}",
+            tool.name
+        );
+        assert_eq!(tool.kind.name(), recorded["tool_type"], "{}", tool.name);
+        assert!(!tool.description.is_empty(), "{}", tool.name);
+        assert_ne!(
+            tool.description, recorded["function"]["description"],
+            "{}",
+            tool.name
+        );
+    }
+    tools.len()
+}
+
+fn tools_agree<W: World>() {
+    let Some(text) = shared::text(&format!("tau2/parity/{}.tools.json", W::NAME)) else {
+        return;
+    };
+    let recorded: Value = serde_json::from_str(&text).unwrap();
+    let agent = side_agrees(W::agent_tools(), &recorded["assistant"]);
+    let user = side_agrees(W::user_tools(), &recorded["user"]);
+    println!("{}: {agent} tools of the agent, {user} of the user", W::NAME);
+}
+
+#[test]
+fn tau2_parity_airline_tools() {
+    tools_agree::<Airline>();
+}
+
+#[test]
+fn tau2_parity_retail_tools() {
+    tools_agree::<Retail>();
+}
+
+#[test]
+fn tau2_parity_telecom_tools() {
+    tools_agree::<Telecom>();
+}
