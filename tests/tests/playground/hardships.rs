@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::page::Host;
-use crate::{LATENCY, SECRET, set_up};
+use crate::{LATENCY, SECRET, hold_after, set_up};
 
 impl Browser {
     /// Waits until the page is kept for when there is no network.
@@ -120,11 +120,7 @@ async fn a_server_that_goes_away_is_waited_for() {
     let mut stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
     let study = study.with("http://unused", &stub.base_url);
     let browser = set_up(&study, SECRET).await;
-    stub.admit(30);
-    browser.click("Run study").await;
-    browser
-        .until("the stub holds back what is asked", async || stub.is_held())
-        .await;
+    hold_after(&browser, &stub, 30, "Run study").await;
     stub.leave();
     browser.until_shown("a model cannot be reached").await;
     stub.admit_all();
@@ -142,11 +138,7 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
     let elsewhere = stub.base_url.replace("127.0.0.1", "models.example");
     let study = study.with("http://unused", &elsewhere);
     let browser = set_up(&study, SECRET).await;
-    stub.admit(30);
-    browser.click("Run study").await;
-    browser
-        .until("the stub holds back what is asked", async || stub.is_held())
-        .await;
+    hold_after(&browser, &stub, 30, "Run study").await;
     browser.set_offline(true).await;
     stub.admit_all();
     browser

@@ -184,13 +184,18 @@ async fn a_reload_in_the_midst_repeats_no_call() {
     assert_eq!(after.repeats(Question::is_rewrite), 0);
 }
 
-/// Lets a run go on for so many calls, then pauses it and waits until it rests.
-async fn pause_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
+/// Lets a run go on for so many calls and holds the next ones back.
+async fn hold_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
     stub.admit(calls);
     browser.click(begin).await;
     browser
         .until("the stub holds back what is asked", async || stub.is_held())
         .await;
+}
+
+/// Lets a run go on for so many calls, then pauses it and waits until it rests.
+async fn pause_after(browser: &Browser, stub: &Stub, calls: u64, begin: &str) {
+    hold_after(browser, stub, calls, begin).await;
     browser.click("Pause").await;
     stub.admit_all();
     browser
@@ -242,11 +247,7 @@ async fn a_change_taken_back_stands_nowhere() {
     let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
     let study = study.with("http://unused", &stub.base_url);
     let browser = set_up(&study, SECRET).await;
-    stub.admit(30);
-    browser.click("Run study").await;
-    browser
-        .until("the stub holds back what is asked", async || stub.is_held())
-        .await;
+    hold_after(&browser, &stub, 30, "Run study").await;
     let multiplier = "const [slider] = document.querySelectorAll('[id^=steer-m-]');
         slider.value = slider.max;
         slider.dispatchEvent(new Event('change', { bubbles: true }));
