@@ -12,14 +12,15 @@ use sha2::{Digest, Sha256};
 /// `json.dumps(value)`: a blank after separators, ASCII only, keys in their own order.
 pub(super) fn dumps(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
-    // Writes into memory, and only values that JSON has.
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, Python));
-    String::from_utf8(bytes).unwrap_or_default()
+    let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Python));
+    written.expect("memory takes everything, and records are what JSON has");
+    String::from_utf8(bytes).expect("the formatter writes ASCII")
 }
 
 /// `json.dumps(value, sort_keys=True)`.
 pub(super) fn dumps_sorted(value: &impl Serialize) -> String {
-    dumps(&sorted(serde_json::to_value(value).unwrap_or_default()))
+    let value = serde_json::to_value(value).expect("records are what JSON has");
+    dumps(&sorted(value))
 }
 
 /// SHA-256 of texts one after the other, as hexadecimal digits.

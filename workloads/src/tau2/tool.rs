@@ -68,7 +68,9 @@ pub struct Parameter {
     pub description: &'static str,
     /// What it should be.
     pub shape: Shape,
-    /// What it is when it is left out; required without.
+    /// Whether a call must have it.
+    pub required: bool,
+    /// What it is when it is left out; null without.
     pub default: Option<i64>,
 }
 
@@ -110,6 +112,7 @@ pub(super) const fn required(name: &'static str, shape: Shape, description: &'st
         name,
         description,
         shape,
+        required: true,
         default: None,
     }
 }
@@ -134,7 +137,8 @@ impl<W> Tool<W> {
             schema.insert("description".to_owned(), parameter.description.into());
             if let Some(default) = parameter.default {
                 schema.insert("default".to_owned(), default.into());
-            } else {
+            }
+            if parameter.required {
                 required.push(parameter.name);
             }
             properties.insert(parameter.name.to_owned(), Value::Object(schema));
@@ -214,7 +218,7 @@ impl<'a> Call<'a> {
             return fail(format!("{tool}() got an unexpected keyword argument '{unknown}'"));
         }
         let is_missing =
-            |parameter: &&Parameter| parameter.default.is_none() && !arguments.contains_key(parameter.name);
+            |parameter: &&Parameter| parameter.required && !arguments.contains_key(parameter.name);
         let missing: Vec<String> = parameters
             .iter()
             .filter(is_missing)

@@ -292,7 +292,7 @@ impl Airline {
         let (Some(left), Some(price)) = (of(&seats.available_seats), of(&seats.prices)) else {
             return fail(format!("'{cabin}'"));
         };
-        if usize::try_from(left).is_ok_and(|left| left < passengers) || left < 0 {
+        if !usize::try_from(left).is_ok_and(|left| left >= passengers) {
             return fail(format!("Not enough seats on flight {flight_number}"));
         }
         Ok(Segment {

@@ -98,7 +98,7 @@ static TELEPHONE: &[Assertion] = &[
         parameters: &[
             any("expected_speed"),
             Parameter {
-                default: Some(0),
+                required: false,
                 ..any("expected_desc")
             },
         ],

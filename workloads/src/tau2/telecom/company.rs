@@ -108,6 +108,7 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
                 name: "limit",
                 description: "The most bills listed.",
                 shape: Shape::Integer,
+                required: false,
                 default: Some(12),
             },
         ],

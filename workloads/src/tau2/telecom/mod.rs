@@ -28,6 +28,9 @@ pub enum ReadError {
     /// Not the records that are expected.
     #[error(transparent)]
     Records(#[from] serde_json::Error),
+    /// The telephone has a number that the company does not know.
+    #[error(transparent)]
+    Disagree(#[from] ToolError),
 }
 
 /// Company and telephone.
@@ -55,8 +58,7 @@ impl Telecom {
             bill_prefix: "B0",
             bills_made: 0,
         };
-        // Nothing to agree on before the telephone has a number.
-        let _ = world.sync();
+        world.sync()?;
         Ok(world)
     }
 

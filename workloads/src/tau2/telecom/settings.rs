@@ -131,7 +131,7 @@ pub(super) static TELEPHONE: &[Tool<Telecom>] = &[
         &[
             any("enabled"),
             Parameter {
-                default: Some(0),
+                required: false,
                 ..any("mms_over_wifi")
             },
         ],
