@@ -1,8 +1,8 @@
 //! Much to draw, in tasks that are short.
 
-use std::time::Duration;
-
 use leptos::prelude::*;
+
+use super::in_turn;
 
 /// Draws its children in a task of their own, after what stands above them: a page of many charts drawn
 /// at once would not answer meanwhile.
@@ -12,12 +12,9 @@ pub fn Later(
     children: ChildrenFn,
 ) -> impl IntoView {
     let due = RwSignal::new(false);
-    set_timeout(
-        move || {
-            // The page may be left by then.
-            let _ = due.try_set(true);
-        },
-        Duration::ZERO,
-    );
+    in_turn(move || {
+        // The page may be left by then.
+        let _ = due.try_set(true);
+    });
     view! { <Show when=move || due.get()>{children()}</Show> }
 }

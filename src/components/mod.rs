@@ -12,6 +12,7 @@ mod run_nav;
 mod run_notices;
 mod run_route;
 mod run_tag;
+mod turns;
 mod window;
 mod words;
 
@@ -27,5 +28,6 @@ pub use run_nav::RunNav;
 pub use run_notices::RunNotices;
 pub use run_route::{use_begin, use_run, with_run};
 pub use run_tag::RunTag;
+pub use turns::in_turn;
 pub use window::{Spacer, Window};
 pub use words::Words;

@@ -211,9 +211,17 @@ impl Run {
         self.inner.update_value(|inner| {
             if inner.refresh.is_none() {
                 let wait = (inner.shown + REFRESH - now).max(0.0);
-                inner.refresh = Some(Timeout::new(wait as u32, move || self.show()));
+                inner.refresh = Some(Timeout::new(wait as u32, move || self.overlook()));
             }
         });
+    }
+
+    /// Makes the overview that screens draw from and lets a later task draw it: both in one would
+    /// keep the page from answering.
+    fn overlook(self) {
+        self.peek(|folded| folded.overview());
+        let show = Timeout::new(0, move || self.show());
+        self.inner.update_value(|inner| inner.refresh = Some(show));
     }
 
     pub(super) fn show(self) {

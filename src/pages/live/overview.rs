@@ -1,10 +1,10 @@
 //! What the plates of the live page share, computed once for each change.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use leptos::prelude::*;
 
+use crate::components::in_turn;
 use crate::live::{Phase, Run};
 use crate::run;
 
@@ -46,10 +46,12 @@ impl Overview {
         Self(parts.into())
     }
 
-    /// The same in a task of its own: plates that all changed in one would keep the page from answering.
+    /// The same when its turn has come, see [`in_turn`].
     pub(super) fn apart(self) -> Self {
         let seen = RwSignal::new(self.0.get_untracked());
+        let waits = StoredValue::new(false);
         let look = move || {
+            let _ = waits.try_set_value(false);
             // The page may be left by then.
             let Some(now) = self.0.try_get_untracked() else {
                 return;
@@ -65,7 +67,10 @@ impl Overview {
         };
         Effect::new(move |_| {
             self.0.track();
-            set_timeout(look, Duration::ZERO);
+            if !waits.get_value() {
+                waits.set_value(true);
+                in_turn(look);
+            }
         });
         Self(seen.into())
     }
