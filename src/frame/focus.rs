@@ -8,6 +8,8 @@ use leptos_router::hooks::use_location;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
+use crate::components::in_turn;
+
 /// Moves the focus to what the address names, else to the title of a page that was gone to. A focus that
 /// somebody has inside of the page stays, as when candidates are leafed through by keyboard.
 pub(super) fn follow_address() {
@@ -18,9 +20,9 @@ pub(super) fn follow_address() {
         let (moved, named) = (path != now.0, hash != now.1);
         if moved || named {
             let target = now.1.trim_start_matches('#').to_owned();
-            // The page is there once the router has had its turn, and what the page draws in a task of its
-            // own once that has had one as well.
-            let after_router = move || set_timeout(move || go(&target, moved), Duration::ZERO);
+            // The page is there once the router has had its task, and what the page draws in turn once
+            // that has had its own.
+            let after_router = move || in_turn(move || go(&target, moved));
             set_timeout(after_router, Duration::ZERO);
         }
         now
