@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::files::{FileError, Files};
+
 /// The file's text; `None`, said aloud, where the data are absent.
 pub(crate) fn text(path: &str) -> Option<String> {
     let file = capo_tests::shared::shared(path)?;
@@ -20,6 +22,17 @@ pub(crate) fn json_lines(path: &str) -> Option<Vec<Value>> {
             .map(|line| serde_json::from_str(line).expect("a line of JSON"))
             .collect(),
     )
+}
+
+/// The shared folder as the folder of a study.
+pub(crate) struct SharedFiles;
+
+impl Files for SharedFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        capo_tests::shared::shared(path)
+            .and_then(|file| std::fs::read(file).ok())
+            .ok_or_else(|| FileError::NotFound(path.to_owned()))
+    }
 }
 
 /// The code blocks of a language in a page of `docs/`.

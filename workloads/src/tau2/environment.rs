@@ -1,5 +1,6 @@
 //! A world and its tools, called by either side.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::tool::{Answer, Kind, Tool, ToolError, fail};
@@ -52,10 +53,17 @@ pub trait World: Clone + 'static {
 
     /// Whether two worlds that began as one have equal hashes.
     fn equals(&self, other: &Self) -> bool;
+
+    /// The same for a reference solution. Where the benchmark draws at random, it draws otherwise.
+    #[must_use]
+    fn for_reference(self) -> Self {
+        self
+    }
 }
 
 /// Who calls a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The agent.
     Assistant,
@@ -97,6 +105,17 @@ pub fn call<W: World>(world: &mut W, side: Side, name: &str, arguments: &Map<Str
         },
         Err(error) => ToolResult {
             content: format!("Error: {error}"),
+            error: true,
+        },
+    }
+}
+
+/// Like [`call`], with whatever a model gave as arguments.
+pub fn call_any<W: World>(world: &mut W, side: Side, name: &str, arguments: &Value) -> ToolResult {
+    match arguments {
+        Value::Object(arguments) => call(world, side, name, arguments),
+        _ => ToolResult {
+            content: "Error: the arguments are not an object".to_owned(),
             error: true,
         },
     }

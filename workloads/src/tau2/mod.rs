@@ -6,12 +6,19 @@
 pub mod airline;
 mod calculate;
 pub mod environment;
+pub mod folder;
+pub mod grade;
 mod number;
+pub mod prompts;
 mod python;
+pub mod replay;
 pub mod retail;
+pub mod settings;
 mod table;
+pub mod task;
 pub mod telecom;
 pub mod tool;
+pub mod trajectory;
 pub mod transfer;
 
 #[cfg(test)]

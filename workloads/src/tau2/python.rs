@@ -105,6 +105,25 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
+/// `==`: numbers and booleans by value, the order of keys left out.
+pub(super) fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            let same = |(key, a): (&String, &Value)| b.get(key).is_some_and(|b| equal(a, b));
+            a.len() == b.len() && a.iter().all(same)
+        }
+        _ => a == b || number(a).is_some_and(|a| number(b) == Some(a)),
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Bool(truth) => Some(f64::from(u8::from(*truth))),
+        other => other.as_f64(),
+    }
+}
+
 /// `repr` of a float: the shortest digits that read as the same number.
 pub(super) fn float(number: f64) -> String {
     if !number.is_finite() {
@@ -237,6 +256,24 @@ mod tests {
             r#"{"b": [1, 2.0, null, true], "a": "\u00e9\ud83d\ude00\u007f\u0001\n\"\\/", "c": {}, "d": []}"#
         );
         assert!(dumps_sorted(&value).starts_with(r#"{"a": "\u00e9"#));
+    }
+
+    #[test]
+    fn values_are_equal_as_in_python() {
+        for (a, b, are_equal) in [
+            (json!(1), json!(1.0), true),
+            (json!(1), json!(true), true),
+            (json!(0.0), json!(false), true),
+            (json!(2), json!(true), false),
+            (json!("1"), json!(1), false),
+            (json!(null), json!(0), false),
+            (json!({"a": 1, "b": [2]}), json!({"b": [2.0], "a": true}), true),
+            (json!({"a": 1}), json!({"a": 1, "b": null}), false),
+            (json!([1, 2]), json!([2, 1]), false),
+        ] {
+            assert_eq!(equal(&a, &b), are_equal, "{a} {b}");
+            assert_eq!(equal(&b, &a), are_equal, "{b} {a}");
+        }
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! Recordings of the benchmark's own environment, step by step.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 
-use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -12,7 +9,7 @@ use super::super::airline::Airline;
 use super::super::environment::{Side, World, call};
 use super::super::retail::Retail;
 use super::super::telecom::Telecom;
-use crate::shared;
+use super::{fresh, recordings};
 
 /// A recording of either kind, as far as both have it.
 #[derive(Deserialize)]
@@ -35,7 +32,7 @@ struct Recording {
 /// A setting before the conversation, or an assertion after it.
 #[derive(Deserialize)]
 struct Action {
-    env_type: String,
+    env_type: Side,
     func_name: String,
     arguments: Map<String, Value>,
     #[serde(default)]
@@ -53,7 +50,7 @@ struct Hashes {
 
 #[derive(Deserialize)]
 struct Step {
-    requestor: String,
+    requestor: Side,
     name: String,
     arguments: Map<String, Value>,
     content: String,
@@ -64,28 +61,11 @@ struct Step {
     exc: Option<String>,
 }
 
-fn side(name: &str) -> Side {
-    match name {
-        "user" => Side::User,
-        _ => Side::Assistant,
-    }
-}
-
 impl Step {
     /// Whether the words of the result are part of the contract.
     fn says_the_same(&self) -> bool {
         !self.error || self.exc.as_deref() == Some("ValueError")
     }
-}
-
-fn recordings(domain: &str) -> Option<Vec<Recording>> {
-    let path = capo_tests::shared::shared(&format!("tau2/parity/{domain}.jsonl.gz"))?;
-    let lines = BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines();
-    Some(
-        lines
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-            .collect(),
-    )
 }
 
 fn hashes(world: &impl World) -> Hashes {
@@ -97,7 +77,7 @@ fn hashes(world: &impl World) -> Hashes {
 
 /// Calls every step of the gold and fuzz recordings and compares result and state after each.
 fn steps_agree<W: World>(fresh: &W) {
-    let Some(recordings) = recordings(W::NAME) else {
+    let Some(recordings) = recordings::<Recording>(W::NAME) else {
         return;
     };
     let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -111,7 +91,7 @@ fn steps_agree<W: World>(fresh: &W) {
         };
         let mut world = fresh.clone();
         for action in recording.initialization_actions.iter().flatten() {
-            let done = world.act(side(&action.env_type), &action.func_name, &action.arguments);
+            let done = world.act(action.env_type, &action.func_name, &action.arguments);
             done.unwrap_or_else(|error| panic!("{name}: {}: {error}", action.func_name));
             world.sync().unwrap();
         }
@@ -124,7 +104,7 @@ fn steps_agree<W: World>(fresh: &W) {
         );
         for (place, step) in recording.steps.iter().enumerate() {
             count.1 += 1;
-            let result = call(&mut world, side(&step.requestor), &step.name, &step.arguments);
+            let result = call(&mut world, step.requestor, &step.name, &step.arguments);
             if recording.kind == "fuzz" {
                 // As the orchestrator does.
                 world.sync().unwrap();
@@ -149,11 +129,7 @@ fn steps_agree<W: World>(fresh: &W) {
             }
         }
         for assertion in recording.env_assertions_after_live_replay.iter().flatten() {
-            let held = world.holds(
-                side(&assertion.env_type),
-                &assertion.func_name,
-                &assertion.arguments,
-            );
+            let held = world.holds(assertion.env_type, &assertion.func_name, &assertion.arguments);
             if held.clone().map(|held| held == assertion.assert_value) != Ok(assertion.met) {
                 different.push(format!("{name}: {} gave {held:?}", assertion.func_name));
             }
@@ -172,25 +148,21 @@ fn steps_agree<W: World>(fresh: &W) {
 
 #[test]
 fn tau2_parity_airline_steps() {
-    let Some(db) = shared::text("tau2/data/domains/airline/db.json") else {
-        return;
-    };
-    steps_agree(&Airline::read(db.as_bytes()).unwrap());
+    if let Some(fresh) = fresh::<Airline>() {
+        steps_agree(&fresh);
+    }
 }
 
 #[test]
 fn tau2_parity_retail_steps() {
-    let Some(db) = shared::text("tau2/data/domains/retail/db.json") else {
-        return;
-    };
-    steps_agree(&Retail::read(db.as_bytes()).unwrap());
+    if let Some(fresh) = fresh::<Retail>() {
+        steps_agree(&fresh);
+    }
 }
 
 #[test]
 fn tau2_parity_telecom_steps() {
-    let read = |file: &str| shared::text(&format!("tau2/data/domains/telecom/{file}"));
-    let (Some(db), Some(user_db)) = (read("db.toml"), read("user_db.toml")) else {
-        return;
-    };
-    steps_agree(&Telecom::read(&db, &user_db).unwrap());
+    if let Some(fresh) = fresh::<Telecom>() {
+        steps_agree(&fresh);
+    }
 }

@@ -1,0 +1,91 @@
+//! The keys of `[workload]` for `kind = "tau2"`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A domain of the tau2 benchmark, played on the data of a checkout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tau2Settings {
+    /// Which domain.
+    pub domain: DomainName,
+    /// The folder `data/tau2` of a checkout of tau2-bench.
+    pub data: String,
+    /// Which tasks are searched on and which are held out.
+    #[serde(default)]
+    pub split: SplitRule,
+    /// The list of `split_tasks.json` that the tasks are drawn from; not with `split = "benchmark"`.
+    #[serde(default = "base")]
+    pub tasks: String,
+    /// Tasks used by the search; all of its split without.
+    #[serde(default)]
+    pub optimize: Option<usize>,
+    /// Held-out tasks; all of their split without.
+    #[serde(default)]
+    pub evaluate: Option<usize>,
+    /// Draws the splits other than the benchmark's own.
+    #[serde(default)]
+    pub seed: u64,
+    /// Ids of tasks to leave out, such as those with a wrong reference.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Which policy stands beside the prompt; only telecom has two.
+    #[serde(default)]
+    pub policy: Policy,
+    /// A JSON file with other descriptions of the tools, of the form of the benchmark's own list: an object
+    /// with the lists `assistant` and `user`.
+    #[serde(default)]
+    pub tool_descriptions: Option<String>,
+    /// Messages exchanged in a conversation, calls and their results included, 1 to 1000.
+    #[serde(default = "max_steps")]
+    pub max_steps: u32,
+    /// Failed calls after which a conversation ends, 1 to 1000.
+    #[serde(default = "max_errors")]
+    pub max_errors: u32,
+}
+
+fn base() -> String {
+    "base".to_owned()
+}
+
+fn max_steps() -> u32 {
+    200
+}
+
+fn max_errors() -> u32 {
+    10
+}
+
+/// A domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DomainName {
+    /// An airline's reservations, 50 tasks.
+    Airline,
+    /// An online shop's orders, 114 tasks.
+    Retail,
+    /// A telephone company and the customer's telephone, 114 tasks of 2,285.
+    Telecom,
+}
+
+/// How tasks come to be searched on or held out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SplitRule {
+    /// The paper's proportions: 74 of 94 for airline, 74 of 114 for the others, drawn by the seed.
+    #[default]
+    Paper,
+    /// The benchmark's own: its list `train` is searched on, its list `test` is held out.
+    Benchmark,
+}
+
+/// A policy of telecom.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// What there is to know about telephones.
+    #[default]
+    Manual,
+    /// What to do step by step.
+    Workflow,
+}
