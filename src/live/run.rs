@@ -219,7 +219,7 @@ impl Run {
     /// Makes the overview that screens draw from and lets a later task draw it: both in one would
     /// keep the page from answering.
     fn overlook(self) {
-        self.peek(|folded| folded.overview());
+        self.peek(Folded::overview);
         let show = Timeout::new(0, move || self.show());
         self.inner.update_value(|inner| inner.refresh = Some(show));
     }
