@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use crate::desk::{Desk, DeskSettings};
 use crate::files::Files;
 use crate::settings::{BuildError, Settings, names, no_such_setting, schema};
-use crate::{external, table};
+use crate::tau2::settings::Tau2Settings;
+use crate::{external, table, tau2};
 
 /// Makes workloads of a kind's settings, the files they name, and the study's seed.
 type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
@@ -42,6 +43,7 @@ kinds! {
     "desk" => desk, || names::<DeskSettings>().to_vec(), schema::<DeskSettings>;
     "external" => external::build, external::settings_names, external::settings_schema;
     "table" => table::build, table::settings_names, table::settings_schema;
+    "tau2" => tau2::build, || names::<Tau2Settings>().to_vec(), schema::<Tau2Settings>;
 }
 
 /// Makes the workloads of a study from its `[workload]` table, the main one first.
@@ -136,11 +138,11 @@ mod tests {
     fn an_unknown_or_missing_kind_lists_the_known_ones() {
         assert_eq!(
             build_value(json!({"kind": "dsk"})).err().unwrap(),
-            "workload.kind: there is no kind `dsk` (did you mean `desk`?); there are desk, external, table"
+            "workload.kind: there is no kind `dsk` (did you mean `desk`?); there are desk, external, table, tau2"
         );
         assert_eq!(
             build_value(json!({})).err().unwrap(),
-            "workload.kind: is missing; there are desk, external, table"
+            "workload.kind: is missing; there are desk, external, table, tau2"
         );
         assert!(
             build_value(json!({"kind": 3}))

@@ -249,10 +249,15 @@ async fn a_change_taken_back_stands_nowhere() {
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
     let multiplier = "const [slider] = document.querySelectorAll('[id^=steer-m-]');
+        if (!slider) return false;
         slider.value = slider.max;
         slider.dispatchEvent(new Event('change', { bubbles: true }));
         return true";
-    browser.js(multiplier).await;
+    browser
+        .until("a multiplier is moved", async || {
+            browser.js(multiplier).await == Value::Bool(true)
+        })
+        .await;
     browser.until_shown("Pending:").await;
     browser.click("Undo").await;
     stub.admit_all();

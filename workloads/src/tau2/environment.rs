@@ -71,6 +71,16 @@ pub enum Side {
     User,
 }
 
+impl Side {
+    /// The side it talks to.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Assistant => Self::User,
+            Self::User => Self::Assistant,
+        }
+    }
+}
+
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {

@@ -231,14 +231,11 @@ impl Task {
         self.reference().iter().filter(of_agent).count()
     }
 
-    /// Whether a judge must be asked about it.
-    pub fn needs_judge(&self) -> bool {
-        self.evaluation_criteria.as_ref().is_some_and(|criteria| {
-            let asks = criteria
-                .nl_assertions
-                .as_ref()
-                .is_some_and(|asked| !asked.is_empty());
-            asks && criteria.reward_basis.contains(&Basis::NlAssertion)
-        })
+    /// What a judge must be asked, where that counts.
+    pub fn judged(&self) -> Option<&[String]> {
+        let criteria = self.evaluation_criteria.as_ref()?;
+        let asked = criteria.nl_assertions.as_deref()?;
+        let counts = criteria.reward_basis.contains(&Basis::NlAssertion);
+        (counts && !asked.is_empty()).then_some(asked)
     }
 }

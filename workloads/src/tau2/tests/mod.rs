@@ -1,3 +1,4 @@
+mod conversations;
 mod grade;
 mod prompts;
 mod steps;

@@ -1,30 +1,14 @@
 //! The tools as the benchmark offers them to a model.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::airline::Airline;
 use super::super::environment::World;
+use super::super::offered::{Offered, without_words};
 use super::super::retail::Retail;
 use super::super::telecom::Telecom;
 use super::super::tool::Tool;
 use crate::shared;
-
-/// Without the words, which are this project's own.
-fn without_words(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let is_word =
-                |key: &str, value: &Value| matches!(key, "title" | "description") && value.is_string();
-            let kept = fields.iter().filter(|(key, value)| !is_word(key, value));
-            Value::Object(
-                kept.map(|(key, value)| (key.clone(), without_words(value)))
-                    .collect::<Map<String, Value>>(),
-            )
-        }
-        Value::Array(values) => values.iter().map(without_words).collect(),
-        other => other.clone(),
-    }
-}
 
 fn side_agrees<W>(tools: &[Tool<W>], recorded: &Value) -> usize {
     let recorded = recorded.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -59,6 +43,18 @@ fn tools_agree<W: World>() {
     let recorded: Value = serde_json::from_str(&text).unwrap();
     let agent = side_agrees(W::agent_tools(), &recorded["assistant"]);
     let user = side_agrees(W::user_tools(), &recorded["user"]);
+    let described = Offered::described::<W>(text.as_bytes()).unwrap();
+    for (tools, side) in [(&described.agent, "assistant"), (&described.user, "user")] {
+        let sent: Vec<Value> = tools
+            .iter()
+            .map(|tool| serde_json::to_value(tool).unwrap())
+            .collect();
+        let recorded = recorded[side].as_array().into_iter().flatten();
+        assert_eq!(
+            sent,
+            recorded.map(|tool| tool["function"].clone()).collect::<Vec<_>>()
+        );
+    }
     println!("{}: {agent} tools of the agent, {user} of the user", W::NAME);
 }
 

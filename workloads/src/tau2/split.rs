@@ -1,0 +1,198 @@
+//! Which tasks are searched on and which are held out.
+
+use std::collections::HashSet;
+
+use indexmap::{IndexMap, IndexSet};
+use sha2::{Digest, Sha256};
+
+use super::settings::{DomainName, SplitRule, Tau2Settings};
+use crate::settings::BuildError;
+
+/// Ids of the tasks of both splits.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Splits {
+    pub(super) optimize: Vec<String>,
+    pub(super) evaluate: Vec<String>,
+}
+
+/// Draws the splits from the benchmark's named lists.
+pub(super) fn draw(
+    settings: &Tau2Settings,
+    lists: &IndexMap<String, Vec<String>>,
+) -> Result<Splits, BuildError> {
+    let excluded: HashSet<&str> = settings.exclude.iter().map(String::as_str).collect();
+    let list = |name: &str, key: &str| -> Result<Vec<String>, BuildError> {
+        let ids = lists.get(name).ok_or_else(|| {
+            let known: Vec<&str> = lists.keys().map(String::as_str).collect();
+            BuildError::setting(
+                key,
+                format!(
+                    "split_tasks.json has no list `{name}`; there are {}",
+                    known.join(", ")
+                ),
+            )
+        })?;
+        let kept: IndexSet<&String> = ids.iter().filter(|id| !excluded.contains(id.as_str())).collect();
+        Ok(kept.into_iter().cloned().collect())
+    };
+    if let Some(unknown) = settings
+        .exclude
+        .iter()
+        .find(|id| !lists.values().flatten().any(|known| known == *id))
+    {
+        return Err(BuildError::setting(
+            "workload.exclude",
+            format!("no list of split_tasks.json has a task `{unknown}`"),
+        ));
+    }
+    let mut splits = match settings.split {
+        SplitRule::Benchmark => Splits {
+            optimize: list("train", "workload.split")?,
+            evaluate: list("test", "workload.split")?,
+        },
+        SplitRule::Paper => {
+            let mut optimize = shuffled(list(&settings.tasks, "workload.tasks")?, settings.seed);
+            let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
+            Splits { optimize, evaluate }
+        }
+    };
+    for (ids, count, key) in [
+        (&mut splits.optimize, settings.optimize, "workload.optimize"),
+        (&mut splits.evaluate, settings.evaluate, "workload.evaluate"),
+    ] {
+        let available = ids.len();
+        match count {
+            Some(count) if count > available => {
+                return Err(BuildError::setting(
+                    key,
+                    format!("{count} tasks are asked for, but the split has {available}"),
+                ));
+            }
+            Some(count) => ids.truncate(count),
+            None => {}
+        }
+        if ids.is_empty() {
+            return Err(BuildError::setting(key, "the split has no task"));
+        }
+    }
+    Ok(splits)
+}
+
+/// How many of `all` tasks the paper searches on: 74 of 94 for airline, 74 of 114 for the others, rounded.
+fn share(domain: DomainName, all: usize) -> usize {
+    let (optimize, of) = match domain {
+        DomainName::Airline => (74, 94),
+        DomainName::Retail | DomainName::Telecom => (74, 114),
+    };
+    (all * optimize + of / 2) / of
+}
+
+/// By the SHA-256 of seed and id, so that a task left out leaves the others in the same order.
+fn shuffled(mut ids: Vec<String>, seed: u64) -> Vec<String> {
+    ids.sort_by_cached_key(|id| {
+        let mut hash = Sha256::new();
+        hash.update(seed.to_le_bytes());
+        hash.update(id.as_bytes());
+        <[u8; 32]>::from(hash.finalize())
+    });
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lists(count: usize) -> IndexMap<String, Vec<String>> {
+        let ids = |range: std::ops::Range<usize>| range.map(|id| id.to_string()).collect();
+        [
+            ("base".to_owned(), ids(0..count)),
+            ("train".to_owned(), ids(0..3)),
+            ("test".to_owned(), ids(3..5)),
+        ]
+        .into()
+    }
+
+    fn settings(more: &serde_json::Value) -> Tau2Settings {
+        let mut all = json!({ "domain": "airline", "data": "tau2" });
+        all.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn proportions_are_the_papers() {
+        for (domain, all, optimize) in [
+            ("airline", 94, 74),
+            ("airline", 50, 39),
+            ("retail", 114, 74),
+            ("telecom", 114, 74),
+        ] {
+            let splits = draw(&settings(&json!({ "domain": domain })), &lists(all)).unwrap();
+            assert_eq!(
+                (splits.optimize.len(), splits.evaluate.len()),
+                (optimize, all - optimize)
+            );
+            let both: HashSet<&String> = splits.optimize.iter().chain(&splits.evaluate).collect();
+            assert_eq!(both.len(), all);
+        }
+    }
+
+    #[test]
+    fn the_seed_draws_and_a_task_left_out_moves_no_other() {
+        let of = |more| draw(&settings(&more), &lists(50)).unwrap();
+        assert_eq!(of(json!({})), of(json!({ "seed": 0 })));
+        assert_ne!(of(json!({})), of(json!({ "seed": 1 })));
+        let whole = of(json!({}));
+        let left_out = whole.optimize[5].clone();
+        let rest = of(json!({ "exclude": [left_out] }));
+        let order: Vec<&String> = whole
+            .optimize
+            .iter()
+            .chain(&whole.evaluate)
+            .filter(|id| **id != left_out)
+            .collect();
+        assert_eq!(
+            rest.optimize.iter().chain(&rest.evaluate).collect::<Vec<_>>(),
+            order
+        );
+    }
+
+    #[test]
+    fn the_benchmarks_own_lists_are_taken_in_their_order() {
+        let splits = draw(
+            &settings(&json!({ "split": "benchmark", "optimize": 2 })),
+            &lists(5),
+        )
+        .unwrap();
+        assert_eq!(splits.optimize, ["0", "1"]);
+        assert_eq!(splits.evaluate, ["3", "4"]);
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_said() {
+        for (more, message) in [
+            (
+                json!({ "optimize": 40 }),
+                "workload.optimize: 40 tasks are asked for, but the split has 39",
+            ),
+            (
+                json!({ "tasks": "full" }),
+                "workload.tasks: split_tasks.json has no list `full`; there are base, train, test",
+            ),
+            (
+                json!({ "exclude": ["x"] }),
+                "workload.exclude: no list of split_tasks.json has a task `x`",
+            ),
+            (
+                json!({ "evaluate": 0 }),
+                "workload.evaluate: the split has no task",
+            ),
+        ] {
+            let error = draw(&settings(&more), &lists(50)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

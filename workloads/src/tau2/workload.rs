@@ -1,0 +1,238 @@
+//! A domain as a workload.
+
+use std::rc::Rc;
+
+use capo_core::ids::hex;
+use capo_core::llm::{FailureKind, Role};
+use capo_core::metric::MetricSpec;
+use capo_core::usage::Usage;
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use sha2::{Digest, Sha256};
+
+use super::airline::Airline;
+use super::dialogue::{Setting, converse};
+use super::folder::{Domain, Folder};
+use super::grade::Grade;
+use super::natural;
+use super::offered::Offered;
+use super::prompts;
+use super::retail::Retail;
+use super::settings::{DomainName, Tau2Settings};
+use super::split::{self, Splits};
+use super::task::Task;
+use super::telecom::Telecom;
+use super::trajectory::End;
+use super::verdict::{Verdict, metrics};
+use crate::files::{Files, Sources};
+use crate::registry::Workloads;
+use crate::settings::{BuildError, Settings};
+use crate::unknown_example;
+
+/// Steps and errors a conversation may have at most.
+const MOST: u32 = 1000;
+
+/// A domain of the benchmark as a workload.
+pub struct Tau2<W> {
+    fresh: W,
+    policy: String,
+    guidelines: String,
+    offered: Offered,
+    tasks: IndexMap<String, Task>,
+    splits: Splits,
+    metrics: Vec<MetricSpec>,
+    max_steps: u32,
+    max_errors: u32,
+    fingerprint: String,
+}
+
+/// Builds the domain that the settings name.
+pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
+    let own: Tau2Settings = settings.take()?;
+    settings.finish()?;
+    Ok(vec![match own.domain {
+        DomainName::Airline => Rc::new(Tau2::<Airline>::new(&own, files)?),
+        DomainName::Retail => Rc::new(Tau2::<Retail>::new(&own, files)?),
+        DomainName::Telecom => Rc::new(Tau2::<Telecom>::new(&own, files)?),
+    }])
+}
+
+impl<W: Domain> Tau2<W> {
+    /// Reads a domain of the data folder.
+    ///
+    /// # Errors
+    /// What is missing, does not read or cannot be set up, by file and task.
+    pub fn new(settings: &Tau2Settings, files: &dyn Files) -> Result<Self, BuildError> {
+        for (key, value) in [
+            ("max_steps", settings.max_steps),
+            ("max_errors", settings.max_errors),
+        ] {
+            if !(1..=MOST).contains(&value) {
+                return Err(BuildError::setting(
+                    format!("workload.{key}"),
+                    format!("must be 1 to {MOST}, not {value}"),
+                ));
+            }
+        }
+        let mut sources = Sources::new(files);
+        let offered = match &settings.tool_descriptions {
+            None => Offered::of::<W>(),
+            Some(path) => {
+                let list = sources.read(path);
+                let list = list.map_err(|error| BuildError::file("workload.tool_descriptions", error))?;
+                Offered::described::<W>(&list).map_err(|problem| BuildError::data(path, problem))?
+            }
+        };
+        let mut folder = Folder::new(&mut sources, &settings.data, W::NAME);
+        let fresh = <W as Domain>::read(&mut folder)?;
+        let policy = W::policy(&mut folder, settings.policy)?;
+        let guidelines = folder.guidelines(!W::user_tools().is_empty())?;
+        let splits = split::draw(settings, &folder.splits()?)?;
+        let mut all: IndexMap<String, Task> = folder
+            .tasks()?
+            .into_iter()
+            .map(|task| (task.id.clone(), task))
+            .collect();
+        let mut tasks = IndexMap::new();
+        for id in splits.optimize.iter().chain(&splits.evaluate) {
+            let task = all.swap_remove(id).ok_or_else(|| {
+                BuildError::setting(
+                    "workload.data",
+                    format!("tasks.json of {} has no task `{id}`", W::NAME),
+                )
+            })?;
+            task.set_up(&fresh)
+                .map_err(|error| BuildError::setting("workload.data", error))?;
+            tasks.insert(id.clone(), task);
+        }
+        let fingerprint = fingerprint(&sources.fingerprint(), &offered);
+        Ok(Self {
+            fresh,
+            policy,
+            guidelines,
+            offered,
+            tasks,
+            splits,
+            metrics: metrics(),
+            max_steps: settings.max_steps,
+            max_errors: settings.max_errors,
+            fingerprint,
+        })
+    }
+
+    /// Who takes part in a task's conversation, and how long.
+    fn setting(&self, task: &Task, prompt: &str) -> Setting {
+        let user_tools = match &task.user_tools {
+            None => Rc::clone(&self.offered.user),
+            Some(names) => {
+                let offered = self.offered.user.iter();
+                offered
+                    .filter(|tool| names.contains(&tool.name))
+                    .cloned()
+                    .collect()
+            }
+        };
+        Setting {
+            agent: prompts::agent(prompt, &self.policy),
+            user: prompts::user(&self.guidelines, &task.user_scenario),
+            agent_tools: Rc::clone(&self.offered.agent),
+            user_tools,
+            max_steps: self.max_steps,
+            max_errors: self.max_errors,
+        }
+    }
+
+    async fn play(&self, context: RolloutContext<'_>) -> Result<Rollout, RolloutError> {
+        let task = self
+            .tasks
+            .get(context.example)
+            .ok_or_else(|| unknown_example(W::NAME, context.example))?;
+        let world = task.set_up(&self.fresh).map_err(failed)?;
+        let dialogue = converse(context, world, self.setting(task, context.prompt)).await?;
+        let grade = match dialogue.end {
+            End::UserStop => {
+                let graded = Grade::new(task, &self.fresh, &dialogue.world, &dialogue.trajectory);
+                let mut grade = graded.map_err(failed)?;
+                if let Some(asked) = task.judged() {
+                    grade.natural = natural::judge(context, &dialogue.trajectory, asked).await?;
+                }
+                Some(grade)
+            }
+            End::MaxSteps | End::TooManyErrors => None,
+        };
+        let verdict = Verdict::new(task, &dialogue, grade).map_err(failed)?;
+        Ok(Rollout {
+            measurements: verdict.measurements(context.prompt),
+            trace: Trace {
+                outcome: verdict.outcome(),
+                details: verdict.details(),
+                messages: dialogue.trajectory.seen_by(super::environment::Side::Assistant),
+            },
+            external_usage: Usage::default(),
+        })
+    }
+}
+
+/// What is wrong lies in the task, so that another try would not help.
+fn failed(error: impl std::fmt::Display) -> RolloutError {
+    RolloutError::failed(FailureKind::Tool, false, error.to_string())
+}
+
+/// Of the files that were read and the tools as they are offered.
+fn fingerprint(files: &str, offered: &Offered) -> String {
+    let mut hash = Sha256::new();
+    hash.update(files);
+    for tool in offered.agent.iter().chain(offered.user.iter()) {
+        hash.update(serde_json::to_string(tool).unwrap_or_default());
+    }
+    hex(&hash.finalize())
+}
+
+impl<W: Domain> Workload for Tau2<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        &self.metrics
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        match split {
+            Split::Optimize => &self.splits.optimize,
+            Split::Evaluate => &self.splits.evaluate,
+        }
+    }
+
+    fn fingerprint(&self) -> String {
+        self.fingerprint.clone()
+    }
+
+    fn description(&self) -> String {
+        format!(
+            "{} The policy and the tools' descriptions are always put beside the prompt, so the prompt should say how \
+             to work, not repeat them. In each turn the agent either writes to the customer or calls tools. \
+             Customers may be vague, insist, or want what the policy forbids.",
+            W::ABOUT
+        )
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        // Each side speaks at most every other step.
+        let turns = u64::from(self.max_steps).div_ceil(2) + 1;
+        let mut calls = vec![(Role::Agent, turns), (Role::User, turns)];
+        if self.tasks.values().any(|task| task.judged().is_some()) {
+            calls.push((Role::Judge, natural::ATTEMPTS));
+        }
+        calls
+    }
+
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        self.play(context).boxed_local()
+    }
+}
