@@ -50,6 +50,7 @@ impl Run {
                 | Report::Importing(_)
                 | Report::Imported { .. }
                 | Report::Looked { .. }
+                | Report::KeptBenchmark { .. }
                 | Report::Probed { .. },
             )
             | None => {}

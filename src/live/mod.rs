@@ -1,5 +1,6 @@
 //! Runs as this tab knows them: folded, started, steered.
 
+mod benchmark;
 mod fold;
 mod hearing;
 mod importing;
@@ -12,6 +13,7 @@ mod session;
 mod steering;
 mod worker;
 
+pub use benchmark::keep_benchmark;
 pub use fold::Folded;
 pub use importing::sweep;
 pub use phase::{Pause, Phase};

@@ -4,6 +4,7 @@
 //! opened from the slim lines, which are a tenth of its size, and a trace is read when somebody
 //! looks at it. Both hold chunks of lines, keyed by the run and the number of their first line.
 
+mod benchmark;
 mod journal;
 mod lines;
 pub mod lock;
@@ -35,7 +36,7 @@ const RUNS: &str = "runs";
 const LINES: &str = "lines";
 /// (run id, first line) → the same lines without traces.
 const SLIM: &str = "slim";
-/// (run id, path) → a data file the study names.
+/// (run id, path) → a data file the study names; and the files of the benchmark.
 const FILES: &str = "files";
 /// Name → what is kept encrypted.
 const VAULT: &str = "vault";

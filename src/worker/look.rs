@@ -1,25 +1,39 @@
 //! What a workload measures, for the form that sets it up.
 
+use capo_core::llm::Role;
 use capo_core::study::Table;
 use capo_core::workload::Split;
+use capo_workloads::tau2;
 use serde_json::{Value, json};
 
+use super::benchmark;
 use super::protocol::{DataFiles, Looked};
 use super::session::memory;
 
 /// Builds the workload and looks at it. When it cannot be built, the metrics are those that its
 /// settings declare.
 pub(crate) fn look(workload: &Table, files: &DataFiles, seed: u64) -> Looked {
-    built(workload, files, seed).unwrap_or_else(|wrong| {
-        let (declared, example) = stand_in(workload);
-        let looked = built(&declared, &example, seed).unwrap_or_default();
+    built(workload, files, seed).unwrap_or_else(|wrong| without_data(workload, wrong))
+}
+
+/// What a workload declares that cannot be built for the reason `wrong`.
+pub(super) fn without_data(workload: &Table, wrong: String) -> Looked {
+    let declared = if workload.get("kind").and_then(Value::as_str) == Some(benchmark::KIND) {
         Looked {
-            optimize: 0,
-            evaluate: 0,
-            wrong: Some(wrong),
-            ..looked
+            metrics: tau2::metrics(),
+            roles: vec![Role::Agent, Role::User],
+            ..Looked::default()
         }
-    })
+    } else {
+        let (declared, example) = stand_in(workload);
+        built(&declared, &example, 0).unwrap_or_default()
+    };
+    Looked {
+        optimize: 0,
+        evaluate: 0,
+        wrong: Some(wrong),
+        ..declared
+    }
 }
 
 fn built(workload: &Table, files: &DataFiles, seed: u64) -> Result<Looked, String> {

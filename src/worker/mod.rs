@@ -1,5 +1,6 @@
 //! The worker's side: runs a study over a journal in IndexedDB and tells the page each line.
 
+mod benchmark;
 mod breath;
 mod import;
 mod look;
@@ -95,18 +96,28 @@ fn take(order: Order, attached: JsValue) {
         Order::Interrupt { listed } => work::interrupt(listed),
         Order::Steer { change } => work::steer(change),
         Order::Withdraw { change } => work::withdraw(&change),
-        Order::Forecast { ticket, study, files } => report(&Report::Forecast {
-            ticket,
-            forecast: forecast(&study, &files),
+        Order::Forecast { ticket, study, files } => spawn_local(async move {
+            report(&Report::Forecast {
+                ticket,
+                forecast: forecast(&study, files).await,
+            });
         }),
         Order::Look {
             ticket,
             workload,
             files,
             seed,
-        } => report(&Report::Looked {
-            ticket,
-            looked: look::look(&workload, &files, seed),
+        } => spawn_local(async move {
+            let looked = match benchmark::beside(&workload, files).await {
+                Ok(files) => look::look(&workload, &files, seed),
+                Err(wrong) => look::without_data(&workload, wrong),
+            };
+            report(&Report::Looked { ticket, looked });
+        }),
+        Order::KeepBenchmark => spawn_local(async move {
+            report(&Report::KeptBenchmark {
+                kept: benchmark::take_in(&attached).await,
+            });
         }),
         Order::Unsaved => report(&Report::Unsaved {
             chunks: work::unsaved(),
@@ -151,8 +162,8 @@ fn take(order: Order, attached: JsValue) {
     }
 }
 
-fn forecast(study: &str, files: &DataFiles) -> Result<Box<serde_json::Value>, String> {
-    let session = Session::new(study, files)?;
+async fn forecast(study: &str, files: DataFiles) -> Result<Box<serde_json::Value>, String> {
+    let session = Session::new(study, files).await?;
     let forecast = Forecast::new(&session.problem, &session.specs, &PriceTable::shipped());
     let forecast = forecast.map_err(|error| error.to_string())?;
     serde_json::to_value(forecast)

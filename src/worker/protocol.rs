@@ -126,6 +126,8 @@ pub enum Order {
         /// The first round that is its own, as the journal numbers them.
         round: u32,
     },
+    /// Keep the files of the tau2 benchmark, which come beside the message.
+    KeepBenchmark,
     /// Hand over the lines of the journal that only memory holds.
     Unsaved,
     /// Ask a model whether it answers.
@@ -206,6 +208,11 @@ pub enum Report {
     Imported {
         /// The run, or what is wrong with the file.
         run: Result<String, String>,
+    },
+    /// Answer to [`Order::KeepBenchmark`].
+    KeptBenchmark {
+        /// What is wrong with the files, or why they are not kept.
+        kept: Result<(), String>,
     },
     /// Answer to [`Order::Unsaved`].
     Unsaved {

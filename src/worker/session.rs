@@ -12,6 +12,7 @@ use capo_workloads::files::MemoryFiles;
 use indexmap::IndexMap;
 use web_time::Instant;
 
+use super::benchmark;
 use super::protocol::DataFiles;
 use crate::keys::Keys;
 
@@ -26,9 +27,10 @@ impl Session {
     ///
     /// # Errors
     /// What is wrong with the study or its data, in words.
-    pub(super) fn new(study: &str, files: &DataFiles) -> Result<Self, String> {
+    pub(super) async fn new(study: &str, files: DataFiles) -> Result<Self, String> {
         let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
-        let workloads = capo_workloads::build(&study.workload, &memory(files), study.study.seed)
+        let files = benchmark::beside(&study.workload, files).await?;
+        let workloads = capo_workloads::build(&study.workload, &memory(&files), study.study.seed)
             .map_err(|error| error.to_string())?;
         let problem = Problem::new(study, workloads).map_err(|error| error.to_string())?;
         let read = |(&role, table): (&Role, &serde_json::Value)| match ModelSpec::parse(table) {

@@ -81,7 +81,7 @@ pub(super) fn unsaved() -> Chunks {
 }
 
 async fn carry_out(work: Work, control: Control) -> Result<(), String> {
-    let session = Session::new(&work.study, &work.files)?;
+    let session = Session::new(&work.study, work.files.clone()).await?;
     let models = Rc::new(Breathing::new(session.models(&work.keys)?));
     // Held until every line is written: another tab begins where the last one lies.
     let _held = if work.keep {

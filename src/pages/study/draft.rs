@@ -11,6 +11,7 @@ use capo_core::study::{Constraint, Objective, Study, StudyError, Table};
 use serde_json::{Value, json};
 
 use super::problem::Problem;
+use super::tau2;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -246,6 +247,10 @@ fn beginning(kind: &str) -> Shelved {
                 "kind": "external", "data": "", "endpoint": "", "evaluate": 0,
                 "metric": [{ "name": "success", "direction": "objective" }],
             }),
+            "success",
+        ),
+        tau2::KIND => (
+            json!({ "kind": tau2::KIND, "domain": "airline", "data": "data/tau2" }),
             "success",
         ),
         _ => (

@@ -11,6 +11,7 @@ use super::form::{Form, Said};
 use super::link;
 use super::preview;
 use super::rows;
+use super::tau2;
 use crate::download::file_name;
 use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::Handover;
@@ -53,7 +54,7 @@ pub(super) fn StudyFile() -> impl IntoView {
     };
     let data = Memo::new(move |_| {
         form.draft.with(|draft| {
-            let used = draft.kind() != "desk";
+            let used = !["desk", tau2::KIND].contains(&draft.kind());
             let names = draft.files.keys().filter(|_| used);
             names.cloned().collect::<Vec<_>>()
         })

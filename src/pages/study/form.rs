@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use capo_core::study::Study;
+use capo_workloads::tau2::settings::DomainName;
 use leptos::prelude::*;
 use web_sys::File;
 
@@ -34,6 +35,8 @@ pub(super) struct Form {
     pub(super) checked: Memo<Result<Study, Vec<Problem>>>,
     /// All that is known to be wrong.
     pub(super) problems: Memo<Vec<Problem>>,
+    /// The domains of the tau2 benchmark that this browser keeps, once that was looked for.
+    pub(super) benchmark: RwSignal<Vec<DomainName>>,
     /// A worker that is asked about the draft.
     pub(super) asking: Asking,
     /// Opens a journal as a run.
@@ -69,7 +72,9 @@ impl Form {
         });
         let checked = Memo::new(move |_| draft.with(Draft::checked));
         let asking = Asking::new();
+        let benchmark = RwSignal::new(Vec::new());
         Effect::new(move |_| {
+            benchmark.track();
             workload.with(|(workload, files, seed)| asking.look(workload.clone(), files.clone(), *seed));
         });
         let measured = Memo::new(move |_| {
@@ -95,6 +100,7 @@ impl Form {
             checked,
             problems,
             asking,
+            benchmark,
             journals,
             said: RwSignal::new(None),
         })

@@ -33,6 +33,7 @@ mod section;
 mod setting_field;
 mod settings;
 mod start;
+mod tau2;
 mod typed;
 mod workload;
 
@@ -116,6 +117,9 @@ fn Setup(form: Form) -> impl IntoView {
     let over = RwSignal::new(false);
     let drop = move |event: web_sys::DragEvent| {
         over.set(false);
+        if tau2::take_dropped(form, &event) {
+            return event.prevent_default();
+        }
         let file = event
             .data_transfer()
             .and_then(|transfer| transfer.files()?.get(0));

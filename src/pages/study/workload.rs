@@ -13,13 +13,15 @@ use super::rows::{Exclude, Rows};
 use super::section::Section;
 use super::setting_field::{SettingField, when_left_out};
 use super::settings::{Setting, settings};
+use super::tau2::{self, Tau2};
 use crate::schemas;
 
 /// The kinds of workload, and what they are called here.
-const KINDS: [(&str, &str); 3] = [
+const KINDS: [(&str, &str); 4] = [
     ("desk", "Help desk"),
     ("table", "Own table"),
     ("external", "HTTP endpoint"),
+    (tau2::KIND, "tau2 benchmark"),
 ];
 
 /// Tasks of the help desk.
@@ -47,6 +49,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
     let own = move || match kind.get().as_str() {
         "table" => view! { <OwnTable/> }.into_any(),
         "external" => view! { <Endpoint/> }.into_any(),
+        tau2::KIND => view! { <Tau2/> }.into_any(),
         _ => view! { <Desk/> }.into_any(),
     };
     let lead = || "What a prompt is measured on. The held-out examples are never seen by the search.";
@@ -91,12 +94,17 @@ fn Examples() -> impl IntoView {
                 number.optional(blank)
             }
         };
-        let optimize = split("optimize", "Examples to search on", "all that are not held out");
-        let evaluate = split(
-            "evaluate",
-            "Held out",
-            "as many as the file of held-out examples has",
-        );
+        let of_benchmark = kind.with(|kind| kind == tau2::KIND);
+        let (all, held_out) = if of_benchmark {
+            ("all of the split", "all of the split")
+        } else {
+            (
+                "all that are not held out",
+                "as many as the file of held-out examples has",
+            )
+        };
+        let optimize = split("optimize", "Examples to search on", all);
+        let evaluate = split("evaluate", "Held out", held_out);
         view! {
             <NumberField number=optimize/>
             <NumberField number=evaluate/>

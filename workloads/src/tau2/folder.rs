@@ -5,11 +5,41 @@ use std::fmt;
 use super::airline::Airline;
 use super::environment::World;
 use super::retail::Retail;
-use super::settings::Policy;
+use super::settings::{DomainName, Policy};
 use super::task::Task;
 use super::telecom::Telecom;
 use crate::files::{FileError, Sources};
 use crate::settings::BuildError;
+
+/// What a domain reads of the data folder, relative to it.
+pub fn files(domain: DomainName) -> &'static [&'static str] {
+    match domain {
+        DomainName::Airline => &[
+            "domains/airline/db.json",
+            "domains/airline/policy.md",
+            "domains/airline/tasks.json",
+            "domains/airline/split_tasks.json",
+            "user_simulator/simulation_guidelines.md",
+        ],
+        DomainName::Retail => &[
+            "domains/retail/db.json",
+            "domains/retail/policy.md",
+            "domains/retail/tasks.json",
+            "domains/retail/split_tasks.json",
+            "user_simulator/simulation_guidelines.md",
+        ],
+        DomainName::Telecom => &[
+            "domains/telecom/db.toml",
+            "domains/telecom/user_db.toml",
+            "domains/telecom/main_policy.md",
+            "domains/telecom/tech_support_manual.md",
+            "domains/telecom/tech_support_workflow.md",
+            "domains/telecom/tasks.json",
+            "domains/telecom/split_tasks.json",
+            "user_simulator/simulation_guidelines_tools.md",
+        ],
+    }
+}
 
 /// A world that is read from the benchmark's data folder.
 pub trait Domain: World {

@@ -59,6 +59,7 @@ pub mod transfer;
 mod verdict;
 mod workload;
 
+pub use verdict::metrics;
 pub use workload::Tau2;
 pub(crate) use workload::build;
 

@@ -68,6 +68,20 @@ pub enum DomainName {
     Telecom,
 }
 
+impl DomainName {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Airline, Self::Retail, Self::Telecom];
+
+    /// As settings write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Airline => "airline",
+            Self::Retail => "retail",
+            Self::Telecom => "telecom",
+        }
+    }
+}
+
 /// How tasks come to be searched on or held out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -15,16 +15,17 @@ use serde_json::{Value, json};
 
 use super::super::airline::Airline;
 use super::super::environment::Side;
-use super::super::folder::Domain;
+use super::super::folder::{self, Domain};
 use super::super::replay::replay;
 use super::super::retail::Retail;
-use super::super::settings::Tau2Settings;
+use super::super::settings::{DomainName, Tau2Settings};
 use super::super::task::Task;
 use super::super::telecom::Telecom;
 use super::super::trajectory::{Event, Trajectory};
 use super::super::workload::Tau2;
 use super::{fresh, tasks};
-use crate::shared::SharedFiles;
+use crate::files::{Files, MemoryFiles};
+use crate::shared::{self, SharedFiles};
 
 /// Models that answer from a list for each role, and remember what they were asked.
 #[derive(Default)]
@@ -426,4 +427,38 @@ fn making_the_writes_of_a_conversation_again_gives_the_same_world() {
     again::<Airline>();
     again::<Retail>();
     again::<Telecom>();
+}
+
+#[test]
+fn a_domain_reads_the_files_that_it_lists_and_no_others() {
+    for domain in DomainName::ALL {
+        let mut files = MemoryFiles::new();
+        for path in folder::files(domain) {
+            let Some(text) = shared::text(&format!("tau2/data/{path}")) else {
+                return;
+            };
+            files.insert(format!("here/{path}"), text);
+        }
+        let settings = json!({ "kind": "tau2", "domain": domain, "data": "here/" });
+        let build = |files: &MemoryFiles| {
+            crate::build(settings.as_object().unwrap(), files, 0)
+                .map(|workloads| workloads[0].name().to_owned())
+        };
+        assert_eq!(build(&files).unwrap(), domain.name());
+        for path in folder::files(domain)
+            .iter()
+            .filter(|path| !path.contains("workflow"))
+        {
+            let mut lacking = MemoryFiles::new();
+            for other in folder::files(domain).iter().filter(|other| *other != path) {
+                let other = format!("here/{other}");
+                lacking.insert(other.clone(), files.read(&other).unwrap());
+            }
+            let error = build(&lacking).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("workload.data: no file `here/{path}`;")),
+                "{error}"
+            );
+        }
+    }
 }

@@ -1,0 +1,313 @@
+//! The domains of the tau2 benchmark, on data that a person has and this project may not ship.
+
+use capo_workloads::tau2::folder;
+use capo_workloads::tau2::settings::DomainName;
+use js_sys::{Function, Promise, Reflect};
+use leptos::html::Input;
+use leptos::prelude::*;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{
+    DragEvent, File, FileSystemDirectoryEntry, FileSystemEntry, FileSystemFileEntry, FileSystemFlags,
+};
+
+use super::field::Wrong;
+use super::form::{Form, Said};
+use super::place::Place;
+use super::rows::Exclude;
+use super::setting_field::SettingField;
+use super::workload::of_kind;
+use crate::live::keep_benchmark;
+use crate::storage::Storage;
+
+/// The kind's name in studies.
+pub(super) const KIND: &str = "tau2";
+
+/// Where the benchmark's data may lie in a folder that was dropped.
+const ROOTS: [&str; 3] = ["", "tau2/", "data/tau2/"];
+
+/// The benchmark's data, and what of it is played.
+#[component]
+pub(super) fn Tau2() -> impl IntoView {
+    let fields = of_kind(
+        KIND,
+        &[
+            "domain",
+            "split",
+            "tasks",
+            "seed",
+            "policy",
+            "max_steps",
+            "max_errors",
+        ],
+    )
+    .into_iter()
+    .map(|setting| view! { <SettingField place=Place::Workload setting explained=true/> })
+    .collect_view();
+    view! {
+        <p class="note">
+            "Customers of an airline, a shop and a telephone company want something done; the agent talks to them and \
+             acts through tools on their records. Models play both, and the benchmark’s own evaluator decides."
+        </p>
+        <Data/>
+        <div class="fields wide">{fields}</div>
+        <Exclude/>
+    }
+}
+
+/// Which domains this browser keeps, or a place to drop them.
+#[component]
+fn Data() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let busy = RwSignal::new(false);
+    look_for_data(form);
+    let here = move || {
+        form.benchmark
+            .with(|domains| domains.iter().map(|domain| domain.name()).collect::<Vec<_>>())
+    };
+    let kept = move || {
+        let here = here();
+        (!here.is_empty()).then(|| {
+            let domains = words(&here);
+            let forget = move |_| {
+                spawn_local(async move {
+                    let forgotten = match Storage::open().await {
+                        Ok(storage) => storage.forget_benchmark().await,
+                        Err(error) => Err(error),
+                    };
+                    match forgotten {
+                        Ok(()) => form.benchmark.set(Vec::new()),
+                        Err(error) => form.said.set(Some(Said::Failed(error.to_string()))),
+                    }
+                });
+            };
+            view! {
+                <div class="file">
+                    <span>
+                        <b>{domains}</b>
+                        " "
+                        <span class="quiet">"kept in this browser"</span>
+                    </span>
+                    <button type="button" class="link" on:click=forget>
+                        "Forget the benchmark"
+                    </button>
+                </div>
+            }
+        })
+    };
+    view! {
+        {kept}
+        <Show when=move || form.benchmark.with(Vec::is_empty)>
+            <Drop busy/>
+        </Show>
+    }
+}
+
+#[component]
+fn Drop(busy: RwSignal<bool>) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let (folder, archive) = (NodeRef::<Input>::new(), NodeRef::<Input>::new());
+    let open = |input: NodeRef<Input>| {
+        move |_| {
+            if let Some(input) = input.get_untracked() {
+                input.click();
+            }
+        }
+    };
+    let chosen = move |input: NodeRef<Input>| {
+        move |_| {
+            let Some(input) = input.get_untracked() else {
+                return;
+            };
+            let files = input.files().map(|files| {
+                let files = (0..files.length()).filter_map(|place| files.get(place));
+                files.map(|file| (path(&file), file)).collect::<Vec<_>>()
+            });
+            keep(form, busy, files.unwrap_or_default());
+            // The same can be chosen again.
+            input.set_value("");
+        }
+    };
+    view! {
+        <div class="drop" id="f-workload-data" tabindex="-1">
+            <p>
+                "Drop the folder " <code>"data/tau2"</code> " of a checkout of tau2-bench, the checkout itself, or a ZIP \
+                 of it."
+            </p>
+            <div class="row">
+                <button type="button" disabled=move || busy.get() on:click=open(folder)>
+                    "Choose the folder"
+                </button>
+                <button type="button" disabled=move || busy.get() on:click=open(archive)>
+                    "Choose a ZIP"
+                </button>
+                <input
+                    node_ref=folder
+                    type="file"
+                    prop:webkitdirectory=true
+                    hidden
+                    aria-label="Folder of the benchmark"
+                    on:change=chosen(folder)
+                />
+                <input
+                    node_ref=archive
+                    type="file"
+                    accept=".zip"
+                    hidden
+                    aria-label="ZIP of the benchmark"
+                    on:change=chosen(archive)
+                />
+            </div>
+            <p class="note" role="status">
+                {move || {
+                    if busy.get() {
+                        "Reading the files…"
+                    } else {
+                        "Its data are not part of Capo. They stay in this browser, for all studies; models see one task at a \
+                         time."
+                    }
+                }}
+            </p>
+            <div class="field">
+                <Wrong key="workload.data"/>
+            </div>
+        </div>
+    }
+}
+
+/// "airline, retail and telecom".
+fn words(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// Looks which domains this browser keeps.
+fn look_for_data(form: Form) {
+    spawn_local(async move {
+        let paths = match Storage::open().await {
+            Ok(storage) => storage.benchmark_paths().await,
+            Err(error) => Err(error),
+        };
+        match paths {
+            Ok(paths) => {
+                let is_here = |domain: &DomainName| {
+                    folder::files(*domain)
+                        .iter()
+                        .all(|path| paths.iter().any(|here| here == path))
+                };
+                let here = DomainName::ALL.into_iter().filter(is_here).collect::<Vec<_>>();
+                // The page may be left by then.
+                if form.benchmark.try_with_untracked(|known| *known != here) == Some(true) {
+                    form.benchmark.set(here);
+                }
+            }
+            Err(error) => form.said.set(Some(Said::Failed(error.to_string()))),
+        }
+    });
+}
+
+/// Has files kept, and goes over to the benchmark.
+fn keep(form: Form, busy: RwSignal<bool>, files: Vec<(String, File)>) {
+    busy.set(true);
+    spawn_local(async move {
+        let kept = keep_benchmark(files).await;
+        // The page may be left by then.
+        let _ = busy.try_set(false);
+        match kept {
+            Ok(()) => {
+                form.renew(|draft| draft.take_kind(KIND));
+                form.said
+                    .set(Some(Said::Done("The benchmark was taken in.".to_owned())));
+                look_for_data(form);
+            }
+            Err(message) => form.said.set(Some(Said::Failed(message))),
+        }
+    });
+}
+
+/// Takes a dropped folder or archive in; false where it is neither.
+pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
+    let Some(transfer) = event.data_transfer() else {
+        return false;
+    };
+    let busy = RwSignal::new(false);
+    let entry = transfer
+        .items()
+        .get(0)
+        .and_then(|item| item.webkit_get_as_entry().ok().flatten());
+    if let Some(entry) = entry.filter(FileSystemEntry::is_directory) {
+        let folder: FileSystemDirectoryEntry = entry.unchecked_into();
+        spawn_local(async move {
+            let files = files_of(&folder).await;
+            keep(form, busy, files);
+        });
+        return true;
+    }
+    let file = transfer.files().and_then(|files| files.get(0));
+    match file.filter(|file| file.name().to_lowercase().ends_with(".zip")) {
+        Some(file) => {
+            keep(form, busy, vec![(file.name(), file)]);
+            true
+        }
+        None => false,
+    }
+}
+
+/// What is needed of a folder, wherever in it the benchmark lies. Nothing else of it is looked at.
+async fn files_of(folder: &FileSystemDirectoryEntry) -> Vec<(String, File)> {
+    let mut files = Vec::new();
+    for root in ROOTS {
+        for path in DomainName::ALL.into_iter().flat_map(folder::files) {
+            if let Some(file) = file_at(folder, &format!("{root}{path}")).await {
+                files.push(((*path).to_owned(), file));
+            }
+        }
+        if !files.is_empty() {
+            break;
+        }
+    }
+    files
+}
+
+/// A file of a folder; `None` where there is none.
+async fn file_at(folder: &FileSystemDirectoryEntry, path: &str) -> Option<File> {
+    let found = Promise::new(&mut |resolve: Function, reject: Function| {
+        folder.get_file_with_path_and_options_and_callback_and_callback(
+            Some(path),
+            &FileSystemFlags::new(),
+            &resolve,
+            &reject,
+        );
+    });
+    let entry: FileSystemFileEntry = JsFuture::from(found).await.ok()?.unchecked_into();
+    let read = Promise::new(&mut |resolve: Function, reject: Function| {
+        entry.file_with_callback_and_callback(&resolve, &reject);
+    });
+    JsFuture::from(read).await.ok()?.dyn_into().ok()
+}
+
+/// A file's path within the folder that was chosen, else its name.
+fn path(file: &File) -> String {
+    let path = Reflect::get(file, &JsValue::from_str("webkitRelativePath")).ok();
+    let path = path
+        .and_then(|path| path.as_string())
+        .filter(|path| !path.is_empty());
+    path.unwrap_or_else(|| file.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_listed_in_words() {
+        assert_eq!(words(&["airline"]), "airline");
+        assert_eq!(
+            words(&["airline", "retail", "telecom"]),
+            "airline, retail and telecom"
+        );
+    }
+}

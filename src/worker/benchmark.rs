@@ -1,0 +1,226 @@
+//! The files of the tau2 benchmark: taken in from a folder or an archive, and put beside studies that
+//! need them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+
+use capo_core::study::Table;
+use capo_workloads::tau2::folder;
+use capo_workloads::tau2::settings::DomainName;
+use js_sys::{Array, Uint8Array};
+use serde_json::Value;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Blob, FileReaderSync};
+use zip::ZipArchive;
+
+use super::protocol::DataFiles;
+use crate::storage::Storage;
+
+/// What `kind` is in the table of a study that needs them.
+pub(super) const KIND: &str = "tau2";
+
+/// Keeps what is needed of the files beside an order, pairs of a path and a file, archives among them.
+///
+/// # Errors
+/// What is missing or does not read, or that the browser keeps nothing. What was kept is then kept still.
+pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
+    let mut found = BTreeMap::new();
+    for pair in Array::from(files) {
+        let pair = Array::from(&pair);
+        let path = pair.get(0).as_string().unwrap_or_default();
+        let file: Blob = pair
+            .get(1)
+            .dyn_into()
+            .map_err(|_| format!("{path} came without its content; choose it again"))?;
+        if path.to_lowercase().ends_with(".zip") {
+            unpack(&path, file, &mut found)?;
+        } else if let Some(wanted) = wanted(&path) {
+            let text = JsFuture::from(file.text())
+                .await
+                .ok()
+                .and_then(|text| text.as_string());
+            found.insert(wanted, text.ok_or_else(|| format!("{path} cannot be read"))?);
+        }
+    }
+    let complete = |domain: &DomainName| folder::files(*domain).iter().all(|path| found.contains_key(path));
+    let complete: Vec<DomainName> = DomainName::ALL.into_iter().filter(complete).collect();
+    if complete.is_empty() {
+        return Err(missing(&found));
+    }
+    found.retain(|path, _| {
+        complete
+            .iter()
+            .any(|domain| folder::files(*domain).contains(path))
+    });
+    let storage = Storage::open().await.map_err(|error| error.to_string())?;
+    storage
+        .keep_benchmark(&found)
+        .await
+        .map_err(|error| error.to_string())
+}
+
+/// The file that is needed of the benchmark under this path of somebody's.
+fn wanted(path: &str) -> Option<&'static str> {
+    let mut all = DomainName::ALL.into_iter().flat_map(folder::files).copied();
+    all.find(|wanted| {
+        let before = path.strip_suffix(wanted);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    })
+}
+
+fn missing(found: &BTreeMap<&'static str, String>) -> String {
+    if found.is_empty() {
+        return "There is nothing of the benchmark in it. Drop the folder data/tau2 of a checkout of tau2-bench, or \
+                a ZIP of it."
+            .to_owned();
+    }
+    let lacks = DomainName::ALL.map(|domain| {
+        let lacking = folder::files(domain)
+            .iter()
+            .find(|path| !found.contains_key(*path));
+        format!("{} lacks {}", domain.name(), lacking.copied().unwrap_or_default())
+    });
+    format!("No domain is complete: {}.", lacks.join(", "))
+}
+
+/// Takes what is needed out of an archive, whatever folder of it the benchmark lies in.
+fn unpack(name: &str, archive: Blob, found: &mut BTreeMap<&'static str, String>) -> Result<(), String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{name} does not read as a ZIP archive: {error}");
+    let reader = BufReader::with_capacity(1 << 16, Pieces::of(archive).map_err(|error| wrong(&error))?);
+    let mut archive = ZipArchive::new(reader).map_err(|error| wrong(&error))?;
+    let paths = archive.file_names().map(|path| path.map(Cow::into_owned));
+    let mut paths: Vec<String> = paths.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
+    // A checkout may hold copies in deeper folders.
+    paths.sort_by_key(String::len);
+    for path in paths {
+        let Some(wanted) = wanted(&path).filter(|wanted| !found.contains_key(wanted)) else {
+            continue;
+        };
+        let mut text = String::new();
+        let mut entry = archive.by_name(&path).map_err(|error| wrong(&error))?;
+        entry
+            .read_to_string(&mut text)
+            .map_err(|error| format!("{name}, {path}: {error}"))?;
+        found.insert(wanted, text);
+    }
+    Ok(())
+}
+
+/// A file of the browser's, read where it is asked for.
+struct Pieces {
+    file: Blob,
+    reader: FileReaderSync,
+    at: u64,
+    size: u64,
+}
+
+impl Pieces {
+    fn of(file: Blob) -> io::Result<Self> {
+        Ok(Self {
+            reader: FileReaderSync::new()
+                .map_err(|_| io::Error::other("this browser reads no files in workers"))?,
+            size: file.size() as u64,
+            file,
+            at: 0,
+        })
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let end = self.size.min(self.at + buffer.len() as u64);
+        let unread = |_| io::Error::other("it cannot be read; it may have been moved or changed meanwhile");
+        let slice = self
+            .file
+            .slice_with_f64_and_f64(self.at as f64, end as f64)
+            .map_err(unread)?;
+        let bytes = Uint8Array::new(self.reader.read_as_array_buffer(&slice).map_err(unread)?.as_ref());
+        let count = bytes.length() as usize;
+        bytes.copy_to(&mut buffer[..count]);
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Pieces {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::other("before its beginning"))?;
+        Ok(self.at)
+    }
+}
+
+/// The data files of a workload, with those of the benchmark where it needs them.
+///
+/// # Errors
+/// When the browser does not give them back.
+pub(super) async fn beside(workload: &Table, mut files: DataFiles) -> Result<DataFiles, String> {
+    let text = |key: &str| workload.get(key).and_then(Value::as_str);
+    let domain = DomainName::ALL
+        .into_iter()
+        .find(|domain| text("domain") == Some(domain.name()));
+    let (Some(KIND), Some(domain)) = (text("kind"), domain) else {
+        return Ok(files);
+    };
+    let storage = Storage::open().await.map_err(|error| error.to_string())?;
+    let root = text("data").unwrap_or_default().trim_end_matches('/');
+    for path in folder::files(domain) {
+        let kept = storage
+            .benchmark_file(path)
+            .await
+            .map_err(|error| error.to_string())?;
+        let kept = kept.ok_or_else(|| {
+            format!(
+                "workload.data: the {} domain of the benchmark is not in this browser yet; drop or choose the folder \
+                 data/tau2 of a checkout of tau2-bench, or a ZIP of it",
+                domain.name()
+            )
+        })?;
+        files.insert(format!("{root}/{path}"), kept.into());
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_wherever_the_benchmark_lies() {
+        for path in [
+            "domains/airline/db.json",
+            "tau2-bench-main/data/tau2/domains/airline/db.json",
+        ] {
+            assert_eq!(wanted(path), Some("domains/airline/db.json"), "{path}");
+        }
+        for path in [
+            "subdomains/airline/db.json",
+            "domains/airline/db.json.bak",
+            "domains/mock/db.json",
+        ] {
+            assert_eq!(wanted(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let nothing = BTreeMap::new();
+        assert!(missing(&nothing).contains("data/tau2"));
+        let one = BTreeMap::from([("domains/airline/db.json", String::new())]);
+        let message = missing(&one);
+        assert!(
+            message.contains("airline lacks domains/airline/policy.md"),
+            "{message}"
+        );
+        assert!(
+            message.contains("retail lacks domains/retail/db.json"),
+            "{message}"
+        );
+    }
+}
