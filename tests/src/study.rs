@@ -109,6 +109,20 @@ children = 2
         self.save();
     }
 
+    /// The same with another `[workload]` table.
+    ///
+    /// # Panics
+    /// When the study file has none before its prompt.
+    #[must_use]
+    pub fn with_workload(mut self, table: &str) -> Self {
+        let from = self.text.find("[workload]").expect("a workload");
+        let to = self.text.find("[prompt]").expect("a prompt");
+        self.text
+            .replace_range(from..to, &format!("[workload]\n{table}\n\n"));
+        self.save();
+        self
+    }
+
     /// The same with a line in its last section, `[budget]`.
     #[must_use]
     pub fn with_budget(self, line: &str) -> Self {
