@@ -12,6 +12,7 @@ use capo_core::workload::Workload;
 use capo_models::providers::{Key, PROVIDERS};
 use capo_models::simulated::parameters::MODELS;
 use capo_workloads::desk::{Desk, DeskSettings};
+use capo_workloads::tau2;
 use serde_json::Value;
 
 const INTRODUCTION: &str = "\
@@ -111,9 +112,14 @@ fn workloads(page: &mut Page) -> Result<(), Box<dyn Error>> {
     for (kind, schema) in capo_workloads::schemas() {
         page.heading(3, &format!("`kind = \"{kind}\"`"), "");
         page.keys(&schema.to_value(), "workload");
-        if kind == "desk" {
+        let measured = match kind {
+            "desk" => Desk::new(DeskSettings::default())?.metrics().to_vec(),
+            "tau2" => tau2::metrics(),
+            _ => Vec::new(),
+        };
+        if !measured.is_empty() {
             page.text += "\nIt measures:\n\n| metric | usable as | unit | what |\n|---|---|---|---|\n";
-            for metric in Desk::new(DeskSettings::default())?.metrics() {
+            for metric in measured {
                 let usable = match metric.direction {
                     Direction::Objective => "objective",
                     Direction::Cost => "constraint",

@@ -8,6 +8,7 @@ use capo_core::budget::Budget;
 use capo_core::control::Control;
 use capo_core::journal::{Fsync, Status};
 use capo_core::study::Study;
+use capo_core::workload::Split;
 use capo_models::Environment;
 use capo_models::prices::PriceTable;
 use capo_server::session::{Session, StudyFile, block_on, open_journal};
@@ -67,12 +68,15 @@ fn every_file_is_known_here() {
     assert_eq!(
         names,
         [
+            "airline.toml",
             "gsm8k.toml",
             "help-desk-openai.toml",
             "help-desk.toml",
             "nine-constraints.toml",
             "own-agent.toml",
-            "progressive.toml"
+            "progressive.toml",
+            "retail.toml",
+            "telecom.toml"
         ]
     );
 }
@@ -170,4 +174,61 @@ fn the_agent_of_ones_own_runs_with_a_simulated_rewriter() {
         .values_mut()
         .for_each(|model| *model = json!({ "provider": "simulated" }));
     assert!(run(file, 80) >= 1);
+}
+
+#[test]
+fn the_tau2_domains_lack_nothing_but_their_data_and_a_key() {
+    for (name, optimize, evaluate) in [
+        ("airline.toml", 39, 11),
+        ("retail.toml", 74, 40),
+        ("telecom.toml", 74, 40),
+    ] {
+        let mut file = read(name);
+        file.models().unwrap();
+        let message = file.problem().err().expect("there are no data").to_string();
+        assert!(message.contains("no file `tau2-bench/data/tau2/"), "{message}");
+        let Some(data) = capo_tests::shared::shared("tau2/data") else {
+            continue;
+        };
+        file.study.workload["data"] = json!(data);
+        let problem = file.problem().unwrap();
+        let examples = |split| problem.workloads()[0].examples(split).len();
+        assert_eq!(
+            (examples(Split::Optimize), examples(Split::Evaluate)),
+            (optimize, evaluate),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn simulated_models_say_that_they_do_not_play_the_tau2_domains() {
+    let Some(data) = capo_tests::shared::shared("tau2/data") else {
+        return;
+    };
+    let mut file = read("airline.toml");
+    file.study.workload["data"] = json!(data);
+    let simulated = json!({ "provider": "simulated" });
+    file.study
+        .models
+        .values_mut()
+        .for_each(|model| *model = simulated.clone());
+    let out = tempfile::tempdir().unwrap();
+    let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
+    let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never).unwrap();
+    let outcome = block_on(session.optimize(journal, Control::new()))
+        .unwrap()
+        .unwrap();
+    assert_eq!(outcome.finished.status, Status::Failed);
+    let failure = outcome
+        .journal
+        .state()
+        .last_failure()
+        .map(|failure| failure.message.clone());
+    assert!(
+        failure
+            .as_deref()
+            .is_some_and(|failure| failure.contains("do not play the tau2 domains")),
+        "{failure:?}"
+    );
 }

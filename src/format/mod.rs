@@ -15,7 +15,7 @@ mod number;
 mod quantity;
 mod time;
 
-pub use name::{counted, id, label, listed, number_word, ordinal, phrase};
+pub use name::{capitalized, counted, id, label, listed, number_word, ordinal, phrase};
 pub use number::{NOTHING, count, decimals, dollars, lagrangian, multiplier, residual, signed, tokens};
 pub use quantity::Quantity;
 pub use time::{Moment, about, clock, span};

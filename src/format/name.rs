@@ -11,12 +11,14 @@ pub fn id(candidate: &CandidateId) -> String {
 
 /// A metric's name as a title: `human_requests` is "Human requests".
 pub fn label(metric: &str) -> String {
-    let phrase = phrase(metric);
-    let mut characters = phrase.chars();
-    match characters.next() {
-        Some(first) => first.to_uppercase().chain(characters).collect(),
-        None => phrase,
-    }
+    capitalized(&phrase(metric))
+}
+
+/// The same words as the beginning of a line.
+pub fn capitalized(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
 }
 
 /// A metric's name within a sentence: `human_requests` is "human requests".

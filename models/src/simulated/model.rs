@@ -87,6 +87,17 @@ impl Simulated {
                 format!("{}: the request holds no message to answer", self.name),
             ));
         }
+        if router::is_beyond(request) {
+            return Err(LlmError::failed(
+                FailureKind::Provider,
+                false,
+                format!(
+                    "{}: the simulated models do not play the tau2 domains; name other models in [models.agent] and \
+                     [models.user]",
+                    self.name
+                ),
+            ));
+        }
         let input_tokens =
             message_tokens(&request.messages) + self.memory.tool_tokens(&request.tools, tool_tokens);
         if input_tokens > self.parameters.context_window {

@@ -30,6 +30,15 @@ pub(super) enum Part {
 /// Characters at each end of a message in which instructions are looked for.
 const EDGE: usize = 700;
 
+/// What a request asks for that the simulated models cannot do: to play a domain of the tau2 benchmark, as
+/// its agent or its user.
+pub(super) fn is_beyond(request: &ChatRequest) -> bool {
+    let hands_over = |name: &str| name == "transfer_to_human_agents";
+    let system = system(request).trim_end();
+    request.tools.iter().any(|tool| hands_over(&tool.name))
+        || (system.contains("<scenario>") && system.ends_with("</scenario>"))
+}
+
 /// Tells what a request asks for.
 pub(super) fn part(request: &ChatRequest) -> Part {
     if !request.tools.is_empty() {

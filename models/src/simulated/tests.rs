@@ -340,3 +340,19 @@ fn planning_takes_tokens_and_time() {
     assert!(planned.0 > plain.0 + 50 * 10, "{planned:?} against {plain:?}");
     assert!(planned.1 > plain.1, "{planned:?} against {plain:?}");
 }
+
+#[test]
+fn the_domains_of_the_benchmark_are_refused_in_so_many_words() {
+    let model = model("sim-small", 0);
+    let mut agent = ChatRequest::new(vec![Message::system("Be kind."), Message::user("Hello.")]);
+    agent.tools = [tool("transfer_to_human_agents")].into();
+    let scenario = "Play a user.\n\n<scenario>\nInstructions:\n\tYou want a refund.\n</scenario>";
+    let user = ChatRequest::new(vec![Message::system(scenario), Message::user("Hi!")]);
+    for request in [agent, user] {
+        let error = model.answer(&request).unwrap_err();
+        assert!(
+            error.to_string().contains("do not play the tau2 domains"),
+            "{error}"
+        );
+    }
+}

@@ -9,6 +9,7 @@ use super::form::Form;
 use super::place;
 use super::problem::Problem;
 use super::readiness;
+use super::{tau2, workload};
 use crate::components::use_begin;
 use crate::format;
 use crate::keys::Keys;
@@ -50,6 +51,7 @@ pub(super) fn Start() -> impl IntoView {
             begin(study, keys);
         }
     };
+    let kind = form.memo(workload::kind);
     let simulate = move |_| {
         let study = form.draft.with_untracked(|draft| draft.simulated().checked());
         begin(study, Keys::new());
@@ -71,9 +73,12 @@ pub(super) fn Start() -> impl IntoView {
             <div class="note" id="start-why">
                 {move || missing.with(|missing| why(form, missing))}
             </div>
-            <button type="button" disabled=move || unready_anyway.get() on:click=simulate>
-                "Run with simulated models instead"
-            </button>
+            // The simulated models know the help desk and questions, not the benchmark's domains.
+            <Show when=move || kind.with(|kind| kind != tau2::KIND)>
+                <button type="button" disabled=move || unready_anyway.get() on:click=simulate.clone()>
+                    "Run with simulated models instead"
+                </button>
+            </Show>
             {move || failed.get().map(|message| view! { <p class="msg" role="alert"><b>{message}</b></p> })}
         </div>
     }

@@ -17,6 +17,7 @@ use super::place::Place;
 use super::rows::Exclude;
 use super::setting_field::SettingField;
 use super::workload::of_kind;
+use crate::format;
 use crate::live::keep_benchmark;
 use crate::storage::Storage;
 
@@ -68,7 +69,7 @@ fn Data() -> impl IntoView {
     let kept = move || {
         let here = here();
         (!here.is_empty()).then(|| {
-            let domains = words(&here);
+            let domains = format::capitalized(&words(&here));
             let forget = move |_| {
                 spawn_local(async move {
                     let forgotten = match Storage::open().await {

@@ -63,11 +63,14 @@ async fn a_folder_of_the_benchmark_is_kept_for_all_studies() {
     browser
         .until_shown("airline domain of the benchmark is not in this browser yet")
         .await;
-    browser.choose("Folder of the benchmark", &data).await;
-    browser.until_shown("airline, retail and telecom").await;
+    // The driver takes no path with a turn in it.
+    let folder = data.canonicalize().unwrap();
+    browser.choose("Folder of the benchmark", &folder).await;
+    browser.until_shown("Airline, retail and telecom").await;
     browser.until_shown("The benchmark was taken in.").await;
     browser.reload().await;
-    browser.until_shown("airline, retail and telecom").await;
+    browser.click("tau2 benchmark").await;
+    browser.until_shown("Airline, retail and telecom").await;
     let problem = browser.text("#main").await;
     assert!(!problem.contains("not in this browser yet"), "{problem}");
     browser.click("Forget the benchmark").await;
