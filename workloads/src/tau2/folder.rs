@@ -8,7 +8,7 @@ use super::retail::Retail;
 use super::settings::{DomainName, Policy};
 use super::task::Task;
 use super::telecom::Telecom;
-use crate::files::{FileError, Sources};
+use crate::files::{FileError, Files, Sources};
 use crate::settings::BuildError;
 
 /// What a domain reads of the data folder, relative to it.
@@ -57,6 +57,16 @@ pub trait Domain: World {
     /// # Errors
     /// What is missing, or that there is no such policy.
     fn policy(folder: &mut Folder<'_, '_>, policy: Policy) -> Result<String, BuildError>;
+}
+
+/// A domain's world and all its tasks, from the folder `root`.
+///
+/// # Errors
+/// What is missing or does not read.
+pub fn read<W: Domain>(files: &dyn Files, root: &str) -> Result<(W, Vec<Task>), BuildError> {
+    let mut sources = Sources::new(files);
+    let mut folder = Folder::new(&mut sources, root, W::NAME);
+    Ok((<W as Domain>::read(&mut folder)?, folder.tasks()?))
 }
 
 /// The folder `data/tau2` of a checkout.

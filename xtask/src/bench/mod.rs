@@ -5,7 +5,10 @@ mod ladder;
 mod machine;
 mod measure;
 mod rollout;
+mod tau2;
 mod web;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -20,6 +23,9 @@ pub(crate) struct Arguments {
     /// How many seeds `desk` compares
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
+    #[arg(long)]
+    data: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,6 +36,8 @@ enum Benchmark {
     Desk,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
+    /// Time of an environment, a tool call and a state hash of the tau2 domains, beside Python's, and memory
+    Tau2,
     /// Size of the page's first load, times until it, a run and a journal can be used, and its longest tasks
     Web,
 }
@@ -45,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
+        Benchmark::Tau2 => tau2::run(workspace, arguments.data.as_deref()),
         Benchmark::Web => web::run(workspace, &scratch),
     }
 }
