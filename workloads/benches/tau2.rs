@@ -75,9 +75,7 @@ fn measure<W: Domain>(data: &str, python: &Python) -> Result<(), Box<dyn std::er
             starting += started.elapsed();
             starts += 1;
             // What a task asks for before its conversation is no part of either figure.
-            if let Ok(ready) = task.set_up(&fresh) {
-                world = ready;
-            }
+            world.clone_from(&task.set_up(&fresh)?);
             let (took, made) = play(&mut world, task);
             calling += took;
             calls += made;

@@ -33,10 +33,13 @@ const EDGE: usize = 700;
 /// What a request asks for that the simulated models cannot do: to play a domain of the tau2 benchmark, as
 /// its agent or its user.
 pub(super) fn is_beyond(request: &ChatRequest) -> bool {
-    let hands_over = |name: &str| name == "transfer_to_human_agents";
+    let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     let system = system(request).trim_end();
-    request.tools.iter().any(|tool| hands_over(&tool.name))
-        || (system.contains("<scenario>") && system.ends_with("</scenario>"))
+    let is_agent = has("transfer_to_human_agents")
+        && system.starts_with("<instructions>\n")
+        && system.ends_with("</policy>");
+    // As the benchmark's guidelines begin, and as the scenario behind them ends.
+    is_agent || (system.starts_with("# User Simulation") && system.ends_with("</scenario>"))
 }
 
 /// Tells what a request asks for.

@@ -344,9 +344,13 @@ fn planning_takes_tokens_and_time() {
 #[test]
 fn the_domains_of_the_benchmark_are_refused_in_so_many_words() {
     let model = model("sim-small", 0);
-    let mut agent = ChatRequest::new(vec![Message::system("Be kind."), Message::user("Hello.")]);
+    let mut agent = ChatRequest::new(vec![
+        Message::system("<instructions>\nBe kind.\n</instructions>\n<policy>\nNone.\n</policy>"),
+        Message::user("Hello."),
+    ]);
     agent.tools = [tool("transfer_to_human_agents")].into();
-    let scenario = "Play a user.\n\n<scenario>\nInstructions:\n\tYou want a refund.\n</scenario>";
+    let scenario =
+        "# User Simulation Guidelines\n\n<scenario>\nInstructions:\n\tYou want a refund.\n</scenario>";
     let user = ChatRequest::new(vec![Message::system(scenario), Message::user("Hi!")]);
     for request in [agent, user] {
         let error = model.answer(&request).unwrap_err();

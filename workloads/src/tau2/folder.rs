@@ -203,9 +203,13 @@ impl Domain for Telecom {
     fn read(folder: &mut Folder<'_, '_>) -> Result<Self, BuildError> {
         let company = folder.of_domain("db.toml")?;
         let telephone = folder.of_domain("user_db.toml")?;
-        company.parse(|company| {
-            // What does not read is most likely the larger file; the message says which it is.
-            Self::read(company, &telephone.text)
+        Self::read(&company.text, &telephone.text).map_err(|error| {
+            let file = if error.is_of_telephone() {
+                telephone
+            } else {
+                company
+            };
+            BuildError::data(&file.path, error)
         })
     }
 

@@ -35,16 +35,21 @@ pub enum ReplayError {
 pub fn replay<W: World>(world: &mut W, trajectory: &Trajectory) -> Result<(), ReplayError> {
     for answered in trajectory.answered()? {
         let Answered {
-            by, call, content, ..
+            by,
+            call,
+            content,
+            error,
         } = answered;
         if !changes::<W>(&call.name) {
             continue;
         }
-        let now = call_any(world, by, &call.name, &call.arguments).content;
-        if !says_the_same(&now, content) {
+        let now = call_any(world, by, &call.name, &call.arguments);
+        // Why a call fails may be said in other words than Python's.
+        let is_same = now.error == error && (error || says_the_same(&now.content, content));
+        if !is_same {
             return Err(ReplayError::Differs {
                 tool: call.name.clone(),
-                now,
+                now: now.content,
                 then: content.to_owned(),
             });
         }

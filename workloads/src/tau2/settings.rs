@@ -14,16 +14,17 @@ pub struct Tau2Settings {
     /// Which tasks are searched on and which are held out.
     #[serde(default)]
     pub split: SplitRule,
-    /// The list of `split_tasks.json` that the tasks are drawn from; not with `split = "benchmark"`.
-    #[serde(default = "base")]
-    pub tasks: String,
+    /// The list of `split_tasks.json` that the tasks are drawn from, `base` without; not with `split =
+    /// "benchmark"`.
+    #[serde(default)]
+    pub tasks: Option<String>,
     /// Tasks used by the search; all of its split without.
     #[serde(default)]
     pub optimize: Option<usize>,
     /// Held-out tasks; all of their split without.
     #[serde(default)]
     pub evaluate: Option<usize>,
-    /// Draws the splits other than the benchmark's own.
+    /// Draws the splits; the benchmark's own are not drawn.
     #[serde(default)]
     pub seed: u64,
     /// Ids of tasks to leave out, such as those with a wrong reference.
@@ -42,10 +43,6 @@ pub struct Tau2Settings {
     /// Failed calls after which a conversation ends, 1 to 1000.
     #[serde(default = "max_errors")]
     pub max_errors: u32,
-}
-
-fn base() -> String {
-    "base".to_owned()
 }
 
 fn max_steps() -> u32 {

@@ -46,12 +46,26 @@ pub(super) fn draw(
         ));
     }
     let mut splits = match settings.split {
-        SplitRule::Benchmark => Splits {
-            optimize: list("train", "workload.split")?,
-            evaluate: list("test", "workload.split")?,
-        },
+        SplitRule::Benchmark => {
+            if settings.tasks.is_some() {
+                return Err(BuildError::setting(
+                    "workload.tasks",
+                    "the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"paper\"",
+                ));
+            }
+            let optimize = list("train", "workload.split")?;
+            let evaluate = list("test", "workload.split")?;
+            if let Some(both) = evaluate.iter().find(|id| optimize.contains(id)) {
+                return Err(BuildError::setting(
+                    "workload.split",
+                    format!("split_tasks.json has the task `{both}` in both of its lists `train` and `test`"),
+                ));
+            }
+            Splits { optimize, evaluate }
+        }
         SplitRule::Paper => {
-            let mut optimize = shuffled(list(&settings.tasks, "workload.tasks")?, settings.seed);
+            let tasks = settings.tasks.as_deref().unwrap_or("base");
+            let mut optimize = shuffled(list(tasks, "workload.tasks")?, settings.seed);
             let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
             Splits { optimize, evaluate }
         }
@@ -177,6 +191,10 @@ mod tests {
             (
                 json!({ "optimize": 40 }),
                 "workload.optimize: 40 tasks are asked for, but the split has 39",
+            ),
+            (
+                json!({ "split": "benchmark", "tasks": "full" }),
+                "workload.tasks: the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"paper\"",
             ),
             (
                 json!({ "tasks": "full" }),

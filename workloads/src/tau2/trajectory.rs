@@ -90,13 +90,15 @@ impl Trajectory {
     /// Each call with its answer, in order: who called, the call, what came back and whether it failed.
     ///
     /// # Errors
-    /// A call that the next answer is not for, or that has none.
+    /// A call that the next answer is not for, or that has none, or an answer to no call.
     pub fn answered(&self) -> Result<Vec<Answered<'_>>, Unpaired> {
         let mut pairs = Vec::new();
         let mut events = self.0.iter();
         while let Some(event) = events.next() {
-            let Event::Called { by, calls, .. } = event else {
-                continue;
+            let (by, calls) = match event {
+                Event::Called { by, calls, .. } => (by, calls),
+                Event::Said { .. } => continue,
+                Event::Answered { call_id, .. } => return Err(Unpaired(call_id.clone())),
             };
             for call in calls {
                 match events.next() {
@@ -116,6 +118,14 @@ impl Trajectory {
             }
         }
         Ok(pairs)
+    }
+
+    /// What one side said to the other.
+    pub fn said_by(&self, side: Side) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(move |event| match event {
+            Event::Said { by, text } if *by == side => Some(text.as_str()),
+            _ => None,
+        })
     }
 
     /// The agent's texts, those beside calls included.
@@ -189,7 +199,7 @@ impl Answered<'_> {
     }
 }
 
-/// A call without its answer, by the tool's name.
+/// A call without its answer, by the tool's name, or an answer without its call, by its id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the call of {0} is not followed by its answer")]
+#[error("{0} is a call without its answer or an answer without its call")]
 pub struct Unpaired(String);

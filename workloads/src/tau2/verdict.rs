@@ -19,7 +19,7 @@ pub fn metrics() -> Vec<MetricSpec> {
     vec![
         MetricSpec::objective(
             "success",
-            "1 when the conversation earns the task's full reward by the benchmark's own evaluator; else 0.",
+            "1 when the conversation earns the task's full reward by the benchmark's rules; else 0.",
         ),
         MetricSpec::cost(
             "human_requests",
@@ -126,8 +126,8 @@ impl<'a> Verdict<'a> {
 
     /// A value for each of [`metrics`].
     pub(super) fn measurements(&self, prompt: &str) -> Measurements {
-        // The first text is the greeting, the same in all conversations.
-        let texts: Vec<&str> = self.trajectory.agent_texts().skip(1).collect();
+        // The first is the greeting, the same in all conversations.
+        let texts: Vec<&str> = self.trajectory.said_by(Side::Assistant).skip(1).collect();
         let characters: usize = texts.iter().map(|text| text.chars().count()).sum();
         let verbosity = characters as f64 / texts.len().max(1) as f64 / 100.0;
         [
@@ -148,7 +148,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// What was expected and what is wrong, in plain words, one finding a line.
-    pub(super) fn outcome(&self) -> String {
+    pub(super) fn outcome<W: World>(&self) -> String {
         let mut text = String::from(if self.is_success() {
             "The task was solved.\n"
         } else {
@@ -160,7 +160,7 @@ impl<'a> Verdict<'a> {
                 text.push_str("The conversation ended after too many failed calls.\n");
             }
             (None, _) => text.push_str("The conversation was cut off before the customer was done.\n"),
-            (Some(grade), _) => self.find(grade, &mut text),
+            (Some(grade), _) => self.find::<W>(grade, &mut text),
         }
         for call in &self.unasked {
             let _ = writeln!(text, "Not what the task needs: {call}.");
@@ -171,7 +171,7 @@ impl<'a> Verdict<'a> {
         if self.counts.agent_calls > self.counts.reference {
             let _ = writeln!(
                 text,
-                "Tool calls of the agent: {} where {} would do.",
+                "Tool calls of the agent: {}; the reference makes {}.",
                 self.counts.agent_calls, self.counts.reference
             );
         }
@@ -191,7 +191,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// What the grade found missing.
-    fn find(&self, grade: &Grade, text: &mut String) {
+    fn find<W: World>(&self, grade: &Grade, text: &mut String) {
         let counts = |basis: Basis| {
             let criteria = self.task.evaluation_criteria.as_ref();
             criteria.is_some_and(|criteria| criteria.reward_basis.contains(&basis))
@@ -199,8 +199,14 @@ impl<'a> Verdict<'a> {
         if counts(Basis::Db) && !grade.db {
             text.push_str("The records are not as they should be.\n");
         }
+        // A reference is one way to the goal: what it looks up need not be looked up, and what it changes
+        // was missed only if something is wrong.
+        let is_wrong = |action: &Action| {
+            let is_write = changes::<W>(&action.name);
+            counts(Basis::Action) || (is_write && counts(Basis::Db) && !grade.db)
+        };
         let missing = self.task.reference().iter().zip(&grade.actions);
-        for (action, _) in missing.filter(|(_, (_, is_made))| !is_made) {
+        for (action, _) in missing.filter(|(action, (_, is_made))| !is_made && is_wrong(action)) {
             let by = match action.requestor {
                 Side::Assistant => "agent",
                 Side::User => "customer",

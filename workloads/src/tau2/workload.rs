@@ -166,7 +166,7 @@ impl<W: Domain> Tau2<W> {
         Ok(Rollout {
             measurements: verdict.measurements(context.prompt),
             trace: Trace {
-                outcome: verdict.outcome(),
+                outcome: verdict.outcome::<W>(),
                 details: verdict.details(),
                 messages: dialogue.trajectory.seen_by(super::environment::Side::Assistant),
             },

@@ -28,9 +28,19 @@ pub enum ReadError {
     /// Not the records that are expected.
     #[error(transparent)]
     Records(#[from] serde_json::Error),
+    /// What the telephone's file says is not what is expected.
+    #[error("{0}")]
+    Telephone(String),
     /// The telephone has a number that the company does not know.
     #[error(transparent)]
     Disagree(#[from] ToolError),
+}
+
+impl ReadError {
+    /// Whether it is the telephone's file that does not read.
+    pub fn is_of_telephone(&self) -> bool {
+        matches!(self, Self::Telephone(_) | Self::Disagree(_))
+    }
 }
 
 /// Company and telephone.
@@ -51,9 +61,12 @@ impl Telecom {
     /// # Errors
     /// What does not read.
     pub fn read(company: &str, telephone: &str) -> Result<Self, ReadError> {
+        let of_telephone = |error: &dyn std::fmt::Display| ReadError::Telephone(error.to_string());
+        let telephone = written::parse(telephone).map_err(|error| of_telephone(&error))?;
+        let user: User = serde_json::from_value(telephone).map_err(|error| of_telephone(&error))?;
         let mut world = Self {
             records: Arc::new(serde_json::from_value(written::parse(company)?)?),
-            user: Arc::new(serde_json::from_value(written::parse(telephone)?)?),
+            user: Arc::new(user),
             vpn: Performance::Excellent,
             bill_prefix: "B0",
             bills_made: 0,

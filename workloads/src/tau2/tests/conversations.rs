@@ -390,7 +390,9 @@ fn making_the_writes_of_a_conversation_again_gives_the_same_world() {
         let (Some(fresh), Some(tasks)) = (fresh::<W>(), tasks::<W>()) else {
             return;
         };
-        for (id, task) in tasks.iter().take(200) {
+        let mut tasks: Vec<(&String, &Task)> = tasks.iter().collect();
+        tasks.sort_by_key(|(id, _)| *id);
+        for (id, task) in tasks.into_iter().take(200) {
             let mut world = task.set_up(&fresh).unwrap();
             let mut remade = world.clone();
             let mut trajectory = Trajectory::default();
@@ -465,4 +467,75 @@ fn a_domain_reads_the_files_that_it_lists_and_no_others() {
             );
         }
     }
+}
+
+#[test]
+fn why_a_call_failed_may_be_said_otherwise_but_not_that_it_failed() {
+    let Some(fresh) = fresh::<Airline>() else {
+        return;
+    };
+    let cancelling = |content: &str, error| {
+        Trajectory(vec![
+            Event::Called {
+                by: Side::Assistant,
+                text: None,
+                calls: vec![ToolCall {
+                    id: "c".to_owned(),
+                    name: "cancel_reservation".to_owned(),
+                    arguments: json!({ "reservation": "EHGLP3" }),
+                }],
+            },
+            Event::Answered {
+                to: Side::Assistant,
+                call_id: "c".to_owned(),
+                content: content.to_owned(),
+                error,
+            },
+        ])
+    };
+    let in_other_words = cancelling(
+        "Error: AirlineTools.cancel_reservation() got an unexpected keyword",
+        true,
+    );
+    replay(&mut fresh.clone(), &in_other_words).unwrap();
+    for trajectory in [
+        cancelling(
+            "Error: AirlineTools.cancel_reservation() got an unexpected keyword",
+            false,
+        ),
+        Trajectory(cancelling("", true).0.split_off(1)),
+        Trajectory(vec![cancelling("", true).0.swap_remove(0)]),
+    ] {
+        assert!(replay(&mut fresh.clone(), &trajectory).is_err(), "{trajectory:?}");
+    }
+}
+
+#[test]
+fn what_is_said_beside_a_call_is_no_turn_but_counts_as_told() {
+    let Some(workload) = workload::<Airline>(&json!({})) else {
+        return;
+    };
+    let tasks = tasks::<Airline>().unwrap();
+    let told = |id: &String| {
+        let criteria = tasks[id].evaluation_criteria.as_ref().unwrap();
+        criteria
+            .communicate_info
+            .as_ref()
+            .is_some_and(|info| !info.is_empty())
+    };
+    let id = ids(&workload).into_iter().find(told).unwrap();
+    let info = tasks[&id]
+        .evaluation_criteria
+        .as_ref()
+        .unwrap()
+        .communicate_info
+        .clone()
+        .unwrap();
+    let mut beside = calls(&[("list_all_airports", json!({}))]);
+    beside.content = Some(info.join("; "));
+    let script = Script::new(vec![beside, text("Done.")], vec![text("Hello."), bye()]);
+    let rollout = play(&workload, &id, &script).unwrap();
+    assert_eq!(rollout.measurements["turns"], 1.0);
+    assert_eq!(rollout.measurements["verbosity"], 0.05);
+    assert_eq!(rollout.trace.details["reward_breakdown"]["COMMUNICATE"], 1.0);
 }
