@@ -177,13 +177,17 @@ fn the_agent_of_ones_own_runs_with_a_simulated_rewriter() {
 }
 
 #[test]
-fn the_tau2_domains_lack_nothing_but_their_data_and_a_key() {
+fn the_tau2_domains_lack_nothing_but_their_data() {
     for (name, optimize, evaluate) in [
         ("airline.toml", 39, 11),
         ("retail.toml", 74, 40),
         ("telecom.toml", 74, 40),
     ] {
-        let mut file = read(name);
+        // Beside the study itself somebody may have put the data.
+        let place = tempfile::tempdir().unwrap();
+        let copy = place.path().join(name);
+        std::fs::copy(folder().join(name), &copy).unwrap();
+        let mut file = StudyFile::read(&copy).unwrap();
         file.models().unwrap();
         let message = file.problem().err().expect("there are no data").to_string();
         assert!(message.contains("no file `tau2-bench/data/tau2/"), "{message}");

@@ -10,14 +10,13 @@ use super::{FILES, Storage, StorageError, all_of, key};
 const OWNER: &str = "tau2-bench";
 
 impl Storage {
-    /// Keeps files of the benchmark by their paths, in place of what was kept of it.
+    /// Keeps files of the benchmark by their paths, beside what is kept of it.
     ///
     /// # Errors
-    /// When the browser refuses; what was kept is then kept still.
+    /// When the browser refuses; nothing is changed then.
     pub async fn keep_benchmark(&self, files: &BTreeMap<&str, String>) -> Result<(), StorageError> {
         self.write(&[FILES], |store| {
             let store = store(FILES)?;
-            store.delete(all_of(OWNER)?)?;
             for (path, content) in files {
                 let at = key(OWNER, JsString::from(*path));
                 store.put(&JsString::from(content.as_str()), Some(&at))?;

@@ -27,6 +27,7 @@ pub(super) const KIND: &str = "tau2";
 /// What is missing or does not read, or that the browser keeps nothing. What was kept is then kept still.
 pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
     let mut found = BTreeMap::new();
+    let mut given = Vec::new();
     for pair in Array::from(files) {
         let pair = Array::from(&pair);
         let path = pair.get(0).as_string().unwrap_or_default();
@@ -34,9 +35,15 @@ pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
             .get(1)
             .dyn_into()
             .map_err(|_| format!("{path} came without its content; choose it again"))?;
-        if path.to_lowercase().ends_with(".zip") {
+        given.push((path, file));
+    }
+    // A checkout may hold copies in deeper folders, and archives of other things.
+    given.sort_by_key(|(path, _)| path.len());
+    let is_alone = given.len() == 1;
+    for (path, file) in given {
+        if is_alone && path.to_lowercase().ends_with(".zip") {
             unpack(&path, file, &mut found)?;
-        } else if let Some(wanted) = wanted(&path) {
+        } else if let Some(wanted) = wanted(&path).filter(|wanted| !found.contains_key(wanted)) {
             let text = JsFuture::from(file.text())
                 .await
                 .ok()
@@ -92,7 +99,7 @@ fn unpack(name: &str, archive: Blob, found: &mut BTreeMap<&'static str, String>)
     let mut archive = ZipArchive::new(reader).map_err(|error| wrong(&error))?;
     let paths = archive.file_names().map(|path| path.map(Cow::into_owned));
     let mut paths: Vec<String> = paths.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
-    // A checkout may hold copies in deeper folders.
+    // As in a folder.
     paths.sort_by_key(String::len);
     for path in paths {
         let Some(wanted) = wanted(&path).filter(|wanted| !found.contains_key(wanted)) else {
@@ -168,6 +175,13 @@ pub(super) async fn beside(workload: &Table, mut files: DataFiles) -> Result<Dat
     let (Some(KIND), Some(domain)) = (text("kind"), domain) else {
         return Ok(files);
     };
+    if text("tool_descriptions").is_some_and(|path| !files.contains_key(path)) {
+        return Err(
+            "workload.tool_descriptions: only the command line reads such a file; take the key out of the \
+                    study"
+                .to_owned(),
+        );
+    }
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
     let root = text("data").unwrap_or_default().trim_end_matches('/');
     for path in folder::files(domain) {

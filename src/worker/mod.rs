@@ -10,6 +10,8 @@ mod session;
 mod trial;
 mod work;
 
+use std::cell::Cell;
+
 use capo_core::llm::Role;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
@@ -76,6 +78,11 @@ fn report(report: &Report) {
     let _ = scope.post_message(&text.into());
 }
 
+thread_local! {
+    /// The ticket of the latest [`Order::Look`].
+    static LOOKING: Cell<u64> = const { Cell::new(0) };
+}
+
 fn take(order: Order, attached: JsValue) {
     match order {
         Order::Run {
@@ -107,13 +114,21 @@ fn take(order: Order, attached: JsValue) {
             workload,
             files,
             seed,
-        } => spawn_local(async move {
-            let looked = match benchmark::beside(&workload, files).await {
-                Ok(files) => look::look(&workload, &files, seed),
-                Err(wrong) => look::without_data(&workload, wrong),
-            };
-            report(&Report::Looked { ticket, looked });
-        }),
+        } => {
+            LOOKING.set(ticket);
+            spawn_local(async move {
+                let files = benchmark::beside(&workload, files).await;
+                if LOOKING.get() != ticket {
+                    // Nobody waits for it any more.
+                    return;
+                }
+                let looked = match files {
+                    Ok(files) => look::look(&workload, &files, seed),
+                    Err(wrong) => look::without_data(&workload, wrong),
+                };
+                report(&Report::Looked { ticket, looked });
+            });
+        }
         Order::KeepBenchmark => spawn_local(async move {
             report(&Report::KeptBenchmark {
                 kept: benchmark::take_in(&attached).await,

@@ -138,6 +138,11 @@ impl Draft {
             .unwrap_or_default()
     }
 
+    /// Whether its workload reads rows, as files that it names.
+    pub(super) fn takes_rows(&self) -> bool {
+        matches!(self.kind(), "table" | "external")
+    }
+
     /// Goes over to another kind of workload, and keeps what was set up for this one.
     pub(super) fn take_kind(&mut self, kind: &str) {
         if self.kind() == kind {
@@ -372,6 +377,20 @@ mod tests {
         let problem = draft.checked().unwrap_err().remove(0);
         assert_eq!(problem.key, "constraint.excess_tools");
         assert!(problem.message.ends_with("numbered from 0."), "{problem:?}");
+    }
+
+    #[test]
+    fn own_rows_belong_to_the_kinds_that_read_them() {
+        let mut draft = draft();
+        for (kind, takes) in [
+            ("desk", false),
+            ("table", true),
+            ("external", true),
+            ("tau2", false),
+        ] {
+            draft.take_kind(kind);
+            assert_eq!(draft.takes_rows(), takes, "{kind}");
+        }
     }
 
     #[test]

@@ -11,7 +11,6 @@ use super::form::{Form, Said};
 use super::link;
 use super::preview;
 use super::rows;
-use super::tau2;
 use crate::download::file_name;
 use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::Handover;
@@ -54,7 +53,7 @@ pub(super) fn StudyFile() -> impl IntoView {
     };
     let data = Memo::new(move |_| {
         form.draft.with(|draft| {
-            let used = !["desk", tau2::KIND].contains(&draft.kind());
+            let used = draft.takes_rows();
             let names = draft.files.keys().filter(|_| used);
             names.cloned().collect::<Vec<_>>()
         })

@@ -37,6 +37,8 @@ pub(super) struct Form {
     pub(super) problems: Memo<Vec<Problem>>,
     /// The domains of the tau2 benchmark that this browser keeps, once that was looked for.
     pub(super) benchmark: RwSignal<Vec<DomainName>>,
+    /// Whether files of it are being taken in.
+    pub(super) taking_in: RwSignal<bool>,
     /// A worker that is asked about the draft.
     pub(super) asking: Asking,
     /// Opens a journal as a run.
@@ -101,6 +103,7 @@ impl Form {
             problems,
             asking,
             benchmark,
+            taking_in: RwSignal::new(false),
             journals,
             said: RwSignal::new(None),
         })

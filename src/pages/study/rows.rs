@@ -61,7 +61,7 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
         draft.files.insert(path, text.into());
         return;
     }
-    if draft.kind() == "desk" {
+    if !draft.takes_rows() {
         draft.take_kind("table");
     }
     draft.files.clear();

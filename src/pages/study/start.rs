@@ -133,12 +133,12 @@ fn item(problem: Problem) -> impl IntoView {
     view! { <div>{named} {problem.message}</div> }
 }
 
-/// The data files that the study's workload can name: a help desk names none.
+/// The data files that the study's workload can name.
 fn named_files(draft: &Draft) -> DataFiles {
-    if draft.kind() == "desk" {
-        DataFiles::new()
-    } else {
+    if draft.takes_rows() {
         draft.files.clone()
+    } else {
+        DataFiles::new()
     }
 }
 

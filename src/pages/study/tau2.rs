@@ -48,7 +48,7 @@ pub(super) fn Tau2() -> impl IntoView {
     view! {
         <p class="note">
             "Customers of an airline, a shop and a telephone company want something done; the agent talks to them and \
-             acts through tools on their records. Models play both, and the benchmark’s own evaluator decides."
+             acts through tools on their records. Models play both, and the benchmark’s rules decide."
         </p>
         <Data/>
         <div class="fields wide">{fields}</div>
@@ -60,8 +60,13 @@ pub(super) fn Tau2() -> impl IntoView {
 #[component]
 fn Data() -> impl IntoView {
     let form = expect_context::<Form>();
-    let busy = RwSignal::new(false);
     look_for_data(form);
+    let domain = form.memo(|study| Place::Workload.text(study, "domain"));
+    let is_missing = move || {
+        let named =
+            |domains: &Vec<DomainName>| domain.with(|name| domains.iter().any(|one| one.name() == name));
+        !form.benchmark.with(named)
+    };
     let here = move || {
         form.benchmark
             .with(|domains| domains.iter().map(|domain| domain.name()).collect::<Vec<_>>())
@@ -98,15 +103,16 @@ fn Data() -> impl IntoView {
     };
     view! {
         {kept}
-        <Show when=move || form.benchmark.with(Vec::is_empty)>
-            <Drop busy/>
+        <Show when=is_missing fallback=|| view! { <Wrong key="workload.data"/> }>
+            <Drop/>
         </Show>
     }
 }
 
 #[component]
-fn Drop(busy: RwSignal<bool>) -> impl IntoView {
+fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
+    let busy = form.taking_in;
     let (folder, archive) = (NodeRef::<Input>::new(), NodeRef::<Input>::new());
     let open = |input: NodeRef<Input>| {
         move |_| {
@@ -124,7 +130,7 @@ fn Drop(busy: RwSignal<bool>) -> impl IntoView {
                 let files = (0..files.length()).filter_map(|place| files.get(place));
                 files.map(|file| (path(&file), file)).collect::<Vec<_>>()
             });
-            keep(form, busy, files.unwrap_or_default());
+            keep(form, files.unwrap_or_default());
             // The same can be chosen again.
             input.set_value("");
         }
@@ -211,12 +217,12 @@ fn look_for_data(form: Form) {
 }
 
 /// Has files kept, and goes over to the benchmark.
-fn keep(form: Form, busy: RwSignal<bool>, files: Vec<(String, File)>) {
-    busy.set(true);
+fn keep(form: Form, files: Vec<(String, File)>) {
+    form.taking_in.set(true);
     spawn_local(async move {
         let kept = keep_benchmark(files).await;
         // The page may be left by then.
-        let _ = busy.try_set(false);
+        let _ = form.taking_in.try_set(false);
         match kept {
             Ok(()) => {
                 form.renew(|draft| draft.take_kind(KIND));
@@ -234,23 +240,27 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
     let Some(transfer) = event.data_transfer() else {
         return false;
     };
-    let busy = RwSignal::new(false);
     let entry = transfer
         .items()
         .get(0)
         .and_then(|item| item.webkit_get_as_entry().ok().flatten());
     if let Some(entry) = entry.filter(FileSystemEntry::is_directory) {
         let folder: FileSystemDirectoryEntry = entry.unchecked_into();
-        spawn_local(async move {
-            let files = files_of(&folder).await;
-            keep(form, busy, files);
-        });
+        if !form.taking_in.get_untracked() {
+            form.taking_in.set(true);
+            spawn_local(async move {
+                let files = files_of(&folder).await;
+                keep(form, files);
+            });
+        }
         return true;
     }
     let file = transfer.files().and_then(|files| files.get(0));
     match file.filter(|file| file.name().to_lowercase().ends_with(".zip")) {
         Some(file) => {
-            keep(form, busy, vec![(file.name(), file)]);
+            if !form.taking_in.get_untracked() {
+                keep(form, vec![(file.name(), file)]);
+            }
             true
         }
         None => false,
