@@ -154,7 +154,7 @@ pub(super) fn take_file(form: Form, file: File) {
             Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
             Kind::Unknown => form.said.set(Some(Said::Failed(format!(
                 "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \
-                 journals in .jsonl."
+                 journals in .jsonl, archives of the tau2 benchmark in .zip."
             )))),
         }
     });
