@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use capo_core::study::Table;
 use capo_workloads::tau2::folder;
-use capo_workloads::tau2::settings::DomainName;
+use capo_workloads::tau2::settings::{DomainName, KIND};
 use js_sys::{Array, Uint8Array};
 use serde_json::Value;
 use wasm_bindgen::{JsCast, JsValue};
@@ -17,9 +17,6 @@ use zip::ZipArchive;
 
 use super::protocol::DataFiles;
 use crate::storage::Storage;
-
-/// What `kind` is in the table of a study that needs them.
-pub(super) const KIND: &str = "tau2";
 
 /// Keeps what is needed of the files beside an order, pairs of a path and a file, archives among them.
 ///

@@ -3,10 +3,9 @@
 use capo_core::llm::Role;
 use capo_core::study::Table;
 use capo_core::workload::Split;
-use capo_workloads::tau2;
+use capo_workloads::tau2::{self, settings::KIND};
 use serde_json::{Value, json};
 
-use super::benchmark;
 use super::protocol::{DataFiles, Looked};
 use super::session::memory;
 
@@ -18,7 +17,7 @@ pub(crate) fn look(workload: &Table, files: &DataFiles, seed: u64) -> Looked {
 
 /// What a workload declares that cannot be built for the reason `wrong`.
 pub(super) fn without_data(workload: &Table, wrong: String) -> Looked {
-    let declared = if workload.get("kind").and_then(Value::as_str) == Some(benchmark::KIND) {
+    let declared = if workload.get("kind").and_then(Value::as_str) == Some(KIND) {
         Looked {
             metrics: tau2::metrics(),
             roles: vec![Role::Agent, Role::User],

@@ -19,8 +19,8 @@ const ROUNDS: u32 = 20;
 /// Environments that are alive together when memory is measured.
 const ALIVE: usize = 2_000;
 
-/// Milliseconds of the Python environment (CPython 3.12, one thread, best of several) on two cores of a
-/// shared server: an environment, a tool call, a state hash.
+/// Milliseconds of the Python environment (CPython 3.12, one thread, best of several) as they were once recorded
+/// on two cores of a shared server; it is not run here: an environment, a tool call, a state hash.
 struct Python {
     environment: f64,
     call: f64,
@@ -104,7 +104,7 @@ fn measure<W: Domain>(data: &str, python: &Python) -> Result<(), Box<dyn std::er
         ("state hash", each_of(hashing, 1), python.hash),
     ] {
         println!(
-            "  {what:<12} {:>10.3} µs, Python {:>9.0} µs, {:>8.0}×",
+            "  {what:<12} {:>10.3} µs, Python as recorded {:>9.0} µs, {:>8.0}×",
             ours * 1e3,
             theirs * 1e3,
             theirs / ours

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use capo_core::llm::Role;
 use capo_core::study::{Study, Table};
+use capo_workloads::tau2::settings::KIND;
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use serde_json::Value;
 
 use super::problem::Problem;
 use super::reach::Unreached;
-use super::tau2;
 use crate::keys::Keys;
 use crate::live::WorkerHandle;
 use crate::servers;
@@ -95,7 +95,7 @@ impl Asking {
 
     /// Asks what a workload measures; of much data once it has not changed for a moment.
     pub(super) fn look(self, workload: Table, files: DataFiles, seed: u64) {
-        let of_benchmark = workload.get("kind").and_then(Value::as_str) == Some(tau2::KIND);
+        let of_benchmark = workload.get("kind").and_then(Value::as_str) == Some(KIND);
         let much = of_benchmark || files.values().map(|text| text.len()).sum::<usize>() > MUCH;
         let rest = if much { REST } else { 0 };
         let ask = move || {

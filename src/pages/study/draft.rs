@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use capo_core::methods;
 use capo_core::study::{Constraint, Objective, Study, StudyError, Table};
+use capo_workloads::tau2::settings::KIND;
 use serde_json::{Value, json};
 
 use super::problem::Problem;
-use super::tau2;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -254,8 +254,8 @@ fn beginning(kind: &str) -> Shelved {
             }),
             "success",
         ),
-        tau2::KIND => (
-            json!({ "kind": tau2::KIND, "domain": "airline", "data": "data/tau2" }),
+        KIND => (
+            json!({ "kind": KIND, "domain": "airline", "data": "data/tau2" }),
             "success",
         ),
         _ => (

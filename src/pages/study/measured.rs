@@ -4,9 +4,9 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::metric::{Direction, MetricSpec};
 use capo_core::study::{Rounds, Study, Table};
+use capo_workloads::tau2::settings::KIND;
 
 use super::problem::Problem;
-use super::tau2;
 use crate::worker::protocol::{DataFiles, Looked};
 
 /// What a workload measures.
@@ -88,7 +88,7 @@ impl Measured {
 
 /// The rows that are not there, in words that fit a page without a disk.
 fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
-    if workload.get("kind").and_then(|kind| kind.as_str()) == Some(tau2::KIND) {
+    if workload.get("kind").and_then(|kind| kind.as_str()) == Some(KIND) {
         return None;
     }
     let keys = ["data", "evaluate_data"].into_iter();

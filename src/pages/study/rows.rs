@@ -95,12 +95,15 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
 
 /// Examples to leave out, by what names them.
 #[component]
-pub(super) fn Exclude() -> impl IntoView {
+pub(super) fn Exclude(
+    #[prop(default = "One a line: their ids, or without an id column the numbers of their lines.")]
+    explanation: &'static str,
+) -> impl IntoView {
     view! {
         <TextField
             key="workload.exclude"
             label="Examples to leave out"
-            explanation="One a line: their ids, or without an id column the numbers of their lines."
+            explanation
             lines=2
             code=true
             read=excluded

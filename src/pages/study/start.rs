@@ -1,6 +1,7 @@
 //! The buttons that start a run, and why they may not.
 
 use capo_core::study::Study;
+use capo_workloads::tau2::settings::KIND;
 use leptos::prelude::*;
 
 use super::draft::Draft;
@@ -9,7 +10,7 @@ use super::form::Form;
 use super::place;
 use super::problem::Problem;
 use super::readiness;
-use super::{tau2, workload};
+use super::workload;
 use crate::components::use_begin;
 use crate::format;
 use crate::keys::Keys;
@@ -74,7 +75,7 @@ pub(super) fn Start() -> impl IntoView {
                 {move || missing.with(|missing| why(form, missing))}
             </div>
             // The simulated models know the help desk and questions, not the benchmark's domains.
-            <Show when=move || kind.with(|kind| kind != tau2::KIND)>
+            <Show when=move || kind.with(|kind| kind != KIND)>
                 <button type="button" disabled=move || unready_anyway.get() on:click=simulate.clone()>
                     "Run with simulated models instead"
                 </button>

@@ -1,14 +1,15 @@
 //! The domains of the tau2 benchmark, on data that a person has and this project may not ship.
 
 use capo_workloads::tau2::folder;
-use capo_workloads::tau2::settings::DomainName;
+use capo_workloads::tau2::settings::{DomainName, KIND};
 use js_sys::{Function, Promise, Reflect};
 use leptos::html::Input;
 use leptos::prelude::*;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
-    DragEvent, File, FileSystemDirectoryEntry, FileSystemEntry, FileSystemFileEntry, FileSystemFlags,
+    DomException, DragEvent, File, FileSystemDirectoryEntry, FileSystemEntry, FileSystemFileEntry,
+    FileSystemFlags,
 };
 
 use super::field::Wrong;
@@ -20,9 +21,6 @@ use super::workload::of_kind;
 use crate::format;
 use crate::live::keep_benchmark;
 use crate::storage::Storage;
-
-/// The kind's name in studies.
-pub(super) const KIND: &str = "tau2";
 
 /// Where the benchmark's data may lie in a folder that was dropped.
 const ROOTS: [&str; 3] = ["", "tau2/", "data/tau2/"];
@@ -52,7 +50,7 @@ pub(super) fn Tau2() -> impl IntoView {
         </p>
         <Data/>
         <div class="fields wide">{fields}</div>
-        <Exclude/>
+        <Exclude explanation="One id of a task a line; docs/tau2.md lists tasks that are known to be wrong."/>
     }
 }
 
@@ -249,8 +247,14 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
         if !form.taking_in.get_untracked() {
             form.taking_in.set(true);
             spawn_local(async move {
-                let files = files_of(&folder).await;
-                keep(form, files);
+                match files_of(&folder).await {
+                    Ok(files) => keep(form, files),
+                    Err(message) => {
+                        // The page may be left by then.
+                        let _ = form.taking_in.try_set(false);
+                        form.said.try_set(Some(Said::Failed(message)));
+                    }
+                }
             });
         }
         return true;
@@ -268,11 +272,14 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
 }
 
 /// What is needed of a folder, wherever in it the benchmark lies. Nothing else of it is looked at.
-async fn files_of(folder: &FileSystemDirectoryEntry) -> Vec<(String, File)> {
+///
+/// # Errors
+/// A file that is there and cannot be read.
+async fn files_of(folder: &FileSystemDirectoryEntry) -> Result<Vec<(String, File)>, String> {
     let mut files = Vec::new();
     for root in ROOTS {
         for path in DomainName::ALL.into_iter().flat_map(folder::files) {
-            if let Some(file) = file_at(folder, &format!("{root}{path}")).await {
+            if let Some(file) = file_at(folder, &format!("{root}{path}")).await? {
                 files.push(((*path).to_owned(), file));
             }
         }
@@ -280,11 +287,14 @@ async fn files_of(folder: &FileSystemDirectoryEntry) -> Vec<(String, File)> {
             break;
         }
     }
-    files
+    Ok(files)
 }
 
 /// A file of a folder; `None` where there is none.
-async fn file_at(folder: &FileSystemDirectoryEntry, path: &str) -> Option<File> {
+///
+/// # Errors
+/// It is there and cannot be read.
+async fn file_at(folder: &FileSystemDirectoryEntry, path: &str) -> Result<Option<File>, String> {
     let found = Promise::new(&mut |resolve: Function, reject: Function| {
         folder.get_file_with_path_and_options_and_callback_and_callback(
             Some(path),
@@ -293,11 +303,29 @@ async fn file_at(folder: &FileSystemDirectoryEntry, path: &str) -> Option<File> 
             &reject,
         );
     });
-    let entry: FileSystemFileEntry = JsFuture::from(found).await.ok()?.unchecked_into();
+    let unreadable = |error: &JsValue| {
+        let reason = error.dyn_ref().map(DomException::message).unwrap_or_default();
+        format!(
+            "{path} is in the folder but cannot be read ({reason}). Choose the folder instead of dropping it."
+        )
+    };
+    let entry: FileSystemFileEntry = match JsFuture::from(found).await {
+        Ok(entry) => entry.unchecked_into(),
+        Err(error) if is_absence(&error) => return Ok(None),
+        Err(error) => return Err(unreadable(&error)),
+    };
     let read = Promise::new(&mut |resolve: Function, reject: Function| {
         entry.file_with_callback_and_callback(&resolve, &reject);
     });
-    JsFuture::from(read).await.ok()?.dyn_into().ok()
+    let file = JsFuture::from(read).await;
+    file.map_err(|error| unreadable(&error))
+        .map(|file| file.dyn_into().ok())
+}
+
+/// Whether there is nothing at the path, or something that is no file.
+fn is_absence(error: &JsValue) -> bool {
+    let error = error.dyn_ref().map(DomException::name);
+    error.is_some_and(|name| ["NotFoundError", "TypeMismatchError"].contains(&name.as_str()))
 }
 
 /// A file's path within the folder that was chosen, else its name.

@@ -1,6 +1,7 @@
 //! What a prompt is measured on.
 
 use capo_core::study::Study;
+use capo_workloads::tau2::settings::KIND;
 use leptos::prelude::*;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::rows::{Exclude, Rows};
 use super::section::Section;
 use super::setting_field::{SettingField, when_left_out};
 use super::settings::{Setting, settings};
-use super::tau2::{self, Tau2};
+use super::tau2::Tau2;
 use crate::schemas;
 
 /// The kinds of workload, and what they are called here.
@@ -21,7 +22,7 @@ const KINDS: [(&str, &str); 4] = [
     ("desk", "Help desk"),
     ("table", "Own table"),
     ("external", "HTTP endpoint"),
-    (tau2::KIND, "tau2 benchmark"),
+    (KIND, "tau2 benchmark"),
 ];
 
 /// Tasks of the help desk.
@@ -49,7 +50,7 @@ pub(super) fn WorkloadSection() -> impl IntoView {
     let own = move || match kind.get().as_str() {
         "table" => view! { <OwnTable/> }.into_any(),
         "external" => view! { <Endpoint/> }.into_any(),
-        tau2::KIND => view! { <Tau2/> }.into_any(),
+        KIND => view! { <Tau2/> }.into_any(),
         _ => view! { <Desk/> }.into_any(),
     };
     let lead = || "What a prompt is measured on. The held-out examples are never seen by the search.";
@@ -94,7 +95,7 @@ fn Examples() -> impl IntoView {
                 number.optional(blank)
             }
         };
-        let of_benchmark = kind.with(|kind| kind == tau2::KIND);
+        let of_benchmark = kind.with(|kind| kind == KIND);
         let (all, held_out) = if of_benchmark {
             ("all of the split", "all of the split")
         } else {

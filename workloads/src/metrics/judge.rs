@@ -4,14 +4,14 @@
 //! neither can pass for the rubric. Its verdict is read strictly; one that cannot be read is asked for once more and then
 //! is a failure, never a score.
 
-use capo_core::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role};
+use capo_core::llm::FailureKind;
 use capo_core::metric::MetricSpec;
 use capo_core::workload::{RolloutContext, RolloutError};
 use minijinja::{Environment, UndefinedBehavior, context};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DefinitionError, Family, Finding, Sample, Way, shown, visible};
+use super::{DefinitionError, Family, Finding, Sample, Way, judging, shown};
 use crate::files::Sources;
 
 /// A judge model's grade of the answer, mapped to 0 (worst) to 1 (best).
@@ -36,9 +36,6 @@ pub struct JudgeMetric {
 fn one() -> f64 {
     1.0
 }
-
-/// Calls of the judge's model for one verdict, the retry included.
-pub(super) const ATTEMPTS: u64 = 2;
 
 const TEMPLATE: &str = include_str!("judge.jinja");
 
@@ -65,36 +62,12 @@ impl Judge {
         sample: &Sample<'_>,
         context: &RolloutContext<'_>,
     ) -> Result<Finding, RolloutError> {
-        let mut messages = vec![
-            Message::system(self.instructions(sample.expected())?),
-            Message::user(question(sample)),
-        ];
-        let mut problem = String::new();
-        for _ in 0..ATTEMPTS {
-            let response = context
-                .chat(Role::Judge, ChatRequest::new(messages.clone()))
-                .await?;
-            let text = response.message.text().to_owned();
-            match self.read(&visible(&text)) {
-                Ok(finding) => return Ok(finding),
-                Err(reason) => problem = reason,
-            }
-            messages.push(Message::Assistant(AssistantMessage {
-                content: Some(text),
-                tool_calls: Vec::new(),
-            }));
-            messages.push(Message::user(format!(
-                "That verdict cannot be read: {problem}. Reply again with the JSON object alone."
-            )));
-        }
-        Err(RolloutError::failed(
-            FailureKind::Malformed,
-            true,
-            format!(
-                "metric `{}`: the judge gave no usable verdict in {ATTEMPTS} attempts: {problem}",
-                self.name
-            ),
-        ))
+        let instructions = self.instructions(sample.expected())?;
+        let who = format!("metric `{}`: the judge", self.name);
+        judging::ask(context, instructions, question(sample), &who, |answer| {
+            self.read(answer)
+        })
+        .await
     }
 
     fn instructions(&self, rubric: &str) -> Result<String, RolloutError> {
@@ -112,16 +85,9 @@ impl Judge {
             })
     }
 
-    /// A verdict: the JSON object, alone or in one Markdown fence.
     fn read(&self, answer: &str) -> Result<Finding, String> {
-        let text = answer.trim();
-        let text = text
-            .strip_prefix("```json")
-            .or_else(|| text.strip_prefix("```"))
-            .and_then(|rest| rest.strip_suffix("```"))
-            .unwrap_or(text);
         let verdict: Verdict =
-            serde_json::from_str(text).map_err(|error| format!("{error}; got {}", shown(answer)))?;
+            serde_json::from_str(answer).map_err(|error| format!("{error}; got {}", shown(answer)))?;
         let (low, high) = (self.worst.min(self.best), self.worst.max(self.best));
         if !(low..=high).contains(&verdict.score) {
             return Err(format!(
@@ -138,14 +104,10 @@ impl Judge {
 }
 
 fn question(sample: &Sample<'_>) -> String {
-    let quoted = |tag: &str, text: &str| {
-        let text = text.replace(&format!("</{tag}"), &format!("<\\/{tag}"));
-        format!("<{tag}>\n{text}\n</{tag}>")
-    };
     format!(
         "{}\n\n{}",
-        quoted("task", sample.user),
-        quoted("answer", sample.answer)
+        judging::quoted("task", sample.user),
+        judging::quoted("answer", sample.answer)
     )
 }
 
@@ -201,7 +163,7 @@ impl Family for JudgeMetric {
 mod tests {
     use std::cell::RefCell;
 
-    use capo_core::llm::{CallUsage, ChatResponse, Finish, LlmError};
+    use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, Finish, LlmError, Message, Role};
     use capo_core::workload::Caller;
     use futures::future::{FutureExt, LocalBoxFuture};
 

@@ -10,6 +10,7 @@ mod contains;
 mod equality;
 mod json;
 mod judge;
+pub(crate) mod judging;
 mod length;
 mod numeric;
 mod pattern;
@@ -258,7 +259,7 @@ impl Metric {
     pub fn judge_calls(&self) -> u64 {
         match &self.way {
             Way::Rule(_) => 0,
-            Way::Judge(_) => judge::ATTEMPTS,
+            Way::Judge(_) => judging::ATTEMPTS,
         }
     }
 

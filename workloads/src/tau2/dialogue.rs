@@ -33,8 +33,6 @@ pub struct Dialogue<W> {
     pub world: W,
     /// Why it ended.
     pub end: End,
-    /// Failed calls.
-    pub errors: u32,
     /// Seconds of the agent's model calls.
     pub seconds: f64,
 }
@@ -176,7 +174,6 @@ pub async fn converse<W: World>(
         trajectory,
         world,
         end,
-        errors,
         seconds,
     })
 }

@@ -2,17 +2,13 @@
 
 use std::fmt::Write as _;
 
-use capo_core::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role};
 use capo_core::workload::{RolloutContext, RolloutError};
 use serde::Deserialize;
 
 use super::environment::Side;
 use super::grade::Judged;
 use super::trajectory::{Event, Trajectory};
-use crate::metrics::visible;
-
-/// Calls of the judge's model for one conversation, the retry included.
-pub(super) const ATTEMPTS: u64 = 2;
+use crate::metrics::judging;
 
 const INSTRUCTIONS: &str = "You check a conversation between a customer and a customer-service agent that acts through \
     tools. The user message quotes the conversation and lists numbered statements about it, each inside its tag. Both \
@@ -37,50 +33,25 @@ struct Entry {
 /// Asks the judge about each of the assertions.
 ///
 /// # Errors
-/// When the judge gives no usable verdict in [`ATTEMPTS`].
+/// When the judge gives no usable verdict.
 pub(super) async fn judge(
     context: RolloutContext<'_>,
     trajectory: &Trajectory,
     assertions: &[String],
 ) -> Result<Vec<Judged>, RolloutError> {
-    let mut messages = vec![
-        Message::system(INSTRUCTIONS),
-        Message::user(question(trajectory, assertions)),
-    ];
-    let mut problem = String::new();
-    for _ in 0..ATTEMPTS {
-        let response = context
-            .chat(Role::Judge, ChatRequest::new(messages.clone()))
-            .await?;
-        let text = response.message.text().to_owned();
-        match read(&visible(&text), assertions) {
-            Ok(judged) => return Ok(judged),
-            Err(reason) => problem = reason,
-        }
-        messages.push(Message::Assistant(AssistantMessage {
-            content: Some(text),
-            tool_calls: Vec::new(),
-        }));
-        messages.push(Message::user(format!(
-            "That verdict cannot be read: {problem}. Reply again with the JSON object alone."
-        )));
-    }
-    Err(RolloutError::failed(
-        FailureKind::Malformed,
-        true,
-        format!("the judge gave no usable verdict in {ATTEMPTS} attempts: {problem}"),
-    ))
+    let question = question(trajectory, assertions);
+    judging::ask(
+        &context,
+        INSTRUCTIONS.to_owned(),
+        question,
+        "the judge",
+        |answer| read(answer, assertions),
+    )
+    .await
 }
 
-/// A verdict: the JSON object, alone or in one Markdown fence.
 fn read(answer: &str, assertions: &[String]) -> Result<Vec<Judged>, String> {
-    let text = answer.trim();
-    let text = text
-        .strip_prefix("```json")
-        .or_else(|| text.strip_prefix("```"))
-        .and_then(|rest| rest.strip_suffix("```"))
-        .unwrap_or(text);
-    let verdict: Verdict = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let verdict: Verdict = serde_json::from_str(answer).map_err(|error| error.to_string())?;
     let (given, asked) = (verdict.results.len(), assertions.len());
     if given != asked {
         return Err(format!("it has {given} entries for {asked} statements"));
@@ -101,14 +72,10 @@ fn question(trajectory: &Trajectory, assertions: &[String]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(statements, "{number}. {assertion}");
     }
-    let quoted = |tag: &str, text: &str| {
-        let text = text.replace(&format!("</{tag}"), &format!("<\\/{tag}"));
-        format!("<{tag}>\n{text}</{tag}>")
-    };
     format!(
         "{}\n\n{}",
-        quoted("conversation", &transcript(trajectory)),
-        quoted("statements", &statements)
+        judging::quoted("conversation", transcript(trajectory).trim_end()),
+        judging::quoted("statements", statements.trim_end())
     )
 }
 
@@ -148,13 +115,11 @@ mod tests {
     fn a_verdict_has_an_entry_for_each_statement() {
         let asked = ["a".to_owned(), "b".to_owned()];
         let both = r#"{"results": [{"reason": "r", "met": true}, {"reason": "s", "met": false}]}"#;
-        for answer in [both.to_owned(), format!("```json\n{both}\n```")] {
-            let judged = read(&answer, &asked).unwrap();
-            assert_eq!(
-                judged.iter().map(|judged| judged.met).collect::<Vec<_>>(),
-                [true, false]
-            );
-        }
+        let judged = read(both, &asked).unwrap();
+        assert_eq!(
+            judged.iter().map(|judged| judged.met).collect::<Vec<_>>(),
+            [true, false]
+        );
         for answer in [
             r#"{"results": [{"reason": "r", "met": true}]}"#,
             r#"{"results": [{"met": true}, {"met": true}]}"#,

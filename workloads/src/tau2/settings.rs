@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What `kind` is for these domains.
+pub const KIND: &str = "tau2";
+
 /// A domain of the tau2 benchmark, played on the data of a checkout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -2,7 +2,6 @@
 
 use capo_core::llm::{Message, ToolCall};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::environment::Side;
 use super::prompts::STOPS;
@@ -190,13 +189,6 @@ pub struct Answered<'a> {
     pub content: &'a str,
     /// Whether it failed.
     pub error: bool,
-}
-
-impl Answered<'_> {
-    /// Its arguments, where they are an object.
-    pub fn arguments(&self) -> Option<&serde_json::Map<String, Value>> {
-        self.call.arguments.as_object()
-    }
 }
 
 /// A call without its answer, by the tool's name, or an answer without its call, by its id.

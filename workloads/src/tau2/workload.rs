@@ -27,6 +27,7 @@ use super::telecom::Telecom;
 use super::trajectory::End;
 use super::verdict::{Verdict, metrics};
 use crate::files::{Files, Sources};
+use crate::metrics::judging;
 use crate::registry::Workloads;
 use crate::settings::{BuildError, Settings};
 use crate::unknown_example;
@@ -224,7 +225,7 @@ impl<W: Domain> Workload for Tau2<W> {
         let turns = u64::from(self.max_steps).div_ceil(2) + 1;
         let mut calls = vec![(Role::Agent, turns), (Role::User, turns)];
         if self.tasks.values().any(|task| task.judged().is_some()) {
-            calls.push((Role::Judge, natural::ATTEMPTS));
+            calls.push((Role::Judge, judging::ATTEMPTS));
         }
         calls
     }
