@@ -19,4 +19,4 @@ pub use importing::sweep;
 pub use phase::{Pause, Phase};
 pub use run::Run;
 pub use runs::{NewRun, Runs};
-pub use worker::{WorkerHandle, document_meta};
+pub use worker::{WorkerHandle, document_meta, prepare_worker};

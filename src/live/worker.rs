@@ -1,11 +1,62 @@
 //! The page's end of a worker.
 
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
+use leptos::prelude::{on_cleanup, set_timeout_with_handle};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, Event, MessageEvent, Worker, WorkerOptions, WorkerType};
 
 use crate::worker::protocol::{Message, Order, Report, stamp};
+
+/// How long a page is left alone before a worker is started beside it.
+const REST: Duration = Duration::from_millis(300);
+
+thread_local! {
+    static SPARE: RefCell<Option<Spare>> = const { RefCell::new(None) };
+}
+
+/// A worker that nobody has asked for yet.
+struct Spare {
+    worker: Worker,
+    _broke: Closure<dyn Fn(Event)>,
+}
+
+impl Spare {
+    fn start() -> Option<Self> {
+        let worker = start().ok()?;
+        // Whoever needs a worker then starts one, and is told what is wrong with it.
+        let broke = Closure::<dyn Fn(Event)>::new(|_| {
+            if let Some(spare) = SPARE.take() {
+                spare.worker.terminate();
+            }
+        });
+        worker.set_onerror(Some(broke.as_ref().unchecked_ref()));
+        Some(Self {
+            worker,
+            _broke: broke,
+        })
+    }
+}
+
+/// Has a worker loaded once the page that is being drawn has been shown for a moment, for the first who
+/// needs one: loaded only when a run begins, it would take the processor from the page that shows the run.
+pub fn prepare_worker() {
+    let timer = set_timeout_with_handle(
+        || {
+            SPARE.with_borrow_mut(|spare| {
+                if spare.is_none() {
+                    *spare = Spare::start();
+                }
+            });
+        },
+        REST,
+    );
+    if let Ok(timer) = timer {
+        on_cleanup(move || timer.clear());
+    }
+}
 
 /// A worker and who listens to it. Ends with its last owner.
 pub struct WorkerHandle {
@@ -17,7 +68,7 @@ pub struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// Starts a worker and hands each of its reports to `hear`. `broke` is told, in words, when it did
+    /// Takes the worker that was prepared, or starts one, and hands each of its reports to `hear`. `broke` is told, in words, when it did
     /// not load or crashed: it answers nothing any more, but holds what it held until it is dropped.
     ///
     /// # Errors
@@ -26,11 +77,7 @@ impl WorkerHandle {
         hear: impl Fn(Report) + 'static,
         broke: impl Fn(String) + 'static,
     ) -> Result<Rc<Self>, String> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let worker = Worker::new_with_options(&address(), &options).map_err(|_| {
-            "This browser starts no worker for this page. Any from 2023 on will do.".to_owned()
-        })?;
+        let worker = SPARE.take().map_or_else(start, |spare| Ok(spare.worker))?;
         let heard = Closure::<dyn Fn(MessageEvent)>::new(move |message: MessageEvent| {
             let text = message.data().as_string().unwrap_or_default();
             hear(
@@ -84,6 +131,13 @@ impl Drop for WorkerHandle {
         self.worker.set_onerror(None);
         self.worker.terminate();
     }
+}
+
+fn start() -> Result<Worker, String> {
+    let options = WorkerOptions::new();
+    options.set_type(WorkerType::Module);
+    Worker::new_with_options(&address(), &options)
+        .map_err(|_| "This browser starts no worker for this page. Any from 2023 on will do.".to_owned())
 }
 
 /// Where the worker's script lies; the build stamps it with the hash of its content.

@@ -13,7 +13,7 @@ use super::measured::Measured;
 use super::problem::Problem;
 use crate::frame::keys::TabKeys;
 use crate::keys::Keys;
-use crate::live::sending;
+use crate::live::{prepare_worker, sending};
 
 thread_local! {
     /// The draft while a person looks at other pages.
@@ -74,6 +74,8 @@ impl Form {
         });
         let checked = Memo::new(move |_| draft.with(Draft::checked));
         let asking = Asking::new();
+        // The one above is kept for questions about the study, this one is for its run.
+        prepare_worker();
         let benchmark = RwSignal::new(Vec::new());
         Effect::new(move |_| {
             benchmark.track();

@@ -11,7 +11,7 @@ use crate::charts::map::CandidateMap;
 use crate::components::{Message, page_title, use_begin};
 use crate::format::{self, Quantity};
 use crate::keys::Keys;
-use crate::live::NewRun;
+use crate::live::{NewRun, prepare_worker};
 use crate::storage::{RunRecord, Storage};
 use crate::studies;
 use crate::worker::protocol::DataFiles;
@@ -20,6 +20,7 @@ use crate::worker::protocol::DataFiles;
 #[component]
 pub fn WelcomePage() -> impl IntoView {
     page_title(|| "The best prompt that keeps within your limits".into());
+    prepare_worker();
     view! {
         <div class="welcome">
             <section aria-labelledby="welcome-title">

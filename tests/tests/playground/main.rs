@@ -63,6 +63,27 @@ async fn the_demonstration_finds_a_feasible_prompt() {
     assert!(!console.contains("SEVERE"), "{console}");
 }
 
+#[tokio::test]
+async fn a_run_takes_the_worker_that_waits() {
+    let browser = Browser::open("/").await;
+    let started = async || {
+        let scripts = "return performance.getEntriesByType('resource')
+            .filter(({ name }) => name.includes('/worker.js')).length";
+        browser.js(scripts).await
+    };
+    browser
+        .until("a worker waits", async || started().await == 1)
+        .await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    assert_eq!(started().await, 1);
+    // Another one waits where the next run is set up, which asks one of its own.
+    browser.click("New study").await;
+    browser
+        .until("two more have started", async || started().await == 3)
+        .await;
+}
+
 /// Whether an address is the page's own, or none that leaves the browser.
 fn is_own(url: &str, page: &str) -> bool {
     ["data:", "blob:", "chrome:"]
