@@ -126,6 +126,10 @@ pub struct ChatRequest {
     /// different candidates share their luck (common random numbers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// The calls of a reference solution, in order, where the asker has one, without ids. For simulated
+    /// agents alone: no provider sends it, and it is written nowhere.
+    #[serde(skip)]
+    pub reference: Option<Rc<[ToolCall]>>,
 }
 
 impl ChatRequest {

@@ -20,6 +20,9 @@ const QUESTION: [&str; 5] = ["question", "input", "task", "prompt", "message"];
 /// verdict, or a number on the stated scale.
 pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> String {
     let luck = luck.named("judge").named(request);
+    if let Some((conversation, statements)) = statements(request) {
+        return check(conversation, statements, parameters, luck);
+    }
     let lower = request.to_lowercase();
     let given = part(request, &ANSWER).unwrap_or_default();
     let reference = part(request, &REFERENCE).unwrap_or_default();
@@ -63,6 +66,29 @@ pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> Stri
     } else {
         score.to_string()
     }
+}
+
+/// A conversation and the statements about it that a request quotes.
+pub(super) fn statements(request: &str) -> Option<(&str, &str)> {
+    let conversation = review::block(request, "conversation")?;
+    Some((conversation, review::block(request, "statements")?))
+}
+
+/// A verdict on each numbered statement: it holds when most of its content words stand in the conversation,
+/// but for the model's carelessness.
+fn check(conversation: &str, statements: &str, parameters: &Parameters, luck: Luck) -> String {
+    let results: Vec<serde_json::Value> = statements
+        .lines()
+        .filter_map(|line| line.trim().split_once(". "))
+        .filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .enumerate()
+        .map(|(place, (_, statement))| {
+            let careless = 0.25 * (1.0 - parameters.competence) * luck.at(place).bell();
+            let met = shared(statement, conversation) + careless >= 0.5;
+            serde_json::json!({ "reason": "By the words that the conversation shares with it.", "met": met })
+        })
+        .collect();
+    serde_json::json!({ "results": results }).to_string()
 }
 
 /// The part of a request called one of the names: in a tag, or under a heading or label.
@@ -245,6 +271,18 @@ fn range(sentence: &str) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statements_are_checked_one_by_one() {
+        let request = "Reply with JSON.\n<conversation>\nAgent: The refund of 30 dollars goes to the gift \
+            card.\n</conversation>\n\n<statements>\n1. The agent says that the refund goes to the gift card.\n2. The \
+            agent books a hotel near the airport.\n</statements>";
+        let model = Parameters::named("sim-large").unwrap();
+        let verdict: serde_json::Value = serde_json::from_str(&answer(request, model, Luck::new(1))).unwrap();
+        assert_eq!(verdict["results"][0]["met"], true);
+        assert_eq!(verdict["results"][1]["met"], false);
+        assert_eq!(verdict["results"].as_array().unwrap().len(), 2);
+    }
 
     fn grade(request: &str) -> String {
         answer(request, Parameters::named("sim-large").unwrap(), Luck::new(0))

@@ -1,7 +1,8 @@
 //! The simulated models: an honest, documented, stochastic world behind [`capo_core::llm::Llm`].
 //!
 //! Text in, text out, no back channel: a simulated model sees the messages and tools of a request
-//! and its own name and seed, nothing else. It reads the system prompt ([`profile`]), acts as what
+//! and its own name and seed, nothing else; only the agent of the tau2 domains is also told the
+//! reference solution of its task, which it then follows as far as its prompt makes it. It reads the system prompt ([`profile`]), acts as what
 //! the request asks it to be (agent, critic, rewriter, judge, customer, …), and its answers are a
 //! pure function of model, seed and request. `docs/simulated-world.md` says what it reads, how it
 //! acts and how large each effect is.
@@ -9,6 +10,7 @@
 mod agent;
 mod association;
 mod bank;
+mod caller;
 mod conduct;
 pub mod critic;
 mod draft;

@@ -11,7 +11,7 @@ use super::luck::{Luck, hash_text};
 use super::memory::Memory;
 use super::parameters::{MODELS, Parameters};
 use super::router::{self, Part};
-use super::{critic, judge, review, rewriter, text, vary};
+use super::{caller, critic, judge, review, rewriter, text, vary};
 
 /// A simulated model.
 ///
@@ -92,8 +92,8 @@ impl Simulated {
                 FailureKind::Provider,
                 false,
                 format!(
-                    "{}: the simulated models do not play the tau2 domains; name other models in [models.agent] and \
-                     [models.user]",
+                    "{}: the simulated models play the agent of the tau2 domains in Capo's own runs only, where they \
+                     know what solves a task",
                     self.name
                 ),
             ));
@@ -143,6 +143,12 @@ impl Simulated {
                     instructed.act(notes, &request.tools, luck.named("agent"))
                 })
             }
+            Part::Follower => {
+                let reference = request.reference.as_deref().unwrap_or_default();
+                self.instructed(router::system(request))
+                    .follow(reference, request, luck.named("agent"))
+            }
+            Part::Caller => caller::speak(request),
             Part::Answer => {
                 let instructed = self.instructed(router::system(request));
                 said(instructed.reply(router::last_user(request), luck.named("answer")))

@@ -4,11 +4,17 @@
 
 use capo_core::llm::{ChatRequest, Message};
 
+use super::{caller, judge};
+
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// Act in a conversation with tools.
     Agent,
+    /// Act in a conversation whose task has a reference solution.
+    Follower,
+    /// Play a customer who may have tools.
+    Caller,
     /// Answer one question.
     Answer,
     /// Play a person who talks to an agent.
@@ -30,22 +36,30 @@ pub(super) enum Part {
 /// Characters at each end of a message in which instructions are looked for.
 const EDGE: usize = 700;
 
-/// What a request asks for that the simulated models cannot do: to play a domain of the tau2 benchmark, as
-/// its agent or its user.
+/// What a request asks for that the simulated models cannot do: to play the agent of a tau2 domain without
+/// a reference solution.
 pub(super) fn is_beyond(request: &ChatRequest) -> bool {
     let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     let system = system(request).trim_end();
-    let is_agent = has("transfer_to_human_agents")
+    request.reference.is_none()
+        && has("transfer_to_human_agents")
         && system.starts_with("<instructions>\n")
-        && system.ends_with("</policy>");
-    // As the benchmark's guidelines begin, and as the scenario behind them ends.
-    is_agent || (system.starts_with("# User Simulation") && system.ends_with("</scenario>"))
+        && system.ends_with("</policy>")
 }
 
 /// Tells what a request asks for.
 pub(super) fn part(request: &ChatRequest) -> Part {
+    if request.reference.is_some() {
+        return Part::Follower;
+    }
+    if caller::is_asked(request) {
+        return Part::Caller;
+    }
     if !request.tools.is_empty() {
         return Part::Agent;
+    }
+    if judge::statements(first_user(request)).is_some() {
+        return Part::Judge;
     }
     let system = system(request).to_lowercase();
     if casts_as_customer(&system) {

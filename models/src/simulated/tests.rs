@@ -293,6 +293,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
             messages: messages.clone().into(),
             tools: Rc::clone(&offered),
             seed: Some(seed),
+            reference: None,
         };
         let answer = large.answer(&request).unwrap().message;
         assert!(!answer.is_empty());
@@ -305,6 +306,7 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
         messages: messages.into(),
         tools: other,
         seed: Some(1),
+        reference: None,
     };
     assert!(large.answer(&request).unwrap().message.tool_calls.is_empty());
 }
@@ -326,6 +328,7 @@ fn planning_takes_tokens_and_time() {
                 messages: messages.clone().into(),
                 tools: Rc::clone(&tools),
                 seed: Some(seed),
+                reference: None,
             };
             let usage = model("sim-large", 0).answer(&request).unwrap().usage;
             tokens += usage.output_tokens;
@@ -342,21 +345,16 @@ fn planning_takes_tokens_and_time() {
 }
 
 #[test]
-fn the_domains_of_the_benchmark_are_refused_in_so_many_words() {
+fn the_agent_of_a_benchmark_needs_a_reference_solution() {
     let model = model("sim-small", 0);
-    let mut agent = ChatRequest::new(vec![
+    let mut request = ChatRequest::new(vec![
         Message::system("<instructions>\nBe kind.\n</instructions>\n<policy>\nNone.\n</policy>"),
+        Message::assistant("Hi! How can I help you today?"),
         Message::user("Hello."),
     ]);
-    agent.tools = [tool("transfer_to_human_agents")].into();
-    let scenario =
-        "# User Simulation Guidelines\n\n<scenario>\nInstructions:\n\tYou want a refund.\n</scenario>";
-    let user = ChatRequest::new(vec![Message::system(scenario), Message::user("Hi!")]);
-    for request in [agent, user] {
-        let error = model.answer(&request).unwrap_err();
-        assert!(
-            error.to_string().contains("do not play the tau2 domains"),
-            "{error}"
-        );
-    }
+    request.tools = [tool("transfer_to_human_agents")].into();
+    let error = model.answer(&request).unwrap_err();
+    assert!(error.to_string().contains("in Capo's own runs only"), "{error}");
+    request.reference = Some([].into());
+    assert!(!model.answer(&request).unwrap().message.is_empty());
 }

@@ -95,6 +95,7 @@ async fn answer_all(models: Vec<Rc<dyn Llm>>, mut inbox: mpsc::UnboundedReceiver
                 messages: question.messages.into(),
                 tools: question.tools.into(),
                 seed: question.seed,
+                reference: None,
             };
             // A client that has gone away no longer waits for its answer.
             let _ = reply.send(model.chat(request).await);

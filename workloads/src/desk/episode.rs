@@ -115,7 +115,7 @@ pub async fn converse(
         let request = ChatRequest {
             messages: Rc::clone(&messages),
             tools: Rc::clone(&tools),
-            seed: None,
+            ..ChatRequest::default()
         };
         let response = context.chat(Role::Agent, request).await?;
         seconds += response.usage.seconds;

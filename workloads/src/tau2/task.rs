@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use capo_core::llm::ToolCall;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -147,6 +148,17 @@ pub struct Action {
     /// The arguments that are compared; those of the compared call without.
     #[serde(default)]
     pub compare_args: Option<Vec<String>>,
+}
+
+impl Action {
+    /// As a model makes it, without an id.
+    pub fn to_call(&self) -> ToolCall {
+        ToolCall {
+            id: String::new(),
+            name: self.name.clone(),
+            arguments: Value::Object(self.arguments.clone()),
+        }
+    }
 }
 
 fn agent() -> Side {

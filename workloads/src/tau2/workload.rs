@@ -22,7 +22,7 @@ use super::prompts;
 use super::retail::Retail;
 use super::settings::{DomainName, Tau2Settings};
 use super::split::{self, Splits};
-use super::task::Task;
+use super::task::{Action, Task};
 use super::telecom::Telecom;
 use super::trajectory::End;
 use super::verdict::{Verdict, metrics};
@@ -140,6 +140,7 @@ impl<W: Domain> Tau2<W> {
             user: prompts::user(&self.guidelines, &task.user_scenario),
             agent_tools: Rc::clone(&self.offered.agent),
             user_tools,
+            reference: task.reference().iter().map(Action::to_call).collect(),
             max_steps: self.max_steps,
             max_errors: self.max_errors,
         }

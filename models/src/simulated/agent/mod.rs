@@ -6,12 +6,13 @@ mod handbook;
 mod notes;
 mod question;
 mod records;
+mod script;
 mod speech;
 mod temper;
 mod when;
 mod wish;
 
-use capo_core::llm::{AssistantMessage, ToolCall, ToolSpec};
+use capo_core::llm::{AssistantMessage, ChatRequest, ToolCall, ToolSpec};
 
 use super::luck::Luck;
 use super::parameters::Parameters;
@@ -20,6 +21,7 @@ use super::review::block;
 use clerk::{Act, Clerk};
 use handbook::Handbook;
 pub(super) use notes::Notes;
+use script::Follower;
 use temper::Temper;
 
 /// What an agent makes of its system message.
@@ -74,6 +76,31 @@ impl Instructed {
                         arguments,
                     })
                     .collect(),
+            },
+        }
+    }
+
+    /// The next message of a conversation whose task has a reference solution.
+    pub(super) fn follow(
+        &self,
+        reference: &[ToolCall],
+        request: &ChatRequest,
+        luck: Luck,
+    ) -> AssistantMessage {
+        let follower = Follower::new(reference, &request.tools, &request.messages, &self.temper, luck);
+        let calls = follower.calls();
+        match follower.act() {
+            script::Act::Say(text) => AssistantMessage {
+                content: Some(text),
+                tool_calls: Vec::new(),
+            },
+            script::Act::Call(name, arguments) => AssistantMessage {
+                content: None,
+                tool_calls: vec![ToolCall {
+                    id: format!("call-{calls}"),
+                    name,
+                    arguments,
+                }],
             },
         }
     }

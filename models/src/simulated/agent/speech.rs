@@ -27,6 +27,12 @@ const CLOSINGS: [&str; 4] = [
     " We are happy to be of service to you.",
 ];
 
+const SERVICE_CLOSINGS: [&str; 3] = [
+    " Please take all the time that you need.",
+    " Thank you for being a customer of ours.",
+    " We are happy to be of service to you.",
+];
+
 const GENERAL_OPENINGS: [&str; 4] = [
     "That is a good question, and I am happy to look into it together with you. ",
     "Let us go through this calmly, taking everything into account that the question tells us and nothing that it does not. ",
@@ -49,6 +55,14 @@ impl<'a> Voice<'a> {
             luck: luck.named("voice"),
             openings: &OPENINGS,
             closings: &CLOSINGS,
+        }
+    }
+
+    /// The voice for customers of anything.
+    pub(super) fn in_service(temper: &'a Temper, luck: Luck) -> Self {
+        Self {
+            closings: &SERVICE_CLOSINGS,
+            ..Self::new(temper, luck)
         }
     }
 

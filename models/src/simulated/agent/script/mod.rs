@@ -1,0 +1,372 @@
+//! What an agent does that knows a reference solution: it follows it, and errs where its temper lets it.
+//!
+//! The agent of the tau2 domains. Nobody wrote a help-desk clerk for their hundred kinds of request, so
+//! this one is told what solves the task and decides, step by step, whether it does that: whether it
+//! verifies, looks things up, sees that nothing may be done, asks before it changes something, gets an
+//! argument wrong, gives up. Every decision has a name, so that the same task under another prompt meets
+//! the same luck.
+
+mod mistake;
+mod record;
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
+use capo_core::llm::{Message, ToolCall, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use self::mistake::mistaken;
+use self::record::Record;
+use super::speech::Voice;
+use super::temper::{Behaviour, Temper};
+use crate::simulated::conduct::{is_transfer, is_write};
+use crate::simulated::luck::Luck;
+
+/// What the agent does next.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Act {
+    /// Says this to the customer.
+    Say(String),
+    /// Makes this call.
+    Call(String, Value),
+}
+
+/// A part of the script: breaks off with the first act that the conversation does not hold yet.
+type Played<T = ()> = ControlFlow<Act, T>;
+
+/// An agent who follows a reference solution.
+pub(super) struct Follower<'a> {
+    pub(super) reference: &'a [ToolCall],
+    pub(super) tools: &'a [ToolSpec],
+    pub(super) temper: &'a Temper,
+    pub(super) luck: Luck,
+    record: Record<'a>,
+    /// How many of the agent's turns the script has come past.
+    turns: usize,
+}
+
+impl<'a> Follower<'a> {
+    /// The agent at this moment of a conversation.
+    pub(super) fn new(
+        reference: &'a [ToolCall],
+        tools: &'a [ToolSpec],
+        messages: &'a [Message],
+        temper: &'a Temper,
+        luck: Luck,
+    ) -> Self {
+        Self {
+            reference,
+            tools,
+            temper,
+            luck: luck.named("script"),
+            record: Record::of(messages),
+            turns: 0,
+        }
+    }
+
+    /// The next act.
+    pub(super) fn act(mut self) -> Act {
+        match self.play() {
+            ControlFlow::Break(act) => act,
+            ControlFlow::Continue(never) => match never {},
+        }
+    }
+
+    /// The calls in the conversation so far.
+    pub(super) fn calls(&self) -> usize {
+        self.record.calls
+    }
+
+    fn play(&mut self) -> Played<Infallible> {
+        if self.does(Behaviour::Verify, "verify", 0.0) {
+            self.say("identity", "Could you tell me who you are, please?")?;
+        }
+        self.find_customer()?;
+        let mut unread = 0;
+        let mut changed = false;
+        for (place, call) in self.reference.iter().enumerate() {
+            let step = self.luck.named("step").at(place);
+            if self.gives_up(place, step) {
+                self.hand_over(None)?;
+            }
+            if self.tool(&call.name).is_none() {
+                self.ask_for(call, step)?;
+                changed = true;
+            } else if is_transfer(&call.name) {
+                if self
+                    .temper
+                    .does(Behaviour::HandOverWhenDue, step.named("due"), 0.0)
+                {
+                    self.hand_over(Some(call))?;
+                }
+                self.refuse()?;
+            } else if is_write(&call.name) {
+                self.change(call, step, unread)?;
+                changed = true;
+            } else if self.temper.does(Behaviour::ReadFurther, step.named("read"), 0.0) {
+                self.call(&call.name, call.arguments.clone())?;
+                self.repeat(call, step)?;
+            } else {
+                unread += 1;
+            }
+        }
+        if !changed {
+            self.meet_obstacle()?;
+        }
+        let told = self.temper.does(Behaviour::Tell, self.luck.named("tell"), 0.0);
+        self.report(told.then(|| self.record.last_result()).flatten())
+    }
+
+    // -- steps -------------------------------------------------------------------------------
+
+    /// Looks the customer up by a telephone number that was given, and what the account holds.
+    fn find_customer(&mut self) -> Played {
+        let is_wanted = |tool: &&ToolSpec| required(tool).eq(["phone_number"]);
+        let Some(tool) = self.tools.iter().find(is_wanted) else {
+            return Played::Continue(());
+        };
+        let looks = self.does(Behaviour::OpenRecord, "account", 0.0);
+        let Some(number) = self.record.telephone_number().filter(|_| looks) else {
+            return Played::Continue(());
+        };
+        let found = self.call(&tool.name, json!({ "phone_number": number }))?;
+        let line = serde_json::from_str::<Value>(found).ok();
+        let line = line.as_ref().and_then(|found| found["line_ids"].get(0));
+        let details = self.tools.iter().find(|tool| required(tool).eq(["id"]));
+        if let (Some(line), Some(tool)) = (line, details)
+            && self.does(Behaviour::ReadFurther, "line", 0.0)
+        {
+            let call = ToolCall {
+                id: String::new(),
+                name: tool.name.clone(),
+                arguments: json!({ "id": line }),
+            };
+            self.call(&call.name, call.arguments.clone())?;
+            self.repeat(&call, self.luck.named("line"))?;
+        }
+        Played::Continue(())
+    }
+
+    /// Makes a call again that nobody needs twice.
+    fn repeat(&mut self, call: &ToolCall, step: Luck) -> Played {
+        if self
+            .temper
+            .does(Behaviour::Redundant, step.named("again"), REPEATED)
+        {
+            self.call(&call.name, call.arguments.clone())?;
+        }
+        Played::Continue(())
+    }
+
+    /// Has the customer do something with their own tools.
+    fn ask_for(&mut self, call: &ToolCall, step: Luck) -> Played {
+        // A step that is forgotten; nobody notices before the end.
+        if self.temper.does(Behaviour::Slip, step.named("slip"), FORGOTTEN) {
+            return Played::Continue(());
+        }
+        let arguments = match call.arguments.as_object() {
+            Some(arguments) if !arguments.is_empty() => format!(" with {}", call.arguments),
+            _ => String::new(),
+        };
+        self.say_at(
+            step,
+            &format!("Please use `{}`{arguments} on your side now.", call.name),
+        )?;
+        Played::Continue(())
+    }
+
+    /// Changes something, after a look at it and with the customer's yes where the temper is so.
+    fn change(&mut self, call: &ToolCall, step: Luck, unread: usize) -> Played {
+        if let Some(look) = self.look_at(call)
+            && self
+                .temper
+                .does(Behaviour::OpenRecord, step.named("open"), UNASKED)
+        {
+            self.call(&look.name, look.arguments.clone())?;
+        }
+        if self.temper.does(Behaviour::Propose, step.named("propose"), 0.0) {
+            self.say_at(
+                step,
+                &format!("I would now {}. Shall I go ahead?", in_words(&call.name)),
+            )?;
+        }
+        let blind = UNREAD * unread as f64;
+        if self.temper.does(Behaviour::Slip, step.named("slip"), blind) {
+            let wrong = mistaken(&call.arguments, self.tool(&call.name), step.named("mistake"));
+            let answer = self.call(&call.name, wrong)?;
+            if !answer.starts_with("Error") {
+                return Played::Continue(());
+            }
+            if self.temper.does(Behaviour::GiveUp, step.named("failed"), FAILED) {
+                self.hand_over(None)?;
+            }
+            if !self.temper.does(Behaviour::Exert, step.named("exert"), RETRIED) {
+                self.refuse()?;
+            }
+        }
+        self.call(&call.name, call.arguments.clone())?;
+        self.repeat_look(call, step)
+    }
+
+    /// Looks at what was just changed, which its answer had shown.
+    fn repeat_look(&mut self, call: &ToolCall, step: Luck) -> Played {
+        if let Some(look) = self.reader(call)
+            && self
+                .temper
+                .does(Behaviour::Redundant, step.named("after"), REPEATED)
+        {
+            self.call(&look.name, look.arguments)?;
+        }
+        Played::Continue(())
+    }
+
+    /// Where the reference changes nothing: sees that, or does something that was not to be done.
+    fn meet_obstacle(&mut self) -> Played {
+        if !self.does(Behaviour::SeeObstacle, "obstacle", 0.0)
+            && let Some((name, arguments)) = self.record.wrong_write(self.tools, self.luck.named("wrong"))
+        {
+            self.call(&name, arguments)?;
+            return Played::Continue(());
+        }
+        self.refuse()?;
+        Played::Continue(())
+    }
+
+    /// Whether the agent gives up before a step. Some customers push, those with long requests more.
+    fn gives_up(&self, place: usize, step: Luck) -> bool {
+        let pushed = step.named("pushed").chance(PUSHED);
+        let hard = HARDER * place as f64;
+        pushed
+            && self
+                .temper
+                .does(Behaviour::GiveUp, step.named("give up"), PUSHED_HARD + hard)
+    }
+
+    fn hand_over(&mut self, call: Option<&ToolCall>) -> Played<Infallible> {
+        let tool = self.tools.iter().find(|tool| is_transfer(&tool.name));
+        if let Some(tool) = tool {
+            let arguments = call.map_or_else(
+                || {
+                    let words = |name| {
+                        (
+                            String::from(name),
+                            "The request could not be settled here.".into(),
+                        )
+                    };
+                    Value::Object(required(tool).map(words).collect::<Map<_, _>>())
+                },
+                |call| call.arguments.clone(),
+            );
+            self.call(&tool.name, arguments)?;
+        }
+        loop {
+            self.say(
+                "handed over",
+                "You are being transferred to a human agent; please hold on.",
+            )?;
+        }
+    }
+
+    fn refuse(&mut self) -> Played<Infallible> {
+        loop {
+            self.say("refused", "I'm sorry, but I cannot do that for you.")?;
+        }
+    }
+
+    fn report(&mut self, result: Option<&str>) -> Played<Infallible> {
+        let recap = result.unwrap_or("everything you asked for is settled");
+        let voice = Voice::in_service(self.temper, self.luck.named("report"));
+        let text = voice.report("That is done.", recap);
+        loop {
+            self.turn(Act::Say(text.clone()))?;
+        }
+    }
+
+    // -- turns -------------------------------------------------------------------------------
+
+    fn does(&self, behaviour: Behaviour, occasion: &str, difficulty: f64) -> bool {
+        self.temper.does(behaviour, self.luck.named(occasion), difficulty)
+    }
+
+    fn say(&mut self, occasion: &str, matter: &str) -> Played {
+        self.say_at(self.luck.named(occasion), matter)
+    }
+
+    fn say_at(&mut self, occasion: Luck, matter: &str) -> Played {
+        let text = Voice::in_service(self.temper, occasion).say(matter);
+        self.turn(Act::Say(text)).map_continue(|_| ())
+    }
+
+    /// Makes a call and returns what came back.
+    fn call(&mut self, name: &str, arguments: Value) -> Played<&'a str> {
+        self.turn(Act::Call(name.to_owned(), arguments))
+    }
+
+    /// Goes past a turn that the conversation holds, with what a tool said to it, or breaks off with it.
+    fn turn(&mut self, act: Act) -> Played<&'a str> {
+        match self.record.answers.get(self.turns) {
+            Some(answer) => {
+                self.turns += 1;
+                Played::Continue(answer)
+            }
+            None => Played::Break(act),
+        }
+    }
+
+    // -- tools -------------------------------------------------------------------------------
+
+    fn tool(&self, name: &str) -> Option<&'a ToolSpec> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The call that shows what a change is about, where the reference does not make it itself.
+    fn look_at(&self, change: &ToolCall) -> Option<ToolCall> {
+        let look = self.reader(change)?;
+        let is_made = |call: &ToolCall| call.name == look.name && call.arguments == look.arguments;
+        (!self.reference.iter().any(is_made)).then_some(look)
+    }
+
+    /// The call of a tool that reads by arguments which a change has too.
+    fn reader(&self, change: &ToolCall) -> Option<ToolCall> {
+        let given = change.arguments.as_object()?;
+        let reads = |tool: &&ToolSpec| {
+            tool.name.starts_with("get_")
+                && required(tool).next().is_some()
+                && required(tool).all(|name| given.contains_key(name))
+        };
+        let tool = self.tools.iter().find(reads)?;
+        let arguments = required(tool).map(|name| (name.to_owned(), given[name].clone()));
+        Some(ToolCall {
+            id: String::new(),
+            name: tool.name.clone(),
+            arguments: Value::Object(arguments.collect::<Map<_, _>>()),
+        })
+    }
+}
+
+/// What is added to the logits of behaviours on an agent's occasions here, set so that the three domains have
+/// room above and below their thresholds. `docs/simulated-world.md` repeats these numbers.
+const REPEATED: f64 = -0.9;
+const UNASKED: f64 = -1.5;
+const FORGOTTEN: f64 = -0.6;
+const UNREAD: f64 = 0.9;
+const FAILED: f64 = -0.6;
+const RETRIED: f64 = 1.2;
+const PUSHED_HARD: f64 = -1.4;
+const HARDER: f64 = 0.12;
+/// Probability that a customer pushes before a step.
+const PUSHED: f64 = 0.3;
+
+/// The arguments that a tool must be given.
+pub(super) fn required(tool: &ToolSpec) -> impl Iterator<Item = &str> {
+    let names = tool.parameters.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// `update_reservation_flights` in words.
+fn in_words(tool: &str) -> String {
+    tool.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests;
