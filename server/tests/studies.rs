@@ -68,6 +68,7 @@ fn every_file_is_known_here() {
     assert_eq!(
         names,
         [
+            "airline-simulated.toml",
             "airline.toml",
             "gsm8k.toml",
             "help-desk-openai.toml",
@@ -75,7 +76,9 @@ fn every_file_is_known_here() {
             "nine-constraints.toml",
             "own-agent.toml",
             "progressive.toml",
+            "retail-simulated.toml",
             "retail.toml",
+            "telecom-simulated.toml",
             "telecom.toml"
         ]
     );

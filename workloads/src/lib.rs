@@ -4,6 +4,7 @@
 //! settings; [`schemas`] says which settings each kind takes. `docs/adding-a-workload.md` shows
 //! how to add a kind.
 
+mod clusters;
 pub mod data;
 pub mod desk;
 pub mod external;
@@ -16,6 +17,7 @@ mod shared;
 pub mod table;
 pub mod tau2;
 mod template;
+mod vectors;
 
 pub use registry::{build, check_written, schemas};
 pub use settings::BuildError;

@@ -18,6 +18,10 @@ const EVALUATE: [&str; 3] = ["q4", "q1", "q0"];
 /// SHA-256 of the table's files.
 const FINGERPRINT: &str = "2f780b72bf3df65d6b4c9926dde05d3bc2184cb2349f68e0ef1f8a211cfab483";
 
+/// What the airline below searches on when its tasks are shifted, and holds out.
+const SHIFTED: [&str; 4] = ["2", "11", "5", "8"];
+const HELD_OUT: [&str; 3] = ["0", "4", "13"];
+
 /// Says what it was told to, in order.
 struct Scripted(RefCell<Vec<&'static str>>);
 
@@ -105,6 +109,53 @@ fn a_table_is_split_as_recorded() {
     );
 }
 
+/// Customers who want one of three things, in words of their own.
+fn airline() -> Rc<dyn Workload> {
+    let wishes = [
+        "cancel the flight and get the money back",
+        "add two bags and a suitcase",
+        "move to business class with a window seat",
+    ];
+    let ids: Vec<String> = (0..14).map(|number| number.to_string()).collect();
+    let tasks: Vec<Value> = ids
+        .iter()
+        .zip(wishes.iter().cycle())
+        .map(|(id, wish)| {
+            let own = "please ".repeat(id.len());
+            let instructions = json!(format!("You want to {wish}, {own}number {id}."));
+            json!({ "id": id, "user_scenario": { "instructions": instructions } })
+        })
+        .collect();
+    let files = MemoryFiles::new()
+        .with(
+            "tau2/domains/airline/db.json",
+            r#"{"flights": {}, "users": {}, "reservations": {}}"#,
+        )
+        .with("tau2/domains/airline/policy.md", "Be kind.")
+        .with("tau2/domains/airline/tasks.json", json!(tasks).to_string())
+        .with(
+            "tau2/domains/airline/split_tasks.json",
+            json!({ "base": ids }).to_string(),
+        )
+        .with("tau2/user_simulator/simulation_guidelines.md", "Be brief.");
+    let settings = json!({ "kind": "tau2", "domain": "airline", "data": "tau2", "split": "cluster-shift" });
+    build(&settings, &files).expect("an airline")
+}
+
+fn tasks_are_shifted_as_recorded() {
+    let airline = airline();
+    assert_eq!(
+        (
+            airline.examples(Split::Optimize),
+            airline.examples(Split::Evaluate)
+        ),
+        (
+            SHIFTED.map(str::to_owned).as_slice(),
+            HELD_OUT.map(str::to_owned).as_slice()
+        )
+    );
+}
+
 async fn an_answer_is_measured_by_every_kind_of_metric() {
     let table = table();
     let answers = [
@@ -157,6 +208,11 @@ mod native {
     }
 
     #[test]
+    fn tasks_are_shifted_as_recorded() {
+        super::tasks_are_shifted_as_recorded();
+    }
+
+    #[test]
     fn an_answer_is_measured_by_every_kind_of_metric() {
         block_on(super::an_answer_is_measured_by_every_kind_of_metric());
     }
@@ -180,6 +236,11 @@ mod wasm {
     #[wasm_bindgen_test]
     fn a_table_is_split_as_recorded() {
         super::a_table_is_split_as_recorded();
+    }
+
+    #[wasm_bindgen_test]
+    fn tasks_are_shifted_as_recorded() {
+        super::tasks_are_shifted_as_recorded();
     }
 
     #[wasm_bindgen_test]

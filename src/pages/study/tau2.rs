@@ -34,6 +34,7 @@ pub(super) fn Tau2() -> impl IntoView {
             "domain",
             "split",
             "tasks",
+            "clusters",
             "seed",
             "policy",
             "max_steps",

@@ -49,6 +49,7 @@ mod python;
 pub mod replay;
 pub mod retail;
 pub mod settings;
+mod shift;
 mod split;
 mod table;
 pub mod task;

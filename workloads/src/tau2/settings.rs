@@ -21,13 +21,17 @@ pub struct Tau2Settings {
     /// "benchmark"`.
     #[serde(default)]
     pub tasks: Option<String>,
+    /// With `split = "cluster-shift"`: clusters made of the tasks that are not held out, 3 without; 2 to half
+    /// as many as those tasks.
+    #[serde(default)]
+    pub clusters: Option<usize>,
     /// Tasks used by the search; all of its split without.
     #[serde(default)]
     pub optimize: Option<usize>,
     /// Held-out tasks; all of their split without.
     #[serde(default)]
     pub evaluate: Option<usize>,
-    /// Draws the splits; the benchmark's own are not drawn.
+    /// Draws the splits and starts the clusters; the benchmark's own splits are not drawn.
     #[serde(default)]
     pub seed: u64,
     /// Ids of tasks to leave out, such as those with a wrong reference.
@@ -91,6 +95,9 @@ pub enum SplitRule {
     Paper,
     /// The benchmark's own: its list `train` is searched on, its list `test` is held out.
     Benchmark,
+    /// The tasks that `paper` holds out are held out; of the others, those of the cluster whose texts are
+    /// farthest from theirs are searched on.
+    ClusterShift,
 }
 
 /// A policy of telecom.

@@ -6,6 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use sha2::{Digest, Sha256};
 
 use super::settings::{DomainName, SplitRule, Tau2Settings};
+use super::shift;
 use crate::settings::BuildError;
 
 /// Ids of the tasks of both splits.
@@ -15,10 +16,11 @@ pub(super) struct Splits {
     pub(super) evaluate: Vec<String>,
 }
 
-/// Draws the splits from the benchmark's named lists.
+/// Draws the splits from the benchmark's named lists. `text` says what a task is about, by its id.
 pub(super) fn draw(
     settings: &Tau2Settings,
     lists: &IndexMap<String, Vec<String>>,
+    text: impl Fn(&str) -> Result<String, BuildError>,
 ) -> Result<Splits, BuildError> {
     let excluded: HashSet<&str> = settings.exclude.iter().map(String::as_str).collect();
     let list = |name: &str, key: &str| -> Result<Vec<String>, BuildError> {
@@ -45,6 +47,18 @@ pub(super) fn draw(
             format!("no list of split_tasks.json has a task `{unknown}`"),
         ));
     }
+    if settings.clusters.is_some() && settings.split != SplitRule::ClusterShift {
+        return Err(BuildError::setting(
+            "workload.clusters",
+            "only split = \"cluster-shift\" makes clusters; leave `clusters` out",
+        ));
+    }
+    let by_share = || -> Result<Splits, BuildError> {
+        let tasks = settings.tasks.as_deref().unwrap_or("base");
+        let mut optimize = shuffled(list(tasks, "workload.tasks")?, settings.seed);
+        let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
+        Ok(Splits { optimize, evaluate })
+    };
     let mut splits = match settings.split {
         SplitRule::Benchmark => {
             if settings.tasks.is_some() {
@@ -63,11 +77,14 @@ pub(super) fn draw(
             }
             Splits { optimize, evaluate }
         }
-        SplitRule::Paper => {
-            let tasks = settings.tasks.as_deref().unwrap_or("base");
-            let mut optimize = shuffled(list(tasks, "workload.tasks")?, settings.seed);
-            let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
-            Splits { optimize, evaluate }
+        SplitRule::Paper => by_share()?,
+        SplitRule::ClusterShift => {
+            let Splits { optimize, evaluate } = by_share()?;
+            let clusters = shift::clusters(settings, &optimize, &evaluate, text)?;
+            Splits {
+                optimize: shift::farthest(clusters),
+                evaluate,
+            }
         }
     };
     for (ids, count, key) in [
@@ -136,6 +153,18 @@ mod tests {
         serde_json::from_value(all).unwrap()
     }
 
+    fn draw(settings: &Tau2Settings, lists: &IndexMap<String, Vec<String>>) -> Result<Splits, BuildError> {
+        // Of three kinds; every sixth task is of the last.
+        super::draw(settings, lists, |id| {
+            let wish = match id.parse::<u32>().map(|id| id % 6) {
+                Ok(0..=2) => "cancel a flight and get the money back",
+                Ok(3 | 4) => "add a bag to a reservation",
+                _ => "complain about a delay",
+            };
+            Ok(format!("You want to {wish}."))
+        })
+    }
+
     #[test]
     fn proportions_are_the_papers() {
         for (domain, all, optimize) in [
@@ -186,6 +215,37 @@ mod tests {
     }
 
     #[test]
+    fn a_shift_holds_out_what_the_paper_does_and_searches_on_a_part_of_the_rest() {
+        for more in [
+            json!({}),
+            json!({ "seed": 3 }),
+            json!({ "exclude": ["4", "9"] }),
+            json!({ "evaluate": 5 }),
+        ] {
+            let of = |split| {
+                let mut settings = settings(&more);
+                settings.split = split;
+                draw(&settings, &lists(50)).unwrap()
+            };
+            let (paper, shift) = (of(SplitRule::Paper), of(SplitRule::ClusterShift));
+            assert_eq!(shift.evaluate, paper.evaluate, "{more}");
+            assert!(shift.optimize.len() < paper.optimize.len(), "{more}");
+            let mut rest = paper.optimize.iter();
+            let in_order = shift.optimize.iter().all(|id| rest.any(|other| other == id));
+            assert!(in_order, "{more}");
+        }
+    }
+
+    #[test]
+    fn counts_shorten_a_shift_and_choose_no_other_cluster() {
+        let of = |more| draw(&settings(&more), &lists(50)).unwrap();
+        let whole = of(json!({ "split": "cluster-shift" }));
+        let short = of(json!({ "split": "cluster-shift", "optimize": 3, "evaluate": 1 }));
+        assert_eq!(short.optimize, whole.optimize[..3]);
+        assert_eq!(short.evaluate, whole.evaluate[..1]);
+    }
+
+    #[test]
     fn what_cannot_be_drawn_is_said() {
         for (more, message) in [
             (
@@ -203,6 +263,30 @@ mod tests {
             (
                 json!({ "exclude": ["x"] }),
                 "workload.exclude: no list of split_tasks.json has a task `x`",
+            ),
+            (
+                json!({ "clusters": 3 }),
+                "workload.clusters: only split = \"cluster-shift\" makes clusters; leave `clusters` out",
+            ),
+            (
+                json!({ "split": "benchmark", "clusters": 3 }),
+                "workload.clusters: only split = \"cluster-shift\" makes clusters; leave `clusters` out",
+            ),
+            (
+                json!({ "split": "cluster-shift", "clusters": 1 }),
+                "workload.clusters: must be 2 to 19, half of the 39 tasks that are not held out, not 1",
+            ),
+            (
+                json!({ "split": "cluster-shift", "clusters": 20 }),
+                "workload.clusters: must be 2 to 19, half of the 39 tasks that are not held out, not 20",
+            ),
+            (
+                json!({ "split": "cluster-shift", "clusters": 4 }),
+                "workload.clusters: 4 clusters are asked for, but the tasks that are not held out have 3 different texts",
+            ),
+            (
+                json!({ "split": "cluster-shift", "tasks": "train" }),
+                "workload.split: clusters need 4 tasks that are not held out, and there are 2",
             ),
             (
                 json!({ "evaluate": 0 }),

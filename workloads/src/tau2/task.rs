@@ -36,6 +36,17 @@ pub struct Scenario {
     pub instructions: Instructions,
 }
 
+impl Scenario {
+    /// What the user wants and how it goes about it, without who the user is and what it knows: names and
+    /// numbers that tasks share by chance.
+    pub(super) fn wish(&self) -> String {
+        match &self.instructions {
+            Instructions::Parts(parts) => format!("{}\n{}", parts.reason_for_call, parts.task_instructions),
+            Instructions::Text(text) => text.clone(),
+        }
+    }
+}
+
 /// What the user wants, in parts or as one text.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]

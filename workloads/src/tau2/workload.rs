@@ -90,20 +90,25 @@ impl<W: Domain> Tau2<W> {
         let fresh = <W as Domain>::read(&mut folder)?;
         let policy = W::policy(&mut folder, settings.policy)?;
         let guidelines = folder.guidelines(!W::user_tools().is_empty())?;
-        let splits = split::draw(settings, &folder.splits()?)?;
+        let lists = folder.splits()?;
         let mut all: IndexMap<String, Task> = folder
             .tasks()?
             .into_iter()
             .map(|task| (task.id.clone(), task))
             .collect();
+        let absent = |id: &str| {
+            BuildError::setting(
+                "workload.data",
+                format!("tasks.json of {} has no task `{id}`", W::NAME),
+            )
+        };
+        let splits = split::draw(settings, &lists, |id| {
+            let task = all.get(id).ok_or_else(|| absent(id))?;
+            Ok(task.user_scenario.wish())
+        })?;
         let mut tasks = IndexMap::new();
         for id in splits.optimize.iter().chain(&splits.evaluate) {
-            let task = all.swap_remove(id).ok_or_else(|| {
-                BuildError::setting(
-                    "workload.data",
-                    format!("tasks.json of {} has no task `{id}`", W::NAME),
-                )
-            })?;
+            let task = all.swap_remove(id).ok_or_else(|| absent(id))?;
             task.set_up(&fresh)
                 .map_err(|error| BuildError::setting("workload.data", error))?;
             tasks.insert(id.clone(), task);

@@ -1,6 +1,7 @@
 mod conversations;
 mod grade;
 mod prompts;
+mod shift;
 mod steps;
 mod tools;
 
