@@ -53,9 +53,37 @@ pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     Some((values.sum::<f64>() / count as f64).clamp(least, most))
 }
 
+/// pass^k for k = 1 to `tries`: how likely k tries at an example, drawn without replacement from those made,
+/// are all successes; the mean over examples of C(c, k) / C(n, k) for c successes in n tries (tau-bench, Yao
+/// et al. 2024). `successes` counts those of each example. Empty without examples.
+///
+/// ```
+/// use capo_core::estimate::pass_hat;
+///
+/// // One example succeeded on both tries, one on one of them.
+/// assert_eq!(pass_hat(&[2, 1], 2), [0.75, 0.5]);
+/// ```
+pub fn pass_hat(successes: &[u32], tries: u32) -> Vec<f64> {
+    let all_of = |k: u32, successes: u32| -> f64 {
+        let nth = |made: u32| f64::from(successes.saturating_sub(made)) / f64::from(tries - made);
+        (0..k).map(nth).product()
+    };
+    (1..=tries)
+        .map_while(|k| mean_of(successes.iter().map(|successes| all_of(k, *successes))))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pass_hat_counts_the_draws_that_all_succeed() {
+        // Of 4 tries 3 succeed: C(3, k) / C(4, k).
+        assert_eq!(pass_hat(&[3], 4), [0.75, 0.5, 0.25, 0.0]);
+        assert_eq!(pass_hat(&[4, 0], 4), [0.5; 4]);
+        assert!(pass_hat(&[], 4).is_empty());
+    }
 
     #[test]
     fn standard_error_uses_ddof_one() {

@@ -6,11 +6,12 @@ use indexmap::IndexMap;
 
 use crate::RunError;
 use crate::arena::{Arena, Halt, Models, Phase, RunOptions};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, pass_hat};
 use crate::ids::CandidateId;
 use crate::journal::{Journal, Origin, StoreError};
 use crate::optimize::freeze_thresholds;
 use crate::problem::Problem;
+use crate::run_state::{RunState, SetKey};
 use crate::score::{Limit, Limits};
 use crate::usage::Usage;
 use crate::workload::Split;
@@ -23,6 +24,9 @@ pub struct Evaluation {
     /// Estimates by metric, the study's objective and constraints first; empty unless the whole
     /// split was measured.
     pub estimates: IndexMap<String, Estimate>,
+    /// pass^k of the objective for k = 1 to the study's repeats, where it is 0 or 1 in every rollout and there
+    /// are several repeats; else empty.
+    pub pass: Vec<f64>,
     /// The constraints, relative thresholds measured.
     pub limits: Limits,
     /// What was consumed, by earlier sessions over the same journal too.
@@ -71,6 +75,8 @@ pub async fn evaluate(
         )
         .into());
     }
+    let objective = problem.study().objective.metric.clone();
+    let repeats = problem.study().study.repeats;
     let arena = Arena::open(problem, journal, models, options)?;
     arena.enter(Phase::Evaluation);
     let candidate = CandidateId::of(prompt);
@@ -90,15 +96,48 @@ pub async fn evaluate(
     let mut journal = arena.into_journal();
     let synced = journal.sync();
     synced.await?;
+    let successes = match halt {
+        None if repeats > 1 => successes(journal.state(), &candidate, &objective, split, repeats),
+        _ => None,
+    };
     let ledger = journal.state().ledger();
     Ok(Evaluation {
         candidate,
         estimates,
+        pass: successes.map_or_else(Vec::new, |successes| pass_hat(&successes, repeats)),
         limits,
         usage: ledger.usage(),
         rollouts: ledger.rollouts(),
         halt,
     })
+}
+
+/// How many of the first `repeats` rollouts of each example succeeded, by a metric that is 0 or 1 in all of
+/// them; `None` where it is not.
+fn successes(
+    state: &RunState,
+    candidate: &CandidateId,
+    metric: &str,
+    split: Split,
+    repeats: u32,
+) -> Option<Vec<u32>> {
+    let candidate = state.position(candidate)?;
+    let table = state.rollouts();
+    let mut workloads = state.study()?.workloads.values().enumerate();
+    let (place, record) =
+        workloads.find(|(_, record)| record.metrics.iter().any(|spec| spec.name == metric))?;
+    let set = SetKey {
+        workload: u16::try_from(place).ok()?,
+        split,
+    };
+    let position = table.metric(set.workload, metric)?;
+    let succeeds = |example: usize, repeat: u32| {
+        let value = table.values(candidate, set, example, repeat)?[position];
+        (value == 0.0 || value == 1.0).then_some(u32::from(value == 1.0))
+    };
+    (0..record.split(split).len())
+        .map(|example| (0..repeats).map(|repeat| succeeds(example, repeat)).sum())
+        .collect()
 }
 
 async fn measure(arena: &Arena, prompt: &str, split: Split) -> Result<(), Halt> {

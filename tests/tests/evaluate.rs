@@ -147,3 +147,27 @@ fn a_run_compared_with_itself_differs_by_nothing() {
     let table = run(command(["compare"]).arg(study.journal()).arg(&other)).expect_code(0);
     assert!(table.stdout.contains("too_long"), "{}", table.stdout);
 }
+
+#[test]
+fn repeats_say_how_often_all_of_them_succeed() {
+    let folder = tempfile::tempdir().unwrap();
+    let study =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/help-desk.toml")).unwrap();
+    let study = study.replace("rounds = 6", "rounds = 6\nrepeats = 3");
+    fs::write(folder.path().join("study.toml"), study).unwrap();
+    fs::write(folder.path().join("prompt.md"), "Help the customer.").unwrap();
+    let evaluate = |more: &[&str]| {
+        let mut evaluate = command(["evaluate", "study.toml", "--prompt", "prompt.md"]);
+        run(evaluate.args(more).current_dir(folder.path()))
+    };
+    let scored = evaluate(&["--json"]).json();
+    let pass: Vec<f64> = serde_json::from_value(scored["pass"].clone()).unwrap();
+    assert_eq!(pass.len(), 3);
+    assert!((pass[0] - scored["objective"].as_f64().unwrap()).abs() < 1e-12);
+    assert!(pass.is_sorted_by(|one, next| one >= next), "{pass:?}");
+    let printed = evaluate(&[]).stdout;
+    assert!(
+        printed.contains("pass^k, k repeats of an example all with success 1:"),
+        "{printed}"
+    );
+}

@@ -75,6 +75,8 @@ struct Scored<'a> {
     objective: Option<f64>,
     constraints: IndexMap<&'a str, Held>,
     estimates: &'a IndexMap<String, Estimate>,
+    /// pass^k of the objective for k = 1, 2, …; empty without repeats, or where it is not 0 or 1.
+    pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
     journal: String,
@@ -203,9 +205,24 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal
         objective: mean(objective),
         constraints: held.collect(),
         estimates: &evaluation.estimates,
+        pass: &evaluation.pass,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
         journal: journal.display().to_string(),
     }
+}
+
+/// pass^k in a line, where there is more than one repeat.
+fn all_of_k(pass: &[f64], objective: &str) -> String {
+    if pass.is_empty() {
+        return String::new();
+    }
+    let each = (1..)
+        .zip(pass)
+        .map(|(k, pass)| format!("{} (k = {k})", number(*pass)));
+    format!(
+        "pass^k, k repeats of an example all with {objective} 1: {}\n",
+        each.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
@@ -235,10 +252,11 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
     };
     let total = evaluation.usage.total();
     format!(
-        "Prompt {} on {}: {verdict}\n{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
+        "Prompt {} on {}: {verdict}\n{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
         evaluation.candidate.short(),
         counted(n, "example"),
         grid.render(2),
+        all_of_k(&evaluation.pass, objective),
         journal.display(),
         counted(evaluation.rollouts, "rollout"),
         counted(total.calls, "call"),
