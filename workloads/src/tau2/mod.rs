@@ -49,6 +49,7 @@ mod python;
 pub mod replay;
 pub mod retail;
 pub mod settings;
+mod shown;
 mod split;
 mod table;
 pub mod task;
