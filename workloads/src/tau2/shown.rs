@@ -79,7 +79,12 @@ impl<T> Deref for Shown<T> {
 
 impl<T: Serialize> Serialize for Shown<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.written().serialize(serializer)
+        // What is not shared is new, or part of a whole whose text is kept.
+        if Arc::strong_count(&self.0) == 1 && self.0.written.get().is_none() {
+            self.0.value.serialize(serializer)
+        } else {
+            self.written().serialize(serializer)
+        }
     }
 }
 
