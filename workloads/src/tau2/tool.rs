@@ -213,6 +213,15 @@ impl<'a> Call<'a> {
         parameters: &'static [Parameter],
         arguments: &'a Map<String, Value>,
     ) -> Result<Self, ToolError> {
+        let call = Self {
+            tool,
+            parameters,
+            arguments,
+        };
+        let mut pairs = arguments.keys().zip(parameters);
+        if arguments.len() == parameters.len() && pairs.all(|(name, parameter)| name == parameter.name) {
+            return Ok(call);
+        }
         let is_known = |name: &String| parameters.iter().any(|parameter| parameter.name == name);
         if let Some(unknown) = arguments.keys().find(|name| !is_known(name)) {
             return fail(format!("{tool}() got an unexpected keyword argument '{unknown}'"));
@@ -227,11 +236,7 @@ impl<'a> Call<'a> {
         if !missing.is_empty() {
             return fail(format!("{tool}() is missing {}", missing.join(", ")));
         }
-        Ok(Self {
-            tool,
-            parameters,
-            arguments,
-        })
+        Ok(call)
     }
 
     /// An argument as it was given, or its default.
