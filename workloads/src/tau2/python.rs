@@ -127,6 +127,9 @@ fn number(value: &Value) -> Option<f64> {
 
 /// `repr` of a float: the shortest digits that read as the same number.
 pub(super) fn float(number: f64) -> String {
+    if is_positional(number) {
+        return serde_json::to_string(&number).expect("memory takes everything");
+    }
     let mut digits = format!("{number:?}");
     let Some((mantissa, exponent)) = digits.split_once('e') else {
         digits.make_ascii_lowercase();

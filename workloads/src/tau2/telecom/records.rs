@@ -2,6 +2,8 @@
 
 #![expect(clippy::struct_field_names, reason = "the names are those of the files")]
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -155,13 +157,13 @@ pub(super) struct Customer {
     pub(super) date_of_birth: SmolStr,
     pub(super) email: SmolStr,
     pub(super) phone_number: SmolStr,
-    pub(super) address: Address,
+    pub(super) address: Arc<Address>,
     #[serde(default = "pending_verification")]
     pub(super) account_status: SmolStr,
     #[serde(default)]
-    pub(super) payment_methods: Vec<PaymentMethod>,
+    pub(super) payment_methods: Arc<Vec<PaymentMethod>>,
     #[serde(default)]
-    pub(super) line_ids: Vec<SmolStr>,
+    pub(super) line_ids: Arc<Vec<SmolStr>>,
     #[serde(default)]
     pub(super) bill_ids: Vec<SmolStr>,
     #[serde(default = "new_year", deserialize_with = "moment")]
@@ -222,13 +224,19 @@ identified! {
     Bill, "Bill", bill_id;
 }
 
+/// Whether two ids or numbers are the same. They differ at their ends, which are looked at first.
+fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().last() == other.as_bytes().last() && one == other
+}
+
 /// The place of a record with this id, which may be anything.
 pub(super) fn place<'a, T: Identified>(
     records: &[Shown<T>],
     id: impl Into<Key<'a>>,
 ) -> Result<usize, ToolError> {
     let id = id.into();
-    let place = records.iter().position(|record| id.id() == Some(record.id()));
+    let is_it = |record: &Shown<T>| id.id().is_some_and(|id| is_same(id, record.id()));
+    let place = records.iter().position(is_it);
     place.map_or_else(|| fail(format!("{} with ID {id} not found", T::CALLED)), Ok)
 }
 
@@ -286,15 +294,16 @@ impl Records {
     pub(super) fn customer_of(&self, number: Key) -> Option<&Shown<Customer>> {
         let number = number.id()?;
         let is_of = |customer: &&Shown<Customer>| {
-            let is_it =
-                |line: &Shown<Line>| number == line.phone_number && customer.line_ids.contains(&line.line_id);
-            number == customer.phone_number || self.lines.iter().any(is_it)
+            let is_it = |line: &Shown<Line>| {
+                is_same(number, &line.phone_number) && customer.line_ids.contains(&line.line_id)
+            };
+            is_same(number, &customer.phone_number) || self.lines.iter().any(is_it)
         };
         self.customers.iter().find(is_of)
     }
 
     pub(super) fn line_with(&self, number: &str) -> Result<&Line, ToolError> {
-        let line = self.lines.iter().find(|line| line.phone_number == number);
+        let line = self.lines.iter().find(|line| is_same(&line.phone_number, number));
         line.map_or_else(
             || fail(format!("Line with phone number {number} not found")),
             |line| Ok(&**line),
