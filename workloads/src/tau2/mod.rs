@@ -50,6 +50,7 @@ pub mod replay;
 pub mod retail;
 pub mod settings;
 mod shift;
+mod shown;
 mod split;
 mod table;
 pub mod task;

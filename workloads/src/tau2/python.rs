@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::io;
 
 use serde::Serialize;
-use serde_json::ser::{CharEscape, Formatter, Serializer};
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// `json.dumps(value)`: a blank after separators, ASCII only, keys in their own order.
 pub(super) fn dumps(value: &impl Serialize) -> String {
-    let mut bytes = Vec::new();
+    // Most records fit.
+    let mut bytes = Vec::with_capacity(1 << 10);
     let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, Python));
     written.expect("memory takes everything, and records are what JSON has");
     String::from_utf8(bytes).expect("the formatter writes ASCII")
@@ -126,26 +127,34 @@ fn number(value: &Value) -> Option<f64> {
 
 /// `repr` of a float: the shortest digits that read as the same number.
 pub(super) fn float(number: f64) -> String {
-    if !number.is_finite() {
-        return format!("{number}").to_lowercase();
+    if is_positional(number) {
+        return serde_json::to_string(&number).expect("memory takes everything");
     }
-    let digits = format!("{number:e}");
-    let (mantissa, exponent) = digits.split_once('e').unwrap_or((&digits, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if !(-4..16).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.abs());
-    }
-    let positional = number.to_string();
-    if positional.contains('.') {
-        positional
-    } else {
-        positional + ".0"
-    }
+    let mut digits = format!("{number:?}");
+    let Some((mantissa, exponent)) = digits.split_once('e') else {
+        digits.make_ascii_lowercase();
+        return digits;
+    };
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    format!("{mantissa}e{sign}{exponent:0>2}")
+}
+
+/// Whether Python and JSON print a number alike: without an exponent, and with a point.
+fn is_positional(number: f64) -> bool {
+    number == 0.0 || (1e-4..1e16).contains(&number.abs())
 }
 
 /// `round(number, 2)`: to the nearest, and of two equally near ones to the even.
 pub(super) fn round(number: f64) -> f64 {
+    let hundredths = number * 100.0;
+    let nearest = hundredths.round();
+    // What the product is off by is far below a thousandth then.
+    if nearest.abs() < 1e9 && (hundredths - nearest).abs() < 0.499 {
+        return nearest / 100.0;
+    }
     if !number.is_finite() {
         return number;
     }
@@ -169,7 +178,11 @@ impl Formatter for Python {
     }
 
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
-        writer.write_all(float(value).as_bytes())
+        if is_positional(value) {
+            CompactFormatter.write_f64(writer, value)
+        } else {
+            writer.write_all(float(value).as_bytes())
+        }
     }
 
     fn write_string_fragment<W: ?Sized + io::Write>(
@@ -177,6 +190,10 @@ impl Formatter for Python {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
+        if fragment.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut plain = fragment;
         while let Some(at) = plain.find(|char| !matches!(char, ' '..='~')) {
             let (before, rest) = plain.split_at(at);
@@ -242,6 +259,10 @@ mod tests {
             (1.135, 1.14),
             (0.375, 0.38),
             (-1.125, -1.12),
+            (0.005, 0.01),
+            (1.005, 1.0),
+            (33.329_999_999, 33.33),
+            (12_345_678.915, 12_345_678.91),
             (1e300, 1e300),
         ] {
             assert_eq!(round(number), rounded, "{number}");

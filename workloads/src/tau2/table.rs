@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
 
 use super::python;
+use super::shown::Shown;
 
 /// Records by id, in order. Clones share the records they began with; what is changed or added is the
 /// clone's own, so a clone costs as much as the changes made to it.
@@ -15,65 +17,54 @@ use super::python;
 pub(super) struct Table<T> {
     shared: Arc<Shared<T>>,
     /// Changed and added records.
-    own: IndexMap<String, T>,
+    own: IndexMap<SmolStr, Shown<T>>,
 }
 
 #[derive(Debug)]
 struct Shared<T> {
-    records: IndexMap<String, T>,
+    records: IndexMap<SmolStr, Shown<T>>,
     /// Each record's id and itself as the state hash writes them, in order of ids.
-    written: OnceLock<BTreeMap<String, String>>,
+    written: OnceLock<BTreeMap<SmolStr, String>>,
 }
 
 impl<T: Clone + Serialize> Table<T> {
-    /// A table of these records.
-    pub(super) fn new(records: IndexMap<String, T>) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                records,
-                written: OnceLock::new(),
-            }),
-            own: IndexMap::new(),
-        }
-    }
-
     /// The record of an id.
-    pub(super) fn get(&self, id: &str) -> Option<&T> {
+    pub(super) fn get(&self, id: &str) -> Option<&Shown<T>> {
         self.own.get(id).or_else(|| self.shared.records.get(id))
     }
 
     /// The record of an id, to be changed.
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut T> {
         if !self.own.contains_key(id) {
-            let record = self.shared.records.get(id)?.clone();
-            self.own.insert(id.to_owned(), record);
+            let (id, record) = self.shared.records.get_key_value(id)?;
+            self.own.insert(id.clone(), record.clone());
         }
-        self.own.get_mut(id)
+        self.own.get_mut(id).map(Shown::to_mut)
     }
 
     /// Adds a record after the others, or puts it in the place of the one with this id.
-    pub(super) fn insert(&mut self, id: String, record: T) {
-        self.own.insert(id, record);
+    pub(super) fn insert(&mut self, id: SmolStr, record: T) {
+        self.own.insert(id, Shown::new(record));
     }
 
     /// All records, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Shown<T>)> {
         let shared = self.shared.records.iter();
         let shared = shared.map(|(id, record)| (id, self.own.get(id).unwrap_or(record)));
         let added = self
             .own
             .iter()
             .filter(|(id, _)| !self.shared.records.contains_key(*id));
-        shared.chain(added).map(|(id, record)| (id.as_str(), record))
+        shared.chain(added)
     }
 
     /// Whether two tables that began as one hold the same.
     pub(super) fn equals(&self, other: &Self) -> bool {
-        let differs = |id: &String| {
-            let written = |table: &Self| table.get(id).map(python::dumps_sorted);
-            written(self) != written(other)
+        let is_same = |id: &SmolStr| match (self.get(id), other.get(id)) {
+            (Some(one), Some(other)) => one.equals(other),
+            (one, other) => one.is_none() && other.is_none(),
         };
-        !self.own.keys().chain(other.own.keys()).any(differs)
+        self.own.keys().chain(other.own.keys()).all(is_same)
     }
 
     /// Writes an object of all records, in order of ids, as the state hash does.
@@ -102,6 +93,25 @@ impl<T: Clone + Serialize> Table<T> {
     }
 }
 
-fn entry(id: &str, record: &impl Serialize) -> String {
-    format!("{}: {}", python::dumps(&id), python::dumps_sorted(record))
+fn entry<T: Serialize>(id: &str, record: &Shown<T>) -> String {
+    format!("{}: {}", python::dumps(&id), python::dumps_sorted(&**record))
+}
+
+impl<T: Clone + Serialize> Serialize for Table<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(id, record)| (id, &**record)))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let shared = Shared {
+            records: IndexMap::deserialize(deserializer)?,
+            written: OnceLock::new(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            own: IndexMap::new(),
+        })
+    }
 }

@@ -213,12 +213,21 @@ impl<'a> Call<'a> {
         parameters: &'static [Parameter],
         arguments: &'a Map<String, Value>,
     ) -> Result<Self, ToolError> {
+        let call = Self {
+            tool,
+            parameters,
+            arguments,
+        };
+        let mut pairs = arguments.keys().zip(parameters);
+        if arguments.len() == parameters.len() && pairs.all(|(name, parameter)| name == parameter.name) {
+            return Ok(call);
+        }
         let is_known = |name: &String| parameters.iter().any(|parameter| parameter.name == name);
         if let Some(unknown) = arguments.keys().find(|name| !is_known(name)) {
             return fail(format!("{tool}() got an unexpected keyword argument '{unknown}'"));
         }
         let is_missing =
-            |parameter: &&Parameter| parameter.required && !arguments.contains_key(parameter.name);
+            |parameter: &&Parameter| parameter.required && find(arguments, parameter.name).is_none();
         let missing: Vec<String> = parameters
             .iter()
             .filter(is_missing)
@@ -227,11 +236,7 @@ impl<'a> Call<'a> {
         if !missing.is_empty() {
             return fail(format!("{tool}() is missing {}", missing.join(", ")));
         }
-        Ok(Self {
-            tool,
-            parameters,
-            arguments,
-        })
+        Ok(call)
     }
 
     /// An argument as it was given, or its default.
@@ -240,8 +245,7 @@ impl<'a> Call<'a> {
             let parameter = self.parameters.iter().find(|parameter| parameter.name == name)?;
             parameter.default.map(Value::from)
         };
-        self.arguments
-            .get(name)
+        find(self.arguments, name)
             .cloned()
             .or_else(default)
             .unwrap_or_default()
@@ -249,7 +253,7 @@ impl<'a> Call<'a> {
 
     /// An argument as it was given; null for one that was left out.
     pub(super) fn given(&self, name: &str) -> &'a Value {
-        self.arguments.get(name).unwrap_or(&Value::Null)
+        find(self.arguments, name).unwrap_or(&Value::Null)
     }
 
     /// An argument that something is looked up by. What is no text finds nothing.
@@ -307,6 +311,12 @@ impl<'a> Call<'a> {
     }
 }
 
+/// An argument. There are few, and to compare a name costs less than to hash it.
+fn find<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let mut arguments = arguments.iter();
+    arguments.find_map(|(key, value)| (key == name).then_some(value))
+}
+
 /// An argument that should be a list of objects.
 #[derive(Debug)]
 pub(super) enum Objects<T> {
@@ -341,25 +351,55 @@ impl<T> Objects<T> {
 
 /// What something is looked up by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key<'a>(&'a Value);
+pub(super) enum Key<'a> {
+    /// An id.
+    Text(&'a str),
+    /// No id is anything else.
+    Other(&'a Value),
+}
 
 impl<'a> Key<'a> {
+    /// A key of a Python `dict`.
+    ///
+    /// # Errors
+    /// For a list or an object, which Python cannot hash.
     pub(super) fn new(value: &'a Value) -> Result<Self, ToolError> {
         match value {
             Value::Array(_) => fail("unhashable type: 'list'"),
             Value::Object(_) => fail("unhashable type: 'dict'"),
-            _ => Ok(Self(value)),
+            _ => Ok(value.into()),
         }
     }
 
-    /// The text that ids are compared with; no id is anything else.
+    /// The text that ids are compared with.
     pub(super) fn id(self) -> Option<&'a str> {
-        self.0.as_str()
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for Key<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text),
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Key<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
     }
 }
 
 impl std::fmt::Display for Key<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
-        formatter.write_str(&python::text(self.0))
+        match self {
+            Self::Text(text) => formatter.write_str(text),
+            Self::Other(value) => formatter.write_str(&python::text(value)),
+        }
     }
 }

@@ -4,9 +4,11 @@ mod model;
 mod tools;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use indexmap::IndexMap;
 use serde::Deserialize;
+use smol_str::SmolStr;
 
 use self::model::{Flight, Reservation, User};
 use super::environment::World;
@@ -23,7 +25,11 @@ pub struct Airline {
     flights: Table<Flight>,
     reservations: Table<Reservation>,
     users: Table<User>,
+    routes: Arc<Routes>,
 }
+
+/// Destination and number of the flights from an origin, or of all, in order. No tool adds or diverts one.
+type Routes = HashMap<Option<SmolStr>, Vec<(SmolStr, SmolStr)>>;
 
 impl Airline {
     /// Reads `db.json`.
@@ -33,15 +39,23 @@ impl Airline {
     pub fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Records {
-            flights: IndexMap<String, Flight>,
-            reservations: IndexMap<String, Reservation>,
-            users: IndexMap<String, User>,
+            flights: Table<Flight>,
+            reservations: Table<Reservation>,
+            users: Table<User>,
         }
         let records: Records = serde_json::from_slice(json)?;
+        let mut routes = Routes::new();
+        for (number, flight) in records.flights.iter() {
+            for origin in [Some(flight.origin.clone()), None] {
+                let route = (flight.destination.clone(), number.clone());
+                routes.entry(origin).or_default().push(route);
+            }
+        }
         Ok(Self {
-            flights: Table::new(records.flights),
-            reservations: Table::new(records.reservations),
-            users: Table::new(records.users),
+            flights: records.flights,
+            reservations: records.reservations,
+            users: records.users,
+            routes: Arc::new(routes),
         })
     }
 }

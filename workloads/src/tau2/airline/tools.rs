@@ -4,13 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::super::number::{self, Number};
 use super::super::python;
+use super::super::shown::Shown;
 use super::super::tool::{
     Answer, Call, Declared, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required,
 };
 use super::super::{calculate, transfer};
 use super::model::{
-    Departure, DirectFlight, Flight, FlightInfo, Passenger, Payment, PaymentMethod, Reservation, Seats,
-    Segment, User,
+    Cabins, Departure, DirectFlight, Flight, FlightInfo, Passenger, Payment, PaymentMethod, Reservation,
+    Seats, Segment, User,
 };
 use super::{Airline, NOW};
 
@@ -151,14 +152,14 @@ pub(super) static ALL: &[Tool<Airline>] = &[
         kind: Kind::Read,
         description: "Look a reservation up.",
         parameters: &[RESERVATION],
-        run: |world, call| Ok(python::dumps(world.reservation(call.key("reservation_id")?)?)),
+        run: |world, call| Ok(world.reservation(call.key("reservation_id")?)?.dumps()),
     },
     Tool {
         name: "get_user_details",
         kind: Kind::Read,
         description: "Look a customer up: profile, payment methods and reservations.",
         parameters: &[USER],
-        run: |world, call| Ok(python::dumps(world.user(call.key("user_id")?)?)),
+        run: |world, call| Ok(world.user(call.key("user_id")?)?.dumps()),
     },
     Tool {
         name: "list_all_airports",
@@ -249,46 +250,44 @@ pub(super) static ALL: &[Tool<Airline>] = &[
         description: "Look up how a flight stands on a day.",
         parameters: &[required("flight_number", Shape::Text, "Such as `HAT001`."), DATE],
         run: |world, call| {
-            let (_, departure) = world.departure(call.key("flight_number")?, call.given("date"))?;
+            let number = call.key("flight_number")?;
+            let flight = world.flight(number)?;
+            let departure = departure(flight, number, call.key("date")?)?;
             Ok(departure.status().to_owned())
         },
     },
 ];
 
 impl Airline {
-    fn user(&self, id: Key) -> Result<&User, ToolError> {
+    fn user(&self, id: Key) -> Result<&Shown<User>, ToolError> {
         let user = id.id().and_then(|id| self.users.get(id));
         user.ok_or_else(|| ToolError(format!("User {id} not found")))
     }
 
-    fn reservation(&self, id: Key) -> Result<&Reservation, ToolError> {
+    fn reservation(&self, id: Key) -> Result<&Shown<Reservation>, ToolError> {
         let reservation = id.id().and_then(|id| self.reservations.get(id));
         reservation.ok_or_else(|| ToolError(format!("Reservation {id} not found")))
     }
 
-    /// A flight on a day.
-    fn departure(&self, number: Key, date: &Value) -> Result<(&Flight, &Departure), ToolError> {
+    fn flight(&self, number: Key) -> Result<&Flight, ToolError> {
         let flight = number.id().and_then(|number| self.flights.get(number));
-        let flight = flight.ok_or_else(|| ToolError(format!("Flight {number} not found")))?;
-        let date = Key::new(date)?;
-        let departure = date.id().and_then(|date| flight.dates.get(date));
-        let departure =
-            departure.ok_or_else(|| ToolError(format!("Flight {number} not found on date {date}")))?;
-        Ok((flight, departure))
+        flight.map_or_else(
+            || fail(format!("Flight {number} not found")),
+            |flight| Ok(&**flight),
+        )
     }
 
     /// A flight that is to be booked, with what can be bought on it.
-    fn to_book(&self, wanted: &FlightInfo, cabin: &Value, passengers: usize) -> Result<Segment, ToolError> {
+    fn to_book(&self, wanted: FlightInfo, cabin: &Value, passengers: usize) -> Result<Segment, ToolError> {
         let FlightInfo { flight_number, date } = wanted;
-        let (named, on) = (Value::from(flight_number.as_str()), Value::from(date.as_str()));
-        let (flight, departure) = self.departure(Key::new(&named)?, &on)?;
+        let number = flight_number.as_str().into();
+        let flight = self.flight(number)?;
+        let departure = departure(flight, number, date.as_str().into())?;
         let Departure::Available(seats) = departure else {
             return fail(format!("Flight {flight_number} not available on date {date}"));
         };
         let cabin = Key::new(cabin)?;
-        let of = |cabins: &indexmap::IndexMap<String, i64>| {
-            cabin.id().and_then(|cabin| cabins.get(cabin)).copied()
-        };
+        let of = |cabins: &Cabins| cabin.id().and_then(|cabin| cabins.get(cabin)).copied();
         let (Some(left), Some(price)) = (of(&seats.available_seats), of(&seats.prices)) else {
             return fail(format!("'{cabin}'"));
         };
@@ -296,10 +295,10 @@ impl Airline {
             return fail(format!("Not enough seats on flight {flight_number}"));
         }
         Ok(Segment {
-            flight_number: flight_number.clone(),
             origin: flight.origin.clone(),
             destination: flight.destination.clone(),
-            date: date.clone(),
+            flight_number,
+            date,
             price,
         })
     }
@@ -311,14 +310,19 @@ impl Airline {
         destination: &Value,
         date: &Value,
     ) -> Result<Vec<(&Flight, &Seats)>, ToolError> {
-        let fits = |wanted: &Value, place: &str| wanted.is_null() || wanted.as_str() == Some(place);
         let mut found = Vec::new();
-        for (_, flight) in self.flights.iter() {
-            if !fits(origin, &flight.origin) || !fits(destination, &flight.destination) {
+        let origin = match origin {
+            Value::Null => None,
+            Value::String(place) => Some(place.into()),
+            _ => return Ok(found),
+        };
+        for (place, number) in self.routes.get(&origin).into_iter().flatten() {
+            if !destination.is_null() && destination.as_str() != Some(place) {
                 continue;
             }
+            let flight = self.flight(number.as_str().into())?;
             let departure = Key::new(date)?.id().and_then(|date| flight.dates.get(date));
-            if let Some(Departure::Available(seats)) = departure {
+            if let Some(Departure::Available(seats)) = departure.map(|departure| &**departure) {
                 found.push((flight, seats));
             }
         }
@@ -349,7 +353,7 @@ impl Airline {
         }
         match amount.whole() {
             Some(amount) => Ok(Some(Payment {
-                payment_id: id.to_owned(),
+                payment_id: id.into(),
                 amount,
             })),
             None => fail(format!("{} is no whole amount", amount.text())),
@@ -379,16 +383,26 @@ impl Airline {
     }
 }
 
-fn shown(flight: &Flight, seats: &Seats, date: Option<&str>) -> DirectFlight {
+/// A flight on a day.
+fn departure<'a>(flight: &'a Flight, number: Key, date: Key) -> Result<&'a Departure, ToolError> {
+    let departure = date.id().and_then(|date| flight.dates.get(date));
+    departure.map_or_else(
+        || fail(format!("Flight {number} not found on date {date}")),
+        |departure| Ok(&**departure),
+    )
+}
+
+fn shown<'a>(flight: &'a Flight, seats: &'a Seats, date: Option<&'a str>) -> DirectFlight<'a> {
     DirectFlight {
-        flight_number: flight.flight_number.clone(),
-        origin: flight.origin.clone(),
-        destination: flight.destination.clone(),
+        flight_number: &flight.flight_number,
+        origin: &flight.origin,
+        destination: &flight.destination,
         status: "available",
-        scheduled_departure_time_est: flight.scheduled_departure_time_est.clone(),
-        scheduled_arrival_time_est: flight.scheduled_arrival_time_est.clone(),
-        date: date.map(str::to_owned),
-        seats: seats.clone(),
+        scheduled_departure_time_est: &flight.scheduled_departure_time_est,
+        scheduled_arrival_time_est: &flight.scheduled_arrival_time_est,
+        date,
+        available_seats: &seats.available_seats,
+        prices: &seats.prices,
     }
 }
 
@@ -421,9 +435,9 @@ fn list_all_airports() -> String {
 
 fn search_onestop_flight(world: &mut Airline, call: &Call) -> Answer {
     let date = call.given("date");
+    let day = date.as_str().unwrap_or_default();
     let mut pairs = Vec::new();
     for (first, seats) in world.bookable(call.given("origin"), &Value::Null, date)? {
-        let day = date.as_str().unwrap_or_default();
         let next = if first.scheduled_arrival_time_est.contains("+1") {
             next_day(day)?
         } else {
@@ -437,13 +451,19 @@ fn search_onestop_flight(world: &mut Airline, call: &Call) -> Answer {
         for (second, second_seats) in connections {
             // As texts, a `+1` of the arrival included.
             if second.scheduled_departure_time_est >= first.scheduled_arrival_time_est {
-                pairs.push([
-                    shown(first, seats, Some(day)),
-                    shown(second, second_seats, Some(&next)),
-                ]);
+                pairs.push((first, seats, second, second_seats, next.clone()));
             }
         }
     }
+    let pairs: Vec<[DirectFlight; 2]> = pairs
+        .iter()
+        .map(|(first, seats, second, second_seats, next)| {
+            [
+                shown(first, seats, Some(day)),
+                shown(second, second_seats, Some(next)),
+            ]
+        })
+        .collect();
     Ok(python::dumps(&pairs))
 }
 
@@ -459,10 +479,10 @@ fn next_day(date: &str) -> Result<String, ToolError> {
     }
 }
 
-fn one_of(call: &Call, name: &str, allowed: &[&str]) -> Result<String, ToolError> {
+fn one_of<'a>(call: &Call<'a>, name: &str, allowed: &[&str]) -> Result<&'a str, ToolError> {
     let given = call.text(name)?;
     if allowed.contains(&given) {
-        return Ok(given.to_owned());
+        return Ok(given);
     }
     fail(format!(
         "{name} should be one of {}, not '{given}'",
@@ -490,29 +510,31 @@ fn book_reservation(world: &mut Airline, call: &Call) -> Answer {
         return fail("Too many reservations");
     };
     let mut reservation = Reservation {
-        reservation_id: id.to_owned(),
+        reservation_id: id.into(),
         user_id: user.user_id.clone(),
-        origin: call.text("origin")?.to_owned(),
-        destination: call.text("destination")?.to_owned(),
-        flight_type: one_of(call, "flight_type", FLIGHT_TYPES)?,
+        origin: call.text("origin")?.into(),
+        destination: call.text("destination")?.into(),
+        flight_type: one_of(call, "flight_type", FLIGHT_TYPES)?.into(),
         cabin: one_of(call, "cabin", CABINS)?.into(),
-        flights: Vec::new(),
-        passengers: passengers.read()?,
+        flights: Shown::new(Vec::new()),
+        passengers: Shown::new(passengers.read()?),
         payment_history: payments.read()?,
-        created_at: NOW.to_owned(),
+        created_at: NOW.into(),
         total_baggages: whole(call, "total_baggages")?.into(),
         nonfree_baggages: whole(call, "nonfree_baggages")?.into(),
-        insurance: one_of(call, "insurance", YES_OR_NO)?,
+        insurance: one_of(call, "insurance", YES_OR_NO)?.into(),
         status: None,
     };
     let travellers = reservation.passengers.len();
     let heads = Number::Int(travellers as i128);
     let mut total = Number::Int(0);
-    for flight in &flights.read()? {
+    let mut segments = Vec::new();
+    for flight in flights.read()? {
         let segment = world.to_book(flight, &reservation.cabin, travellers)?;
         total = total.plus(Number::Int(i128::from(segment.price)).times(heads));
-        reservation.flights.push(segment);
+        segments.push(segment);
     }
+    reservation.flights = Shown::new(segments);
     if reservation.insurance == "yes" {
         total = total.plus(Number::Int(INSURANCE).times(heads));
     }
@@ -571,7 +593,7 @@ impl Airline {
         }
         for Segment {
             flight_number, date, ..
-        } in &reservation.flights
+        } in reservation.flights.iter()
         {
             let flight = self.flights.get_mut(flight_number);
             let departure = flight.and_then(|flight| flight.dates.get_mut(date));
@@ -604,7 +626,7 @@ fn cancel_reservation(world: &mut Airline, call: &Call) -> Answer {
             })
             .collect();
         reservation.payment_history.extend(refunds);
-        reservation.status = Some("cancelled".to_owned());
+        reservation.status = Some("cancelled".into());
     })
 }
 
@@ -625,10 +647,10 @@ fn send_certificate(world: &mut Airline, call: &Call) -> Answer {
     let user_id = user.user_id.clone();
     if let Some(user) = world.users.get_mut(&user_id) {
         let certificate = PaymentMethod::Certificate {
-            id: id.to_owned(),
+            id: id.into(),
             amount,
         };
-        user.payment_methods.insert(id.to_owned(), certificate);
+        user.payment_methods.insert(id.into(), certificate);
     }
     Ok(format!(
         "Certificate {id} added to user {user_id} with amount {}.",
@@ -655,7 +677,7 @@ fn update_reservation_flights(world: &mut Airline, call: &Call) -> Answer {
     let cabin = call.given("cabin");
     let travellers = reservation.passengers.len();
     let mut flights = Vec::new();
-    for flight in &wanted.read()? {
+    for flight in wanted.read()? {
         let is_it =
             |segment: &&Segment| segment.flight_number == flight.flight_number && segment.date == flight.date;
         let booked = reservation
@@ -682,7 +704,7 @@ fn update_reservation_flights(world: &mut Airline, call: &Call) -> Answer {
     )?;
     let id = reservation.reservation_id.clone();
     world.change(&id, payment, |reservation| {
-        reservation.flights = flights;
+        reservation.flights = Shown::new(flights);
         reservation.cabin = cabin.clone();
     })
 }
@@ -695,5 +717,7 @@ fn update_reservation_passengers(world: &mut Airline, call: &Call) -> Answer {
     }
     let id = reservation.reservation_id.clone();
     let passengers = passengers.read()?;
-    world.change(&id, None, |reservation| reservation.passengers = passengers)
+    world.change(&id, None, |reservation| {
+        reservation.passengers = Shown::new(passengers);
+    })
 }

@@ -1,13 +1,15 @@
 //! A shop's orders.
 
+mod directory;
 mod model;
 mod tools;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use indexmap::IndexMap;
 use serde::Deserialize;
 
+use self::directory::Directory;
 use self::model::{Order, Product, User};
 use super::environment::World;
 use super::python;
@@ -20,6 +22,7 @@ pub struct Retail {
     products: Table<Product>,
     users: Table<User>,
     orders: Table<Order>,
+    directory: Arc<Directory>,
 }
 
 impl Retail {
@@ -30,15 +33,20 @@ impl Retail {
     pub fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Records {
-            products: IndexMap<String, Product>,
-            users: IndexMap<String, User>,
-            orders: IndexMap<String, Order>,
+            products: Table<Product>,
+            users: Table<User>,
+            orders: Table<Order>,
         }
-        let records: Records = serde_json::from_slice(json)?;
+        let Records {
+            products,
+            users,
+            orders,
+        } = serde_json::from_slice(json)?;
         Ok(Self {
-            products: Table::new(records.products),
-            users: Table::new(records.users),
-            orders: Table::new(records.orders),
+            directory: Arc::new(Directory::new(&products, &users)),
+            products,
+            users,
+            orders,
         })
     }
 }

@@ -2,17 +2,21 @@
 
 #![expect(clippy::struct_field_names, reason = "the names are those of the files")]
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::super::number::lax_float;
+use super::super::shown::Shown;
 
 /// A variant of a product that can be bought.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Variant {
-    pub(super) item_id: String,
-    pub(super) options: IndexMap<String, String>,
+    pub(super) item_id: SmolStr,
+    pub(super) options: Arc<IndexMap<SmolStr, SmolStr>>,
     pub(super) available: bool,
     #[serde(deserialize_with = "lax_float")]
     pub(super) price: f64,
@@ -20,71 +24,71 @@ pub(super) struct Variant {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Product {
-    pub(super) name: String,
-    pub(super) product_id: String,
+    pub(super) name: SmolStr,
+    pub(super) product_id: SmolStr,
     /// By item id.
-    pub(super) variants: IndexMap<String, Variant>,
+    pub(super) variants: IndexMap<SmolStr, Variant>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct User {
-    pub(super) user_id: String,
+    pub(super) user_id: SmolStr,
     pub(super) name: Name,
-    pub(super) address: Address,
-    pub(super) email: String,
+    pub(super) address: Shown<Address>,
+    pub(super) email: SmolStr,
     /// By id.
-    pub(super) payment_methods: IndexMap<String, PaymentMethod>,
-    pub(super) orders: Vec<String>,
+    pub(super) payment_methods: IndexMap<SmolStr, PaymentMethod>,
+    pub(super) orders: Shown<Vec<SmolStr>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Name {
-    pub(super) first_name: String,
-    pub(super) last_name: String,
+    pub(super) first_name: SmolStr,
+    pub(super) last_name: SmolStr,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Address {
-    pub(super) address1: String,
-    pub(super) address2: String,
-    pub(super) city: String,
-    pub(super) country: String,
-    pub(super) state: String,
-    pub(super) zip: String,
+    pub(super) address1: SmolStr,
+    pub(super) address2: SmolStr,
+    pub(super) city: SmolStr,
+    pub(super) country: SmolStr,
+    pub(super) state: SmolStr,
+    pub(super) zip: SmolStr,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub(super) enum PaymentMethod {
     CreditCard {
-        id: String,
-        brand: String,
-        last_four: String,
+        id: SmolStr,
+        brand: SmolStr,
+        last_four: SmolStr,
     },
     GiftCard {
-        id: String,
+        id: SmolStr,
         #[serde(deserialize_with = "lax_float")]
         balance: f64,
     },
     Paypal {
-        id: String,
+        id: SmolStr,
     },
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Item {
-    pub(super) name: String,
-    pub(super) product_id: String,
-    pub(super) item_id: String,
+    pub(super) name: SmolStr,
+    pub(super) product_id: SmolStr,
+    pub(super) item_id: SmolStr,
     #[serde(deserialize_with = "lax_float")]
     pub(super) price: f64,
-    pub(super) options: IndexMap<String, String>,
+    pub(super) options: Arc<IndexMap<SmolStr, SmolStr>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Fulfillment {
-    pub(super) tracking_id: Vec<String>,
-    pub(super) item_ids: Vec<String>,
+    pub(super) tracking_id: Vec<SmolStr>,
+    pub(super) item_ids: Vec<SmolStr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,31 +103,31 @@ pub(super) struct Payment {
     pub(super) transaction_type: Transaction,
     #[serde(deserialize_with = "lax_float")]
     pub(super) amount: f64,
-    pub(super) payment_method_id: String,
+    pub(super) payment_method_id: SmolStr,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Order {
-    pub(super) order_id: String,
-    pub(super) user_id: String,
-    pub(super) address: Address,
-    pub(super) items: Vec<Item>,
-    pub(super) status: String,
-    pub(super) fulfillments: Vec<Fulfillment>,
+    pub(super) order_id: SmolStr,
+    pub(super) user_id: SmolStr,
+    pub(super) address: Shown<Address>,
+    pub(super) items: Shown<Vec<Item>>,
+    pub(super) status: SmolStr,
+    pub(super) fulfillments: Shown<Vec<Fulfillment>>,
     pub(super) payment_history: Vec<Payment>,
     #[serde(default)]
-    pub(super) cancel_reason: Option<String>,
+    pub(super) cancel_reason: Option<SmolStr>,
     #[serde(default)]
-    pub(super) exchange_items: Option<Vec<String>>,
+    pub(super) exchange_items: Option<Vec<SmolStr>>,
     #[serde(default)]
-    pub(super) exchange_new_items: Option<Vec<String>>,
+    pub(super) exchange_new_items: Option<Vec<SmolStr>>,
     #[serde(default)]
-    pub(super) exchange_payment_method_id: Option<String>,
+    pub(super) exchange_payment_method_id: Option<SmolStr>,
     /// Set unchecked: the whole number 0 where nothing is exchanged.
     #[serde(default)]
     pub(super) exchange_price_difference: Value,
     #[serde(default)]
-    pub(super) return_items: Option<Vec<String>>,
+    pub(super) return_items: Option<Vec<SmolStr>>,
     #[serde(default)]
-    pub(super) return_payment_method_id: Option<String>,
+    pub(super) return_payment_method_id: Option<SmolStr>,
 }

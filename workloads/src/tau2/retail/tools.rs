@@ -1,10 +1,10 @@
 //! The tools of the shop's agent.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::super::python;
+use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required};
 use super::super::{calculate, transfer};
 use super::Retail;
@@ -91,11 +91,8 @@ pub(super) static ALL: &[Tool<Retail>] = &[
         parameters: &[required("email", Shape::Text, "E-mail address.")],
         run: |world, call| {
             let email = lower(call.given("email"))?;
-            let user = world
-                .users
-                .iter()
-                .find(|(_, user)| user.email.to_lowercase() == email);
-            user.map_or_else(|| fail("User not found"), |(id, _)| Ok(id.to_owned()))
+            let user = world.directory.with_email(&email);
+            user.map_or_else(|| fail("User not found"), |id| Ok(id.to_owned()))
         },
     },
     Tool {
@@ -103,7 +100,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
         kind: Kind::Read,
         description: "Look an order up: status, items and payments.",
         parameters: &[ORDER],
-        run: |world, call| Ok(python::dumps(world.order(call)?)),
+        run: |world, call| Ok(world.order(call)?.dumps()),
     },
     Tool {
         name: "get_product_details",
@@ -114,7 +111,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
             Shape::Text,
             "Id of the product, which is no item's id.",
         )],
-        run: |world, call| Ok(python::dumps(world.product(call.key("product_id")?)?)),
+        run: |world, call| Ok(world.product(call.key("product_id")?)?.dumps()),
     },
     Tool {
         name: "get_item_details",
@@ -126,11 +123,10 @@ pub(super) static ALL: &[Tool<Retail>] = &[
             "Id of the item, which is no product's id.",
         )],
         run: |world, call| {
-            let id = call.key("item_id")?;
-            let mut products = world.products.iter().map(|(_, product)| product);
-            let item = id
-                .id()
-                .and_then(|id| products.find_map(|product| product.variants.get(id)));
+            let item = call.key("item_id")?.id().and_then(|id| {
+                let product = world.products.get(world.directory.product_of(id)?)?;
+                product.variants.get(id)
+            });
             item.map_or_else(|| fail("Item not found"), |item| Ok(python::dumps(item)))
         },
     },
@@ -139,20 +135,14 @@ pub(super) static ALL: &[Tool<Retail>] = &[
         kind: Kind::Read,
         description: "Look a customer up: profile, payment methods and orders.",
         parameters: &[USER],
-        run: |world, call| Ok(python::dumps(world.user(call.key("user_id")?)?)),
+        run: |world, call| Ok(world.user(call.key("user_id")?)?.dumps()),
     },
     Tool {
         name: "list_all_product_types",
         kind: Kind::Read,
         description: "List all products with their ids. Each comes in variants with item ids of their own.",
         parameters: &[],
-        run: |world, _| {
-            let products = world.products.iter();
-            let ids: BTreeMap<&str, &str> = products
-                .map(|(_, product)| (product.name.as_str(), product.product_id.as_str()))
-                .collect();
-            Ok(python::dumps(&ids))
-        },
+        run: |world, _| Ok(world.directory.product_types().to_owned()),
     },
     Tool {
         name: "modify_pending_order_address",
@@ -164,7 +154,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
         run: |world, call| {
             let order = world.order_with(call, |status| status.contains(PENDING), NOT_PENDING)?;
             let (id, address) = (order.order_id.clone(), address(call)?);
-            world.change(&id, |order| order.address = address)
+            world.change(&id, |order| order.address = Shown::new(address))
         },
     },
     Tool {
@@ -195,7 +185,7 @@ pub(super) static ALL: &[Tool<Retail>] = &[
             let Some(user) = world.users.get_mut(&id) else {
                 return fail("User not found");
             };
-            user.address = address;
+            user.address = Shown::new(address);
             Ok(python::dumps(user))
         },
     },
@@ -213,17 +203,17 @@ pub(super) static ALL: &[Tool<Retail>] = &[
 const NOT_PENDING: &str = "Non-pending order cannot be modified";
 
 impl Retail {
-    fn user(&self, id: Key) -> Result<&User, ToolError> {
+    fn user(&self, id: Key) -> Result<&Shown<User>, ToolError> {
         let user = id.id().and_then(|id| self.users.get(id));
         user.map_or_else(|| fail("User not found"), Ok)
     }
 
-    fn product(&self, id: Key) -> Result<&Product, ToolError> {
+    fn product(&self, id: Key) -> Result<&Shown<Product>, ToolError> {
         let product = id.id().and_then(|id| self.products.get(id));
         product.map_or_else(|| fail("Product not found"), Ok)
     }
 
-    fn order(&self, call: &Call) -> Result<&Order, ToolError> {
+    fn order(&self, call: &Call) -> Result<&Shown<Order>, ToolError> {
         let order = call.key("order_id")?.id().and_then(|id| self.orders.get(id));
         order.map_or_else(|| fail("Order not found"), Ok)
     }
@@ -234,7 +224,7 @@ impl Retail {
         call: &Call,
         allows: fn(&str) -> bool,
         otherwise: &str,
-    ) -> Result<&Order, ToolError> {
+    ) -> Result<&Shown<Order>, ToolError> {
         let order = self.order(call)?;
         if allows(&order.status) {
             Ok(order)
@@ -293,19 +283,21 @@ fn lower(value: &Value) -> Result<String, ToolError> {
 
 fn find_user_id_by_name_zip(world: &mut Retail, call: &Call) -> Answer {
     let first = lower(call.given("first_name"))?;
-    for (id, user) in world.users.iter() {
-        if user.name.first_name.to_lowercase() == first
-            && user.name.last_name.to_lowercase() == lower(call.given("last_name"))?
-            && call.given("zip").as_str() == Some(&user.address.zip)
-        {
-            return Ok(id.to_owned());
-        }
-    }
-    fail("User not found")
+    let Some(last_names) = world.directory.with_first_name(&first) else {
+        return fail("User not found");
+    };
+    let zip = call.given("zip").as_str();
+    let lives_there = |id: &&SmolStr| {
+        let user = world.users.get(id);
+        user.is_some_and(|user| zip == Some(&user.address.zip))
+    };
+    let ids = last_names.get(&lower(call.given("last_name"))?);
+    let id = ids.and_then(|ids| ids.iter().find(lives_there));
+    id.map_or_else(|| fail("User not found"), |id| Ok(id.to_string()))
 }
 
 fn address(call: &Call) -> Result<Address, ToolError> {
-    let line = |name: &str| call.text(name).map(str::to_owned);
+    let line = |name: &str| call.text(name).map(SmolStr::new);
     Ok(Address {
         address1: line("address1")?,
         address2: line("address2")?,
@@ -328,19 +320,25 @@ fn elements(call: &Call, name: &str) -> Result<Vec<Value>, ToolError> {
 
 /// The first id that stands more often among `ids` than among the order's items.
 fn beyond<'a>(order: &Order, ids: &'a [Value]) -> Option<&'a Value> {
-    let there = |id: &Value| order.items.iter().filter(|item| *id == item.item_id).count();
+    let there = |id: &Value| {
+        order
+            .items
+            .iter()
+            .filter(|item| *id == item.item_id.as_str())
+            .count()
+    };
     ids.iter()
         .find(|id| ids.iter().filter(|other| other == id).count() > there(id))
 }
 
 fn item<'a>(order: &'a Order, id: &Value) -> Result<&'a Item, ToolError> {
-    let item = order.items.iter().find(|item| *id == item.item_id);
+    let item = order.items.iter().find(|item| *id == item.item_id.as_str());
     item.map_or_else(|| fail(format!("Item {} not found", python::text(id))), Ok)
 }
 
 /// In order, as texts, which ids that were found are.
-fn sorted(ids: &[Value]) -> Vec<String> {
-    let mut ids: Vec<String> = ids.iter().map(python::text).collect();
+fn sorted(ids: &[Value]) -> Vec<SmolStr> {
+    let mut ids: Vec<SmolStr> = ids.iter().map(|id| python::text(id).into()).collect();
     ids.sort();
     ids
 }
@@ -358,8 +356,7 @@ fn cancel_pending_order(world: &mut Retail, call: &Call) -> Answer {
     };
     let mut refunds = Vec::new();
     for payment in &order.payment_history {
-        let id = Value::from(payment.payment_method_id.as_str());
-        world.method(order, Key::new(&id)?)?;
+        world.method(order, payment.payment_method_id.as_str().into())?;
         refunds.push(Payment {
             transaction_type: Transaction::Refund,
             ..payment.clone()
@@ -370,8 +367,8 @@ fn cancel_pending_order(world: &mut Retail, call: &Call) -> Answer {
         world.credit(&user, &refund.payment_method_id, refund.amount);
     }
     world.change(&id, |order| {
-        "cancelled".clone_into(&mut order.status);
-        order.cancel_reason = Some(reason.to_owned());
+        order.status = "cancelled".into();
+        order.cancel_reason = Some(reason.into());
         order.payment_history.extend(refunds);
     })
 }
@@ -400,9 +397,9 @@ fn exchange_delivered_order_items(world: &mut Retail, call: &Call) -> Answer {
     if matches!(paid_with, PaymentMethod::GiftCard { balance, .. } if *balance < difference) {
         return fail("Insufficient gift card balance to pay for the price difference");
     }
-    let (id, method) = (order.order_id.clone(), method.to_owned());
+    let (id, method) = (order.order_id.clone(), SmolStr::new(method));
     world.change(&id, |order| {
-        "exchange requested".clone_into(&mut order.status);
+        order.status = "exchange requested".into();
         order.exchange_items = Some(sorted(&old));
         order.exchange_new_items = Some(sorted(&new));
         order.exchange_payment_method_id = Some(method);
@@ -434,13 +431,17 @@ fn modify_pending_order_items(world: &mut Retail, call: &Call) -> Answer {
         let item = item(order, old)?;
         let variant = world.replacement(item, new)?;
         difference += variant.price - item.price;
-        last = Some(variant.clone());
+        last = Some((variant.price, variant.options.clone()));
     }
     let (method, paid_with) = world.method(order, call.key("payment_method_id")?)?;
     if matches!(paid_with, PaymentMethod::GiftCard { balance, .. } if *balance < difference) {
         return fail("Insufficient gift card balance to pay for the new item");
     }
-    let (id, user, method) = (order.order_id.clone(), order.user_id.clone(), method.to_owned());
+    let (id, user, method) = (
+        order.order_id.clone(),
+        order.user_id.clone(),
+        SmolStr::new(method),
+    );
     world.credit(&user, &method, -difference);
     world.change(&id, |order| {
         order.payment_history.push(Payment {
@@ -452,16 +453,17 @@ fn modify_pending_order_items(world: &mut Retail, call: &Call) -> Answer {
             amount: difference.abs(),
             payment_method_id: method,
         });
+        let items = order.items.to_mut();
         for (old, new) in old.iter().zip(&new) {
-            let changed = order.items.iter_mut().find(|item| *old == item.item_id);
+            let changed = items.iter_mut().find(|item| *old == item.item_id.as_str());
             // Like the benchmark: every item gets price and options of the last one's variant.
-            if let (Some(item), Some(variant)) = (changed, &last) {
-                item.item_id = python::text(new);
-                item.price = variant.price;
-                item.options.clone_from(&variant.options);
+            if let (Some(item), Some((price, options))) = (changed, &last) {
+                item.item_id = python::text(new).into();
+                item.price = *price;
+                item.options.clone_from(options);
             }
         }
-        "pending (item modified)".clone_into(&mut order.status);
+        order.status = "pending (item modified)".into();
     })
 }
 
@@ -481,7 +483,7 @@ fn modify_pending_order_payment(world: &mut Retail, call: &Call) -> Answer {
         return fail("Insufficient gift card balance to pay for the order");
     }
     let payment = Payment {
-        payment_method_id: method.to_owned(),
+        payment_method_id: method.into(),
         ..first.clone()
     };
     let refund = Payment {
@@ -512,9 +514,9 @@ fn return_delivered_order_items(world: &mut Retail, call: &Call) -> Answer {
     if beyond(order, &ids).is_some() {
         return fail("Some item not found");
     }
-    let (id, method) = (order.order_id.clone(), method.to_owned());
+    let (id, method) = (order.order_id.clone(), SmolStr::new(method));
     world.change(&id, |order| {
-        "return requested".clone_into(&mut order.status);
+        order.status = "return requested".into();
         order.return_items = Some(sorted(&ids));
         order.return_payment_method_id = Some(method);
     })

@@ -1,9 +1,12 @@
 //! The tools of the company's agent.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::super::number::Number;
 use super::super::python;
+use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, ToolError, fail, required};
 use super::super::transfer;
 use super::Telecom;
@@ -23,13 +26,10 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
         description: "Find a customer by phone number, the customer's own or that of a line.",
         parameters: &[required("phone_number", Shape::Text, "The number.")],
         run: |world, call| {
-            let number = call.given("phone_number");
+            let number = call.given("phone_number").into();
             match world.records.customer_of(number) {
-                Some(customer) => Ok(python::dumps(customer)),
-                None => fail(format!(
-                    "Customer with phone number {} not found",
-                    python::text(number)
-                )),
+                Some(customer) => Ok(customer.dumps()),
+                None => fail(format!("Customer with phone number {number} not found")),
             }
         },
     },
@@ -38,12 +38,7 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
         kind: Kind::Read,
         description: "Look a customer up.",
         parameters: &[CUSTOMER],
-        run: |world, call| {
-            Ok(python::dumps(find(
-                &world.records.customers,
-                call.given("customer_id"),
-            )?))
-        },
+        run: |world, call| Ok(find(&world.records.customers, call.given("customer_id"))?.dumps()),
     },
     Tool {
         name: "get_customer_by_name",
@@ -72,13 +67,13 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
             if world.records.lines[line].status != LineStatus::Active {
                 return fail("Line must be active to suspend");
             }
-            let line = &mut world.records_mut().lines[line];
+            let line = world.records_mut().lines[line].to_mut();
             line.status = LineStatus::Suspended;
-            line.suspension_start_date = Some(TODAY.to_owned());
-            Ok(told(
-                "Line suspended successfully. $5/month holding fee will apply.",
+            line.suspension_start_date = Some(TODAY.into());
+            Ok(python::dumps(&Done {
+                message: "Line suspended successfully. $5/month holding fee will apply.",
                 line,
-            ))
+            }))
         },
     },
     Tool {
@@ -92,10 +87,13 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
             if !matches!(status, LineStatus::Suspended | LineStatus::PendingActivation) {
                 return fail("Line must be suspended to resume");
             }
-            let line = &mut world.records_mut().lines[line];
+            let line = world.records_mut().lines[line].to_mut();
             line.status = LineStatus::Active;
             line.suspension_start_date = None;
-            Ok(told("Line resumed successfully", line))
+            Ok(python::dumps(&Done {
+                message: "Line resumed successfully",
+                line,
+            }))
         },
     },
     Tool {
@@ -130,13 +128,13 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
             let line = &world.records.lines[world.line(call)?];
             let plan = world.records.plan_of(line)?;
             // Numbers print as texts here.
-            Ok(python::dumps(&json!({
-                "line_id": line.line_id,
-                "data_used_gb": python::text(&line.data_used_gb),
-                "data_limit_gb": python::float(plan.data_limit_gb),
-                "data_refueling_gb": python::float(line.data_refueling_gb),
-                "cycle_end_date": CYCLE_END,
-            })))
+            Ok(python::dumps(&Usage {
+                line_id: &line.line_id,
+                data_used_gb: python::text(&line.data_used_gb),
+                data_limit_gb: python::float(plan.data_limit_gb),
+                data_refueling_gb: python::float(line.data_refueling_gb),
+                cycle_end_date: CYCLE_END,
+            }))
         },
     },
     Tool {
@@ -173,75 +171,94 @@ impl Telecom {
     /// Puts a charge on the customer's next bill.
     fn charge(&mut self, customer: &Value, amount: f64, description: String) -> Result<(), ToolError> {
         let holder = find(&self.records.customers, customer)?;
-        let bills = self.records.bills_of(holder)?;
-        let draft = bills.into_iter().find(|bill| bill.status == BillStatus::Draft);
+        let draft = self.records.bill_that_is(BillStatus::Draft, holder)?;
         let id = draft.map(|bill| bill.bill_id.clone());
         let id = id.unwrap_or_else(|| self.add_draft(customer));
-        let bill = place(&self.records.bills, &id.into())?;
-        let bill = &mut self.records_mut().bills[bill];
+        let bill = place(&self.records.bills, id.as_str())?;
+        let bill = self.records_mut().bills[bill].to_mut();
         bill.line_items.push(LineItem {
-            description,
+            description: description.into(),
             amount,
-            date: TODAY.to_owned(),
-            item_type: if amount < 0.0 { "Credit" } else { "Charge" }.to_owned(),
+            date: TODAY.into(),
+            item_type: if amount < 0.0 { "Credit" } else { "Charge" }.into(),
         });
         bill.total_due += amount;
         Ok(())
     }
 
     /// Adds an empty bill for the next month and returns its id.
-    fn add_draft(&mut self, customer: &Value) -> String {
+    fn add_draft(&mut self, customer: &Value) -> SmolStr {
         let id = self.bill_id();
         let records = self.records_mut();
-        records.bills.push(Bill {
+        records.bills.push(Shown::new(Bill {
             bill_id: id.clone(),
-            customer_id: python::text(customer),
-            period_start: "2025-03-01".to_owned(),
-            period_end: "2025-03-31".to_owned(),
-            issue_date: "2025-03-01".to_owned(),
+            customer_id: python::text(customer).into(),
+            period_start: "2025-03-01".into(),
+            period_end: "2025-03-31".into(),
+            issue_date: "2025-03-01".into(),
             total_due: 0.0,
-            due_date: "2025-03-15".to_owned(),
+            due_date: "2025-03-15".into(),
             line_items: Vec::new(),
             status: BillStatus::Draft,
-        });
+        }));
         if let Ok(customer) = place(&records.customers, customer) {
-            records.customers[customer].bill_ids.push(id.clone());
+            records.customers[customer].to_mut().bill_ids.push(id.clone());
         }
         id
     }
 }
 
-fn told(message: &str, line: &Line) -> String {
-    let mut told = Map::new();
-    told.insert("message".to_owned(), message.into());
-    told.insert("line".to_owned(), serde_json::to_value(line).unwrap_or_default());
-    python::dumps(&told)
+/// How much data a line has used. Numbers are shown as texts.
+#[derive(Serialize)]
+struct Usage<'a> {
+    line_id: &'a str,
+    data_used_gb: String,
+    data_limit_gb: String,
+    data_refueling_gb: String,
+    cycle_end_date: &'static str,
+}
+
+/// What was done to a line.
+#[derive(Serialize)]
+struct Done<'a> {
+    message: &'static str,
+    line: &'a Line,
+}
+
+/// What data were added for which charge. Numbers are shown as texts.
+#[derive(Serialize)]
+struct Refueled {
+    message: String,
+    new_data_refueling_gb: String,
+    charge: String,
 }
 
 fn get_customer_by_name(world: &mut Telecom, call: &Call) -> Answer {
     let (name, born) = (call.text("full_name")?.to_lowercase(), call.given("dob"));
     let customers = world.records.customers.iter();
-    let found: Vec<&Customer> = customers
-        .filter(|customer| customer.full_name.to_lowercase() == name && *born == customer.date_of_birth)
-        .collect();
+    let is_it = |customer: &&Shown<Customer>| {
+        customer.full_name.to_lowercase() == name && *born == customer.date_of_birth.as_str()
+    };
+    let found: Vec<&Shown<Customer>> = customers.filter(is_it).collect();
     Ok(python::dumps(&found))
 }
 
 fn get_details_by_id(world: &mut Telecom, call: &Call) -> Answer {
     let (id, records) = (call.given("id"), &world.records);
     match call.text("id")?.chars().next() {
-        Some('L') => Ok(python::dumps(find(&records.lines, id)?)),
-        Some('D') => Ok(python::dumps(find(&records.devices, id)?)),
-        Some('B') => Ok(python::dumps(find(&records.bills, id)?)),
-        Some('C') => Ok(python::dumps(find(&records.customers, id)?)),
-        Some('P') => Ok(python::dumps(find(&records.plans, id)?)),
+        Some('L') => Ok(find(&records.lines, id)?.dumps()),
+        Some('D') => Ok(find(&records.devices, id)?.dumps()),
+        Some('B') => Ok(find(&records.bills, id)?.dumps()),
+        Some('C') => Ok(find(&records.customers, id)?.dumps()),
+        Some('P') => Ok(find(&records.plans, id)?.dumps()),
         _ => fail(format!("Unknown ID format or type: {}", python::text(id))),
     }
 }
 
 fn get_bills_for_customer(world: &mut Telecom, call: &Call) -> Answer {
     let customer = find(&world.records.customers, call.given("customer_id"))?;
-    let mut bills = world.records.bills_of(customer)?;
+    let bills: Result<Vec<_>, _> = world.records.bills_of(customer).collect();
+    let mut bills = bills?;
     bills.sort_by(|a, b| b.issue_date.cmp(&a.issue_date));
     let most = match call.value("limit") {
         Value::Null => bills.len(),
@@ -263,15 +280,14 @@ fn get_bills_for_customer(world: &mut Telecom, call: &Call) -> Answer {
 
 fn send_payment_request(world: &mut Telecom, call: &Call) -> Answer {
     let customer = find(&world.records.customers, call.given("customer_id"))?;
-    let bills = world.records.bills_of(customer)?;
-    if bills
-        .iter()
-        .any(|bill| bill.status == BillStatus::AwaitingPayment)
-    {
+    let awaiting = world
+        .records
+        .bill_that_is(BillStatus::AwaitingPayment, customer)?;
+    if awaiting.is_some() {
         return fail("A bill is already awaiting payment for this customer");
     }
     let id = call.given("bill_id");
-    if !customer.bill_ids.iter().any(|bill| id == bill) {
+    if !customer.bill_ids.iter().any(|bill| id == bill.as_str()) {
         return fail(format!(
             "Bill {} not found for customer {}",
             python::text(id),
@@ -279,7 +295,7 @@ fn send_payment_request(world: &mut Telecom, call: &Call) -> Answer {
         ));
     }
     let bill = place(&world.records.bills, id)?;
-    world.records_mut().bills[bill].status = BillStatus::AwaitingPayment;
+    world.records_mut().bills[bill].to_mut().status = BillStatus::AwaitingPayment;
     Ok(format!(
         "Payment request sent to the customer for bill {}",
         python::text(id)
@@ -292,7 +308,7 @@ fn set_roaming(world: &mut Telecom, call: &Call, enabled: bool) -> Answer {
     if world.records.lines[line].roaming_enabled == enabled {
         return Ok(format!("Roaming was already {words}"));
     }
-    world.records_mut().lines[line].roaming_enabled = enabled;
+    world.records_mut().lines[line].to_mut().roaming_enabled = enabled;
     Ok(format!("Roaming {words} successfully"))
 }
 
@@ -309,11 +325,11 @@ fn refuel_data(world: &mut Telecom, call: &Call) -> Answer {
     let (id, given) = (line.line_id.clone(), python::text(given));
     let description = format!("Data refueling: {given} GB at ${}/GB", python::float(price));
     world.charge(call.given("customer_id"), charge, description)?;
-    let line = &mut world.records_mut().lines[place];
+    let line = world.records_mut().lines[place].to_mut();
     line.data_refueling_gb += amount;
-    Ok(python::dumps(&json!({
-        "message": format!("Successfully added {given} GB of data for line {id} for ${charge:.2}"),
-        "new_data_refueling_gb": python::float(line.data_refueling_gb),
-        "charge": python::float(charge),
-    })))
+    Ok(python::dumps(&Refueled {
+        message: format!("Successfully added {given} GB of data for line {id} for ${charge:.2}"),
+        new_data_refueling_gb: python::float(line.data_refueling_gb),
+        charge: python::float(charge),
+    }))
 }

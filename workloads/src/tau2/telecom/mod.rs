@@ -11,6 +11,7 @@ mod written;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use smol_str::{SmolStr, format_smolstr};
 
 use self::phone::{PaymentRequest, Performance, User};
 use self::records::{BillStatus, LineStatus, Records};
@@ -84,9 +85,9 @@ impl Telecom {
     }
 
     /// The id of the next bill.
-    fn bill_id(&mut self) -> String {
+    fn bill_id(&mut self) -> SmolStr {
         self.bills_made += 1;
-        format!("{}{:07X}", self.bill_prefix, self.bills_made)
+        format_smolstr!("{}{:07X}", self.bill_prefix, self.bills_made)
     }
 }
 
@@ -122,25 +123,18 @@ impl World for Telecom {
             around.roaming_allowed = may_roam;
             around.mobile_data_usage_exceeded = is_exceeded;
         }
-        if let Some(paid) = self
-            .user
-            .surroundings
-            .payment_request
-            .clone()
-            .filter(|request| request.paid)
+        if let Some(paid) = &self.user.surroundings.payment_request
+            && paid.paid
         {
-            let place = records::place(&self.records.bills, &paid.bill_id.into())?;
-            self.records_mut().bills[place].status = BillStatus::Paid;
+            let place = records::place(&self.records.bills, paid.bill_id.as_str())?;
+            self.records_mut().bills[place].to_mut().status = BillStatus::Paid;
             self.user_mut().surroundings.payment_request = None;
         }
         if self.user.surroundings.payment_request.is_none() {
-            let Some(customer) = self.records.customer_of(&number.as_str().into()) else {
+            let Some(customer) = self.records.customer_of(number.as_str().into()) else {
                 return fail(format!("Customer with phone number {number} not found"));
             };
-            let bills = self.records.bills_of(customer)?;
-            let awaiting = bills
-                .into_iter()
-                .find(|bill| bill.status == BillStatus::AwaitingPayment);
+            let awaiting = self.records.bill_that_is(BillStatus::AwaitingPayment, customer)?;
             if let Some(bill) = awaiting {
                 let request = PaymentRequest {
                     bill_id: bill.bill_id.clone(),
@@ -184,8 +178,7 @@ impl World for Telecom {
     }
 
     fn equals(&self, other: &Self) -> bool {
-        let same = |a: &Records, b: &Records| python::dumps_sorted(a) == python::dumps_sorted(b);
-        (Arc::ptr_eq(&self.records, &other.records) || same(&self.records, &other.records))
+        (Arc::ptr_eq(&self.records, &other.records) || self.records.equals(&other.records))
             && python::dumps_sorted(&*self.user) == python::dumps_sorted(&*other.user)
     }
 }

@@ -6,8 +6,12 @@
     reason = "the fields are those of the files"
 )]
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::super::number::lax_float;
 use super::super::python;
@@ -67,7 +71,7 @@ pub(super) struct Device {
     pub(super) active_apn_settings: Apn,
     pub(super) wifi_enabled: bool,
     pub(super) wifi_connected: bool,
-    pub(super) wifi_ssid: Option<String>,
+    pub(super) wifi_ssid: Option<SmolStr>,
     pub(super) wifi_signal_strength: Signal,
     pub(super) wifi_calling_enabled: bool,
     pub(super) wifi_calling_mms_over_wifi: Option<bool>,
@@ -75,13 +79,13 @@ pub(super) struct Device {
     pub(super) vpn_enabled_setting: bool,
     pub(super) vpn_connected: bool,
     pub(super) vpn_details: Option<Vpn>,
-    pub(super) app_statuses: IndexMap<String, App>,
+    pub(super) app_statuses: IndexMap<SmolStr, App>,
 }
 
 impl Default for Device {
     fn default() -> Self {
         let app = |name: &str, permissions| {
-            let app_name = name.to_owned();
+            let app_name = SmolStr::new(name);
             (
                 app_name.clone(),
                 App {
@@ -132,9 +136,9 @@ impl Default for Device {
 pub(super) struct Apn {
     pub(super) apn_name: ApnName,
     pub(super) reset_at_reboot: bool,
-    pub(super) mms_apn: Option<String>,
-    pub(super) mmsc_url: Option<String>,
-    pub(super) mms_proxy: Option<String>,
+    pub(super) mms_apn: Option<SmolStr>,
+    pub(super) mmsc_url: Option<SmolStr>,
+    pub(super) mms_proxy: Option<SmolStr>,
     pub(super) mms_port: Option<i64>,
 }
 
@@ -143,8 +147,8 @@ impl Default for Apn {
         Self {
             apn_name: ApnName::Internet,
             reset_at_reboot: false,
-            mms_apn: Some("mms".to_owned()),
-            mmsc_url: Some("http://mms.carrier.com/mms/wapenc".to_owned()),
+            mms_apn: Some("mms".into()),
+            mmsc_url: Some("http://mms.carrier.com/mms/wapenc".into()),
             mms_proxy: None,
             mms_port: None,
         }
@@ -155,9 +159,9 @@ impl Default for Apn {
 #[serde(deny_unknown_fields)]
 pub(super) struct Vpn {
     #[serde(default)]
-    pub(super) server_address: Option<String>,
+    pub(super) server_address: Option<SmolStr>,
     #[serde(default)]
-    pub(super) protocol: Option<String>,
+    pub(super) protocol: Option<SmolStr>,
     #[serde(default = "unknown")]
     pub(super) server_performance: Performance,
 }
@@ -169,7 +173,7 @@ fn unknown() -> Performance {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct App {
-    pub(super) app_name: String,
+    pub(super) app_name: SmolStr,
     #[serde(default)]
     pub(super) permissions: Permissions,
 }
@@ -211,11 +215,11 @@ impl Permissions {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Surroundings {
-    pub(super) name: Option<String>,
-    pub(super) phone_number: Option<String>,
+    pub(super) name: Option<SmolStr>,
+    pub(super) phone_number: Option<SmolStr>,
     pub(super) is_abroad: bool,
     pub(super) roaming_allowed: bool,
-    pub(super) signal_strength: IndexMap<Technology, Signal>,
+    pub(super) signal_strength: Arc<IndexMap<Technology, Signal>>,
     pub(super) mobile_data_usage_exceeded: bool,
     pub(super) line_active: bool,
     pub(super) payment_request: Option<PaymentRequest>,
@@ -228,12 +232,12 @@ impl Default for Surroundings {
             phone_number: None,
             is_abroad: false,
             roaming_allowed: false,
-            signal_strength: IndexMap::from([
+            signal_strength: Arc::new(IndexMap::from([
                 (Technology::G2, Signal::Poor),
                 (Technology::G3, Signal::Fair),
                 (Technology::G4, Signal::Good),
                 (Technology::G5, Signal::Excellent),
-            ]),
+            ])),
             mobile_data_usage_exceeded: false,
             line_active: true,
             payment_request: None,
@@ -244,7 +248,7 @@ impl Default for Surroundings {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PaymentRequest {
-    pub(super) bill_id: String,
+    pub(super) bill_id: SmolStr,
     #[serde(deserialize_with = "lax_float")]
     pub(super) amount_due: f64,
     #[serde(default)]
@@ -263,8 +267,9 @@ impl User {
     /// Looks for a network, as far as card, settings and line let it.
     pub(super) fn search_network(&mut self) {
         let signal = |technology| {
-            let signals = &self.surroundings.signal_strength;
-            signals.get(&technology).copied().unwrap_or(Signal::None)
+            let mut signals = self.surroundings.signal_strength.iter();
+            let signal = signals.find(|(other, _)| **other == technology);
+            signal.map_or(Signal::None, |(_, signal)| *signal)
         };
         let found = |technology| (Connection::Connected, technology, signal(technology));
         let blocked = self.sim_status() != SimStatus::Active
@@ -348,43 +353,40 @@ impl User {
         Some((speed, called))
     }
 
-    pub(super) fn status_bar(&self) -> String {
+    /// Writes what the status bar shows.
+    pub(super) fn write_status_bar(&self, bar: &mut String) {
         let device = &self.device;
-        let mut parts = Vec::new();
+        let technology = device.network_technology_connected;
+        let is_online = device.data_enabled && technology != Technology::None;
         if device.airplane_mode {
-            parts.push("✈️ Airplane Mode".to_owned());
+            bar.push_str("✈️ Airplane Mode");
         } else {
-            let signal = match device.network_signal_strength {
+            bar.push_str(match device.network_signal_strength {
                 Signal::None => "📵 No Signal",
                 Signal::Poor => "📶¹ Poor",
                 Signal::Fair => "📶² Fair",
                 Signal::Good => "📶³ Good",
                 Signal::Excellent => "📶⁴ Excellent",
-            };
-            parts.push(signal.to_owned());
-            let technology = device.network_technology_connected;
+            });
             if technology != Technology::None {
-                parts.push(technology.text().to_owned());
+                bar.push_str(" | ");
+                bar.push_str(technology.text());
             }
-            if device.data_enabled && technology != Technology::None {
-                parts.push("📱 Data Enabled".to_owned());
-                if device.data_saver_mode {
-                    parts.push("🔽 Data Saver".to_owned());
-                }
-            } else {
-                parts.push("📵 Data Disabled".to_owned());
-            }
-        }
-        if device.wifi_enabled && device.wifi_connected {
-            parts.push(match &device.wifi_ssid {
-                Some(ssid) => format!("📡 Connected to {ssid}"),
-                None => "📡 Enabled".to_owned(),
+            bar.push_str(match is_online {
+                true if device.data_saver_mode => " | 📱 Data Enabled | 🔽 Data Saver",
+                true => " | 📱 Data Enabled",
+                false => " | 📵 Data Disabled",
             });
         }
-        if device.vpn_connected {
-            parts.push("🔒 VPN Connected".to_owned());
+        if device.wifi_enabled && device.wifi_connected {
+            match &device.wifi_ssid {
+                Some(ssid) => bar.extend([" | 📡 Connected to ", ssid]),
+                None => bar.push_str(" | 📡 Enabled"),
+            }
         }
-        parts.push(format!("🔋 {}%", device.battery_level));
-        parts.join(" | ")
+        if device.vpn_connected {
+            bar.push_str(" | 🔒 VPN Connected");
+        }
+        let _ = write!(bar, " | 🔋 {}%", device.battery_level);
     }
 }

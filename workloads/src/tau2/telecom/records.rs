@@ -2,12 +2,15 @@
 
 #![expect(clippy::struct_field_names, reason = "the names are those of the files")]
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use super::super::number::lax_float;
-use super::super::python;
-use super::super::tool::{ToolError, fail};
+use super::super::shown::Shown;
+use super::super::tool::{Key, ToolError, fail};
 
 /// It is always this day.
 pub(super) const TODAY: &str = "2025-02-25";
@@ -16,18 +19,18 @@ pub(super) const TODAY: &str = "2025-02-25";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Records {
-    pub(super) plans: Vec<Plan>,
-    pub(super) customers: Vec<Customer>,
-    pub(super) lines: Vec<Line>,
-    pub(super) bills: Vec<Bill>,
-    pub(super) devices: Vec<Device>,
+    pub(super) plans: Vec<Shown<Plan>>,
+    pub(super) customers: Vec<Shown<Customer>>,
+    pub(super) lines: Vec<Shown<Line>>,
+    pub(super) bills: Vec<Shown<Bill>>,
+    pub(super) devices: Vec<Shown<Device>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
-    pub(super) plan_id: String,
-    pub(super) name: String,
+    pub(super) plan_id: SmolStr,
+    pub(super) name: SmolStr,
     #[serde(deserialize_with = "lax_float")]
     pub(super) data_limit_gb: f64,
     #[serde(deserialize_with = "lax_float")]
@@ -39,18 +42,18 @@ pub(super) struct Plan {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Device {
-    pub(super) device_id: String,
-    pub(super) device_type: String,
-    pub(super) model: String,
+    pub(super) device_id: SmolStr,
+    pub(super) device_type: SmolStr,
+    pub(super) model: SmolStr,
     #[serde(default)]
-    pub(super) imei: Option<String>,
+    pub(super) imei: Option<SmolStr>,
     pub(super) is_esim_capable: bool,
     #[serde(default)]
     pub(super) activated: bool,
     #[serde(default, deserialize_with = "optional_moment")]
-    pub(super) activation_date: Option<String>,
+    pub(super) activation_date: Option<SmolStr>,
     #[serde(default, deserialize_with = "optional_moment")]
-    pub(super) last_esim_transfer_date: Option<String>,
+    pub(super) last_esim_transfer_date: Option<SmolStr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,13 +69,13 @@ pub(super) enum LineStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
-    pub(super) line_id: String,
-    pub(super) phone_number: String,
+    pub(super) line_id: SmolStr,
+    pub(super) phone_number: SmolStr,
     #[serde(default)]
     pub(super) status: LineStatus,
-    pub(super) plan_id: String,
+    pub(super) plan_id: SmolStr,
     #[serde(default)]
-    pub(super) device_id: Option<String>,
+    pub(super) device_id: Option<SmolStr>,
     /// Set unchecked by a task.
     #[serde(default = "nothing")]
     pub(super) data_used_gb: Value,
@@ -81,23 +84,23 @@ pub(super) struct Line {
     #[serde(default)]
     pub(super) roaming_enabled: bool,
     #[serde(default)]
-    pub(super) contract_end_date: Option<String>,
+    pub(super) contract_end_date: Option<SmolStr>,
     #[serde(default)]
-    pub(super) last_plan_change_date: Option<String>,
+    pub(super) last_plan_change_date: Option<SmolStr>,
     #[serde(default)]
-    pub(super) last_sim_replacement_date: Option<String>,
+    pub(super) last_sim_replacement_date: Option<SmolStr>,
     #[serde(default)]
-    pub(super) suspension_start_date: Option<String>,
+    pub(super) suspension_start_date: Option<SmolStr>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LineItem {
-    pub(super) description: String,
+    pub(super) description: SmolStr,
     #[serde(deserialize_with = "lax_float")]
     pub(super) amount: f64,
-    pub(super) date: String,
-    pub(super) item_type: String,
+    pub(super) date: SmolStr,
+    pub(super) item_type: SmolStr,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -115,14 +118,14 @@ pub(super) enum BillStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bill {
-    pub(super) bill_id: String,
-    pub(super) customer_id: String,
-    pub(super) period_start: String,
-    pub(super) period_end: String,
-    pub(super) issue_date: String,
+    pub(super) bill_id: SmolStr,
+    pub(super) customer_id: SmolStr,
+    pub(super) period_start: SmolStr,
+    pub(super) period_end: SmolStr,
+    pub(super) issue_date: SmolStr,
     #[serde(deserialize_with = "lax_float")]
     pub(super) total_due: f64,
-    pub(super) due_date: String,
+    pub(super) due_date: SmolStr,
     #[serde(default)]
     pub(super) line_items: Vec<LineItem>,
     #[serde(default)]
@@ -132,41 +135,41 @@ pub(super) struct Bill {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Address {
-    pub(super) street: String,
-    pub(super) city: String,
-    pub(super) state: String,
-    pub(super) zip_code: String,
+    pub(super) street: SmolStr,
+    pub(super) city: SmolStr,
+    pub(super) state: SmolStr,
+    pub(super) zip_code: SmolStr,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PaymentMethod {
-    pub(super) method_type: String,
-    pub(super) account_number_last_4: String,
-    pub(super) expiration_date: String,
+    pub(super) method_type: SmolStr,
+    pub(super) account_number_last_4: SmolStr,
+    pub(super) expiration_date: SmolStr,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Customer {
-    pub(super) customer_id: String,
-    pub(super) full_name: String,
-    pub(super) date_of_birth: String,
-    pub(super) email: String,
-    pub(super) phone_number: String,
-    pub(super) address: Address,
+    pub(super) customer_id: SmolStr,
+    pub(super) full_name: SmolStr,
+    pub(super) date_of_birth: SmolStr,
+    pub(super) email: SmolStr,
+    pub(super) phone_number: SmolStr,
+    pub(super) address: Arc<Address>,
     #[serde(default = "pending_verification")]
-    pub(super) account_status: String,
+    pub(super) account_status: SmolStr,
     #[serde(default)]
-    pub(super) payment_methods: Vec<PaymentMethod>,
+    pub(super) payment_methods: Arc<Vec<PaymentMethod>>,
     #[serde(default)]
-    pub(super) line_ids: Vec<String>,
+    pub(super) line_ids: Arc<Vec<SmolStr>>,
     #[serde(default)]
-    pub(super) bill_ids: Vec<String>,
+    pub(super) bill_ids: Vec<SmolStr>,
     #[serde(default = "new_year", deserialize_with = "moment")]
-    pub(super) created_at: String,
+    pub(super) created_at: SmolStr,
     #[serde(default)]
-    pub(super) last_extension_date: Option<String>,
+    pub(super) last_extension_date: Option<SmolStr>,
     #[serde(default, deserialize_with = "lax_float")]
     pub(super) goodwill_credit_used_this_year: f64,
 }
@@ -175,22 +178,22 @@ fn nothing() -> Value {
     0.0.into()
 }
 
-fn pending_verification() -> String {
-    "Pending Verification".to_owned()
+fn pending_verification() -> SmolStr {
+    "Pending Verification".into()
 }
 
-fn new_year() -> String {
-    "2025-01-01 00:00:00".to_owned()
+fn new_year() -> SmolStr {
+    "2025-01-01 00:00:00".into()
 }
 
 /// A day and a time, with a blank between them.
-fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(String::deserialize(deserializer)?.replacen('T', " ", 1))
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SmolStr, D::Error> {
+    Ok(SmolStr::deserialize(deserializer)?.replacen('T', " ", 1).into())
 }
 
-fn optional_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let moment: Option<String> = Option::deserialize(deserializer)?;
-    Ok(moment.map(|moment| moment.replacen('T', " ", 1)))
+fn optional_moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SmolStr>, D::Error> {
+    let moment: Option<SmolStr> = Option::deserialize(deserializer)?;
+    Ok(moment.map(|moment| moment.replacen('T', " ", 1).into()))
 }
 
 /// Records that are found by their id.
@@ -221,17 +224,27 @@ identified! {
     Bill, "Bill", bill_id;
 }
 
+/// Whether two ids or numbers are the same. They differ at their ends, which are looked at first.
+fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().last() == other.as_bytes().last() && one == other
+}
+
 /// The place of a record with this id, which may be anything.
-pub(super) fn place<T: Identified>(records: &[T], id: &Value) -> Result<usize, ToolError> {
-    let place = records.iter().position(|record| *id == record.id());
-    place.map_or_else(
-        || fail(format!("{} with ID {} not found", T::CALLED, python::text(id))),
-        Ok,
-    )
+pub(super) fn place<'a, T: Identified>(
+    records: &[Shown<T>],
+    id: impl Into<Key<'a>>,
+) -> Result<usize, ToolError> {
+    let id = id.into();
+    let is_it = |record: &Shown<T>| id.id().is_some_and(|id| is_same(id, record.id()));
+    let place = records.iter().position(is_it);
+    place.map_or_else(|| fail(format!("{} with ID {id} not found", T::CALLED)), Ok)
 }
 
 /// The record with this id.
-pub(super) fn find<'a, T: Identified>(records: &'a [T], id: &Value) -> Result<&'a T, ToolError> {
+pub(super) fn find<'a, 'b, T: Identified>(
+    records: &'a [Shown<T>],
+    id: impl Into<Key<'b>>,
+) -> Result<&'a Shown<T>, ToolError> {
     Ok(&records[place(records, id)?])
 }
 
@@ -239,10 +252,10 @@ impl Records {
     /// The place of a customer's line.
     pub(super) fn target_line(&self, customer: &Value, line: &Value) -> Result<usize, ToolError> {
         let customer = find(&self.customers, customer)?;
-        if !customer.line_ids.iter().any(|id| line == id) {
+        if !customer.line_ids.iter().any(|id| line == id.as_str()) {
             return fail(format!(
                 "Line {} not found for customer {}",
-                python::text(line),
+                Key::from(line),
                 customer.customer_id
             ));
         }
@@ -250,27 +263,62 @@ impl Records {
     }
 
     pub(super) fn plan_of(&self, line: &Line) -> Result<&Plan, ToolError> {
-        find(&self.plans, &line.plan_id.as_str().into())
+        find(&self.plans, line.plan_id.as_str()).map(|plan| &**plan)
     }
 
     /// The bills of a customer, in the customer's order.
-    pub(super) fn bills_of<'a>(&'a self, customer: &'a Customer) -> Result<Vec<&'a Bill>, ToolError> {
-        let bill = |id: &String| find(&self.bills, &id.as_str().into());
-        customer.bill_ids.iter().map(bill).collect()
+    pub(super) fn bills_of<'a>(
+        &'a self,
+        customer: &Customer,
+    ) -> impl Iterator<Item = Result<&'a Shown<Bill>, ToolError>> {
+        customer.bill_ids.iter().map(|id| find(&self.bills, id.as_str()))
+    }
+
+    /// The first bill of a customer that stands so, where all of them are there.
+    pub(super) fn bill_that_is(
+        &self,
+        status: BillStatus,
+        customer: &Customer,
+    ) -> Result<Option<&Bill>, ToolError> {
+        let mut first = None;
+        for bill in self.bills_of(customer) {
+            let bill = bill?;
+            if first.is_none() && bill.status == status {
+                first = Some(&**bill);
+            }
+        }
+        Ok(first)
     }
 
     /// Whom a number belongs to: the customer's own one or that of a line.
-    pub(super) fn customer_of(&self, number: &Value) -> Option<&Customer> {
-        let is_of = |customer: &&Customer| {
-            let is_it =
-                |line: &Line| customer.line_ids.contains(&line.line_id) && *number == line.phone_number;
-            *number == customer.phone_number || self.lines.iter().any(is_it)
+    pub(super) fn customer_of(&self, number: Key) -> Option<&Shown<Customer>> {
+        let number = number.id()?;
+        let is_of = |customer: &&Shown<Customer>| {
+            let is_it = |line: &Shown<Line>| {
+                is_same(number, &line.phone_number) && customer.line_ids.contains(&line.line_id)
+            };
+            is_same(number, &customer.phone_number) || self.lines.iter().any(is_it)
         };
         self.customers.iter().find(is_of)
     }
 
     pub(super) fn line_with(&self, number: &str) -> Result<&Line, ToolError> {
-        let line = self.lines.iter().find(|line| line.phone_number == number);
-        line.map_or_else(|| fail(format!("Line with phone number {number} not found")), Ok)
+        let line = self.lines.iter().find(|line| is_same(&line.phone_number, number));
+        line.map_or_else(
+            || fail(format!("Line with phone number {number} not found")),
+            |line| Ok(&**line),
+        )
+    }
+
+    /// Whether both are written alike.
+    pub(super) fn equals(&self, other: &Self) -> bool {
+        fn are_same<T: Serialize>(one: &[Shown<T>], other: &[Shown<T>]) -> bool {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.equals(other))
+        }
+        are_same(&self.plans, &other.plans)
+            && are_same(&self.customers, &other.customers)
+            && are_same(&self.lines, &other.lines)
+            && are_same(&self.bills, &other.bills)
+            && are_same(&self.devices, &other.devices)
     }
 }

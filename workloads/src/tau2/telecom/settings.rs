@@ -1,8 +1,10 @@
 //! What tasks do to the world before a conversation begins; no side can call these.
 
 use serde_json::Value;
+use smol_str::{SmolStr, format_smolstr};
 
 use super::super::number;
+use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, fail, required};
 use super::Telecom;
 use super::company::{CUSTOMER, LINE};
@@ -37,7 +39,7 @@ pub(super) static COMPANY: &[Tool<Telecom>] = &[
         &[CUSTOMER, LINE, any("data_used_gb")],
         |world, call| {
             let line = world.line(call)?;
-            world.records_mut().lines[line].data_used_gb = call.given("data_used_gb").clone();
+            world.records_mut().lines[line].to_mut().data_used_gb = call.given("data_used_gb").clone();
             done()
         },
     ),
@@ -55,8 +57,8 @@ pub(super) static TELEPHONE: &[Tool<Telecom>] = &[
         &[any("name"), any("phone_number")],
         |world, call| {
             let (name, number) = (
-                call.text("name")?.to_owned(),
-                call.text("phone_number")?.to_owned(),
+                SmolStr::new(call.text("name")?),
+                SmolStr::new(call.text("phone_number")?),
             );
             let around = &mut world.user_mut().surroundings;
             around.name = Some(name);
@@ -215,42 +217,38 @@ fn suspend_line_for_overdue_bill(world: &mut Telecom, call: &Call) -> Answer {
         return fail("the plan costs nothing");
     }
     let customer = find(&records.customers, call.given("customer_id"))?;
-    if records
-        .bills_of(customer)?
-        .iter()
-        .any(|bill| bill.status == BillStatus::Overdue)
-    {
+    if records.bill_that_is(BillStatus::Overdue, customer)?.is_some() {
         return fail("Customer already has an overdue bill");
     }
     let (id, ended) = (
-        call.text("new_bill_id")?.to_owned(),
+        SmolStr::new(call.text("new_bill_id")?),
         flag(call, "contract_ended")?,
     );
     let bill = Bill {
         bill_id: id.clone(),
         customer_id: customer.customer_id.clone(),
-        period_start: "2025-01-01".to_owned(),
-        period_end: "2025-01-31".to_owned(),
-        issue_date: "2025-01-01".to_owned(),
+        period_start: "2025-01-01".into(),
+        period_end: "2025-01-31".into(),
+        issue_date: "2025-01-01".into(),
         total_due: amount,
-        due_date: "2025-01-15".to_owned(),
+        due_date: "2025-01-15".into(),
         line_items: vec![LineItem {
-            description: format!("Charge for line {}", records.lines[line].line_id),
+            description: format_smolstr!("Charge for line {}", records.lines[line].line_id),
             amount,
-            date: TODAY.to_owned(),
-            item_type: "Charge".to_owned(),
+            date: TODAY.into(),
+            item_type: "Charge".into(),
         }],
         status: BillStatus::Overdue,
     };
     let customer = place(&records.customers, call.given("customer_id"))?;
     let records = world.records_mut();
-    records.bills.push(bill);
-    records.customers[customer].bill_ids.push(id);
-    let line = &mut records.lines[line];
+    records.bills.push(Shown::new(bill));
+    records.customers[customer].to_mut().bill_ids.push(id);
+    let line = records.lines[line].to_mut();
     line.status = LineStatus::Suspended;
-    line.suspension_start_date = Some(TODAY.to_owned());
+    line.suspension_start_date = Some(TODAY.into());
     if ended {
-        line.contract_end_date = Some("2025-01-31".to_owned());
+        line.contract_end_date = Some("2025-01-31".into());
     }
     done()
 }

@@ -1,7 +1,10 @@
 //! The tools of the user: what can be seen and done on the telephone.
 
+use std::fmt::{Display, Write as _};
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use smol_str::SmolStr;
 
 use super::super::python;
 use super::super::tool::{Answer, Call, Declared, Kind, Parameter, Shape, Tool, ToolError, fail, required};
@@ -69,7 +72,11 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
     look(
         "check_status_bar",
         "See the icons in the status bar.",
-        |world, _| Ok(format!("Status Bar: {}", world.user.status_bar())),
+        |world, _| {
+            let mut bar = "Status Bar: ".to_owned();
+            world.user.write_status_bar(&mut bar);
+            Ok(bar)
+        },
     ),
     look(
         "check_network_status",
@@ -193,7 +200,7 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
             let user = world.user_mut();
             user.device.active_apn_settings = settings;
             user.search_network();
-            world.done(&format!("APN settings set to: {name}"))
+            world.done(format_args!("APN settings set to: {name}"))
         },
     },
     act(
@@ -274,7 +281,7 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
             .device
             .app_statuses
             .keys()
-            .map(String::as_str)
+            .map(SmolStr::as_str)
             .collect();
         Ok(format!(
             "The following apps are installed on the phone: {}",
@@ -350,7 +357,7 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
         lines.push("Restarting network services...");
         user.device.network_connection_status = Connection::Searching;
         user.search_network();
-        world.done(&lines.join("\n"))
+        world.done(lines.join("\n"))
     }),
     look(
         "check_payment_request",
@@ -386,18 +393,21 @@ impl Telecom {
 
     /// What was done, with the status bar below.
     #[expect(clippy::unnecessary_wraps, reason = "what a tool returns")]
-    fn done(&self, what: &str) -> Answer {
-        Ok(format!("{what}\nStatus Bar: {}", self.user.status_bar()))
+    fn done(&self, what: impl Display) -> Answer {
+        let mut told = String::with_capacity(160);
+        let _ = write!(told, "{what}\nStatus Bar: ");
+        self.user.write_status_bar(&mut told);
+        Ok(told)
     }
 
     fn switched(&self, what: &str, is_on: fn(&User) -> bool) -> Answer {
-        self.done(&format!("{what} is now {}.", on(is_on(&self.user))))
+        self.done(format_args!("{what} is now {}.", on(is_on(&self.user))))
     }
 
     pub(super) fn connect_vpn(&mut self) {
         let details = Vpn {
-            server_address: Some("192.168.1.1".to_owned()),
-            protocol: Some("OpenVPN".to_owned()),
+            server_address: Some("192.168.1.1".into()),
+            protocol: Some("OpenVPN".into()),
             server_performance: self.vpn,
         };
         let device = &mut self.user_mut().device;
@@ -467,7 +477,7 @@ fn network_status(user: &User) -> String {
 pub(super) fn set_network_mode(world: &mut Telecom, call: &Call) -> Answer {
     let given = call.given("mode");
     let Ok(mode) = NetworkMode::deserialize(given) else {
-        return world.done(&format!(
+        return world.done(format_args!(
             "Failed to set network mode: '{}' is not a valid option. Please use one of: {}",
             python::text(given),
             MODES.join(", ")
@@ -476,7 +486,7 @@ pub(super) fn set_network_mode(world: &mut Telecom, call: &Call) -> Answer {
     let user = world.user_mut();
     user.device.network_mode_preference = mode;
     user.search_network();
-    world.done(&format!("Preferred Network Mode set to: {}", mode.text()))
+    world.done(format_args!("Preferred Network Mode set to: {}", mode.text()))
 }
 
 fn speed_test(user: &User) -> String {
@@ -497,7 +507,7 @@ fn vpn_status(user: &User) -> String {
     let device = &user.device;
     match &device.vpn_details {
         Some(vpn) if device.vpn_connected => {
-            let text = |text: &Option<String>| python::repr(&json!(text));
+            let text = |text: &Option<SmolStr>| python::repr(&json!(text));
             let performance = vpn.server_performance.text();
             format!(
                 "VPN is ON and connected. Details: {{'server_address': {}, 'protocol': {}, 'server_performance': \
@@ -521,16 +531,18 @@ fn grant_app_permission(world: &mut Telecom, call: &Call) -> Answer {
     let apps = &mut world.user_mut().device.app_statuses;
     let app = key.id().and_then(|name| apps.get_mut(name));
     let Some(app) = app else {
-        return world.done(&format!("Error. App '{key}' not found. Cannot grant permission."));
+        return world.done(format_args!(
+            "Error. App '{key}' not found. Cannot grant permission."
+        ));
     };
     match app.permissions.get_mut(&permission) {
         Some(granted) => {
             *granted = true;
-            world.done(&format!(
+            world.done(format_args!(
                 "Success. Permission '{permission}' granted to app '{key}'."
             ))
         }
-        None => world.done(&format!(
+        None => world.done(format_args!(
             "Error. Permission '{permission}' not tracked for app '{key}', available permissions: {}",
             python::repr(&json!(Permissions::NAMES))
         )),
