@@ -229,5 +229,17 @@ fn the_tau2_domains_run_on_simulated_models() {
             "{name}: {status:?}, {:?}",
             state.last_failure().map(|failure| &failure.message)
         );
+        // Thresholds matter: the seed prompt exceeds one, and the multipliers move.
+        let first = &state.rounds()[0];
+        assert!(first.scores.values().all(|score| !score.feasible), "{name}");
+        assert!(
+            state
+                .rounds()
+                .iter()
+                .any(|round| round.next_multipliers != round.multipliers),
+            "{name}"
+        );
+        let success = outcome.finished.evaluation["success"].mean;
+        assert!(0.1 < success && success < 0.99, "{name}: {success}");
     }
 }

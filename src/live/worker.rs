@@ -10,9 +10,6 @@ use web_sys::{ErrorEvent, Event, MessageEvent, Worker, WorkerOptions, WorkerType
 
 use crate::worker::protocol::{Message, Order, Report, stamp};
 
-/// How long a page is left alone before a worker is started beside it.
-const REST: Duration = Duration::from_millis(300);
-
 thread_local! {
     static SPARE: RefCell<Option<Spare>> = const { RefCell::new(None) };
 }
@@ -29,6 +26,7 @@ impl Spare {
         // Whoever needs a worker then starts one, and is told what is wrong with it.
         let broke = Closure::<dyn Fn(Event)>::new(|_| {
             if let Some(spare) = SPARE.take() {
+                spare.worker.set_onerror(None);
                 spare.worker.terminate();
             }
         });
@@ -40,9 +38,9 @@ impl Spare {
     }
 }
 
-/// Has a worker loaded once the page that is being drawn has been shown for a moment, for the first who
+/// Has a worker loaded so long after a page began to be drawn, unless that is left before, for the first who
 /// needs one: loaded only when a run begins, it would take the processor from the page that shows the run.
-pub fn prepare_worker() {
+pub fn prepare_worker(after: Duration) {
     let timer = set_timeout_with_handle(
         || {
             SPARE.with_borrow_mut(|spare| {
@@ -51,7 +49,7 @@ pub fn prepare_worker() {
                 }
             });
         },
-        REST,
+        after,
     );
     if let Ok(timer) = timer {
         on_cleanup(move || timer.clear());

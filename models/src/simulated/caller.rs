@@ -4,13 +4,13 @@
 //! uses the tools that the agent names, and ends with the stop tokens of its guidelines. Like a model, it
 //! holds no state.
 
-use capo_core::llm::{AssistantMessage, ChatRequest, Message, ToolCall};
+use capo_core::llm::{AssistantMessage, ChatRequest, Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::router;
 
-/// Texts without any progress after which the customer leaves.
-const PATIENCE: usize = 12;
+/// Turns after which the customer leaves.
+const PATIENCE: usize = 60;
 
 /// Whether a request asks to play such a customer.
 pub(super) fn is_asked(request: &ChatRequest) -> bool {
@@ -51,15 +51,29 @@ pub(super) fn speak(request: &ChatRequest) -> AssistantMessage {
     }
     let lower = heard.to_lowercase();
     let has = |cues: &[&str]| cues.iter().any(|cue| lower.contains(cue));
-    said(if has(&["transferred to a human"]) {
+    let is_asked_for_itself = lower.contains('?')
+        && has(&[
+            "who you are",
+            "your name",
+            "your id",
+            "user id",
+            "customer id",
+            "zip",
+            "email",
+            "e-mail",
+            "identi",
+        ]);
+    said(if turns > PATIENCE {
+        "This takes too long. ###STOP###".to_owned()
+    } else if has(&["being transferred to a human"]) {
         "All right. ###TRANSFER###".to_owned()
     } else if has(&["anything else"]) {
         "No, thank you, that was all. ###STOP###".to_owned()
+    } else if is_asked_for_itself {
+        scenario.known()
     } else if has(&["shall i", "should i", "confirm"]) {
         "Yes, please go ahead.".to_owned()
-    } else if has(&["who you are", "your name", "your id", "identify"]) {
-        scenario.known()
-    } else if has(&["cannot", "can't", "unable"]) || turns > PATIENCE {
+    } else if has(&["cannot", "can't", "unable"]) {
         "Then I leave it at that. ###STOP###".to_owned()
     } else {
         "I see. Please go on.".to_owned()
@@ -68,9 +82,9 @@ pub(super) fn speak(request: &ChatRequest) -> AssistantMessage {
 
 /// The call that an agent asks for: a tool's name in backticks, and its arguments as a JSON object behind it.
 fn wanted(request: &ChatRequest, heard: &str, calls: usize) -> Option<ToolCall> {
-    let (_, rest) = heard.split_once('`')?;
-    let (name, rest) = rest.split_once('`')?;
-    let tool = request.tools.iter().find(|tool| tool.name == name)?;
+    let named = |tool: &&ToolSpec| heard.contains(&format!("`{}`", tool.name));
+    let tool = request.tools.iter().find(named)?;
+    let (_, rest) = heard.split_once(&format!("`{}`", tool.name))?;
     let given = rest.trim_start().strip_prefix("with ").and_then(|rest| {
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
         values.next()?.ok()
@@ -156,7 +170,6 @@ fn as_oneself(text: &str) -> String {
 mod tests {
     use std::rc::Rc;
 
-    use capo_core::llm::ToolSpec;
     use serde_json::json;
 
     use super::*;
@@ -188,6 +201,7 @@ mod tests {
     #[test]
     fn the_customer_answers_what_is_asked() {
         for (heard, answer) in [
+            ("I cannot find that. What is your user id?", "I am Ada Krol."),
             ("Could you tell me who you are, please?", "I am Ada Krol."),
             (
                 "I would now refund it. Shall I go ahead?",

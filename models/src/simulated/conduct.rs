@@ -71,6 +71,7 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
             }
             "agent" => {
                 let lower = what.to_lowercase();
+                verified |= lower.contains("who you are");
                 proposed |=
                     lower.contains("shall i") || lower.contains("should i") || lower.contains("confirm");
                 if lower.contains('?')
@@ -89,7 +90,7 @@ pub(super) fn lacks(case: &str) -> Vec<Policy> {
             }
             "tool" => {
                 verified |= what.contains("\"verified\":true");
-                if what.contains("\"error\"") {
+                if what.contains("\"error\"") || what.starts_with("Error:") {
                     lacks.push(Policy::NeverGuess);
                     lacks.push(Policy::CheckEligibility);
                 }
@@ -134,7 +135,14 @@ fn told_by_outcome(line: &str) -> Vec<Policy> {
             Policy::VerifyIdentity,
         ),
         (
-            &["wrong", "different from", "nobody needed", "unexpected"],
+            &[
+                "wrong",
+                "different from",
+                "nobody needed",
+                "unexpected",
+                "not as they should be",
+                "not what the task needs",
+            ],
             Policy::NeverGuess,
         ),
         (
@@ -143,6 +151,7 @@ fn told_by_outcome(line: &str) -> Vec<Policy> {
                 "did not happen",
                 "not done",
                 "never made",
+                "did not call",
                 "used up its steps",
             ],
             Policy::PlanSteps,
@@ -164,6 +173,7 @@ fn told_by_outcome(line: &str) -> Vec<Policy> {
                 "gives no reason",
                 "should not have been handed",
                 "human and was not",
+                "should have been handed to",
                 "should have been transferred",
             ],
             Policy::TransferByPolicy,
@@ -187,9 +197,9 @@ pub(super) fn is_transfer(name: &str) -> bool {
 
 /// Whether a tool's name says that it changes something.
 pub(super) fn is_write(name: &str) -> bool {
-    const VERBS: [&str; 14] = [
+    const VERBS: [&str; 19] = [
         "cancel", "return", "exchange", "change", "book", "update", "create", "delete", "modify", "send",
-        "set", "refund", "move", "add",
+        "set", "refund", "move", "add", "enable", "disable", "suspend", "resume", "refuel",
     ];
     let verb = name.split('_').next().unwrap_or(name);
     VERBS.contains(&verb)

@@ -20,9 +20,6 @@ const QUESTION: [&str; 5] = ["question", "input", "task", "prompt", "message"];
 /// verdict, or a number on the stated scale.
 pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> String {
     let luck = luck.named("judge").named(request);
-    if let Some((conversation, statements)) = statements(request) {
-        return check(conversation, statements, parameters, luck);
-    }
     let lower = request.to_lowercase();
     let given = part(request, &ANSWER).unwrap_or_default();
     let reference = part(request, &REFERENCE).unwrap_or_default();
@@ -68,15 +65,20 @@ pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> Stri
     }
 }
 
-/// A conversation and the statements about it that a request quotes.
+/// A conversation and the statements about it, where a request consists of them.
 pub(super) fn statements(request: &str) -> Option<(&str, &str)> {
-    let conversation = review::block(request, "conversation")?;
-    Some((conversation, review::block(request, "statements")?))
+    let (conversation, rest) = request
+        .trim()
+        .strip_prefix("<conversation>")?
+        .split_once("</conversation>")?;
+    let statements = rest.trim_start().strip_prefix("<statements>")?;
+    Some((conversation, statements.strip_suffix("</statements>")?))
 }
 
 /// A verdict on each numbered statement: it holds when most of its content words stand in the conversation,
 /// but for the model's carelessness.
-fn check(conversation: &str, statements: &str, parameters: &Parameters, luck: Luck) -> String {
+pub(super) fn check(conversation: &str, statements: &str, parameters: &Parameters, luck: Luck) -> String {
+    let luck = luck.named("check").named(statements);
     let results: Vec<serde_json::Value> = statements
         .lines()
         .filter_map(|line| line.trim().split_once(". "))
@@ -274,11 +276,13 @@ mod tests {
 
     #[test]
     fn statements_are_checked_one_by_one() {
-        let request = "Reply with JSON.\n<conversation>\nAgent: The refund of 30 dollars goes to the gift \
+        let request = "<conversation>\nAgent: The refund of 30 dollars goes to the gift \
             card.\n</conversation>\n\n<statements>\n1. The agent says that the refund goes to the gift card.\n2. The \
             agent books a hotel near the airport.\n</statements>";
         let model = Parameters::named("sim-large").unwrap();
-        let verdict: serde_json::Value = serde_json::from_str(&answer(request, model, Luck::new(1))).unwrap();
+        let (conversation, asked) = statements(request).unwrap();
+        let verdict = check(conversation, asked, model, Luck::new(1));
+        let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
         assert_eq!(verdict["results"][0]["met"], true);
         assert_eq!(verdict["results"][1]["met"], false);
         assert_eq!(verdict["results"].as_array().unwrap().len(), 2);

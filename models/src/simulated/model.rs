@@ -159,6 +159,12 @@ impl Simulated {
                 self.parameters,
                 luck,
             )),
+            Part::Checker => said(match judge::statements(instruction) {
+                Some((conversation, statements)) => {
+                    judge::check(conversation, statements, self.parameters, luck)
+                }
+                None => "I find no statements to check.".to_owned(),
+            }),
             Part::Critic => said(match review::read(instruction) {
                 Some(review) => critic::answer(&review, self.parameters, luck),
                 None => "I find no prompt to review between <prompt> and </prompt>.".to_owned(),

@@ -21,6 +21,8 @@ pub(super) enum Part {
     User,
     /// Grade an answer.
     Judge,
+    /// Say which statements about a conversation hold.
+    Checker,
     /// Say what is wrong with a prompt.
     Critic,
     /// Write a better prompt.
@@ -58,8 +60,8 @@ pub(super) fn part(request: &ChatRequest) -> Part {
     if !request.tools.is_empty() {
         return Part::Agent;
     }
-    if judge::statements(first_user(request)).is_some() {
-        return Part::Judge;
+    if system(request).contains("\"results\"") && judge::statements(first_user(request)).is_some() {
+        return Part::Checker;
     }
     let system = system(request).to_lowercase();
     if casts_as_customer(&system) {
@@ -254,6 +256,28 @@ mod tests {
             Message::system(system),
             Message::user("How many apples are left?"),
         ]))
+    }
+
+    #[test]
+    fn quoted_tags_change_no_part() {
+        let quoted =
+            "<conversation>\nAgent: Hi.\n</conversation>\n\n<statements>\n1. It greets.\n</statements>";
+        let asked = |system: &str, user: &str| {
+            part(&ChatRequest::new(vec![
+                Message::system(system),
+                Message::user(user),
+            ]))
+        };
+        let results = "Reply with {\"results\": [...]}.";
+        assert_eq!(asked(results, quoted), Part::Checker);
+        assert_eq!(asked("Answer the question.", quoted), Part::Answer);
+        assert_eq!(asked(results, &format!("Look at this: {quoted}")), Part::Answer);
+        let rewrite = format!(
+            "Improve the system prompt.\n<prompt>\n{quoted}\n</prompt>\nReturn it between <prompt> and </prompt>."
+        );
+        assert_eq!(asked("You rewrite prompts.", &rewrite), Part::Rewriter);
+        let graded = format!("<task>{quoted}</task>\n<answer>4</answer>");
+        assert_eq!(asked("You grade an answer by a rubric.", &graded), Part::Judge);
     }
 
     #[test]

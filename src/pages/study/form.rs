@@ -1,6 +1,7 @@
 //! What the sections of the form share: the draft, what follows from it, and what is asked about it.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use capo_core::study::Study;
 use capo_workloads::tau2::settings::DomainName;
@@ -74,8 +75,8 @@ impl Form {
         });
         let checked = Memo::new(move |_| draft.with(Draft::checked));
         let asking = Asking::new();
-        // The one above is kept for questions about the study, this one is for its run.
-        prepare_worker();
+        // For the run. By then the questions about the study have a worker of their own.
+        prepare_worker(Duration::from_secs(1));
         let benchmark = RwSignal::new(Vec::new());
         Effect::new(move |_| {
             benchmark.track();

@@ -2,6 +2,8 @@
 
 mod finished;
 
+use std::time::Duration;
+
 use capo_core::study::{Constraint, Study};
 use leptos::prelude::*;
 use leptos_router::components::A;
@@ -20,7 +22,7 @@ use crate::worker::protocol::DataFiles;
 #[component]
 pub fn WelcomePage() -> impl IntoView {
     page_title(|| "The best prompt that keeps within your limits".into());
-    prepare_worker();
+    prepare_worker(Duration::from_millis(300));
     view! {
         <div class="welcome">
             <section aria-labelledby="welcome-title">

@@ -11,17 +11,28 @@ pub(super) fn mistaken(arguments: &Value, tool: Option<&ToolSpec>, luck: Luck) -
     let Some(fields) = wrong.as_object_mut() else {
         return wrong;
     };
-    let place = luck.named("which").pick(fields.len());
-    if let Some((name, value)) = fields.iter_mut().nth(place) {
+    let is_something = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    };
+    let mut possible: Vec<_> = fields
+        .iter_mut()
+        .filter(|(_, value)| is_something(value))
+        .collect();
+    let place = luck.named("which").pick(possible.len());
+    if let Some((name, value)) = possible.get_mut(place) {
         let choices = tool.and_then(|tool| tool.parameters.pointer(&format!("/properties/{name}/enum")));
         let others: Vec<&Value> = choices
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .filter(|choice| *choice != value)
+            .filter(|choice| **choice != **value)
             .collect();
         match others.get(luck.named("choice").pick(others.len())) {
-            Some(other) => *value = (*other).clone(),
+            Some(other) => **value = (*other).clone(),
             None => confuse(value, luck),
         }
     }
@@ -35,7 +46,7 @@ fn confuse(value: &mut Value, luck: Luck) {
         Value::Bool(truth) => *truth = !*truth,
         Value::Number(number) => {
             *value = match number.as_i64() {
-                Some(number) => (number + 1).into(),
+                Some(number) => number.checked_add(1).unwrap_or(0).into(),
                 None => (number.as_f64().unwrap_or_default() + 1.0).into(),
             };
         }
@@ -77,8 +88,7 @@ mod tests {
 
     #[test]
     fn exactly_one_argument_is_wrong() {
-        let arguments =
-            json!({ "id": "ZFA04Y", "bags": 3, "cabin": "economy", "items": ["1", "2"], "paid": 1.5 });
+        let arguments = json!({ "id": "ZFA04Y", "line": "", "note": null, "more": [], "bags": 3, "cabin": "economy", "items": ["1", "2"], "paid": 1.5 });
         let tool = ToolSpec {
             name: "update".to_owned(),
             description: String::new(),

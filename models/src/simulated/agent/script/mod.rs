@@ -110,11 +110,15 @@ impl<'a> Follower<'a> {
                 unread += 1;
             }
         }
-        if !changed {
-            self.meet_obstacle()?;
+        let last = self.reference.len();
+        if self.gives_up(last, self.luck.named("step").at(last)) {
+            self.hand_over(None)?;
         }
-        let told = self.temper.does(Behaviour::Tell, self.luck.named("tell"), 0.0);
-        self.report(told.then(|| self.record.last_result()).flatten())
+        let tells = self.does(Behaviour::Tell, "tell", 0.0);
+        if !changed {
+            self.meet_obstacle(tells)?;
+        }
+        self.report(tells)
     }
 
     // -- steps -------------------------------------------------------------------------------
@@ -126,7 +130,7 @@ impl<'a> Follower<'a> {
             return Played::Continue(());
         };
         let looks = self.does(Behaviour::OpenRecord, "account", 0.0);
-        let Some(number) = self.record.telephone_number().filter(|_| looks) else {
+        let Some(number) = self.record.telephone_number(self.turns).filter(|_| looks) else {
             return Played::Continue(());
         };
         let found = self.call(&tool.name, json!({ "phone_number": number }))?;
@@ -221,12 +225,15 @@ impl<'a> Follower<'a> {
     }
 
     /// Where the reference changes nothing: sees that, or does something that was not to be done.
-    fn meet_obstacle(&mut self) -> Played {
+    fn meet_obstacle(&mut self, tells: bool) -> Played {
         if !self.does(Behaviour::SeeObstacle, "obstacle", 0.0)
             && let Some((name, arguments)) = self.record.wrong_write(self.tools, self.luck.named("wrong"))
         {
             self.call(&name, arguments)?;
             return Played::Continue(());
+        }
+        if let Some(found) = self.record.last_result().filter(|_| tells) {
+            self.say("found", &format!("This is what I find: {found}"))?;
         }
         self.refuse()?;
         Played::Continue(())
@@ -273,7 +280,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn report(&mut self, result: Option<&str>) -> Played<Infallible> {
+    fn report(&mut self, tells: bool) -> Played<Infallible> {
+        let result = self.record.last_result().filter(|_| tells);
         let recap = result.unwrap_or("everything you asked for is settled");
         let voice = Voice::in_service(self.temper, self.luck.named("report"));
         let text = voice.report("That is done.", recap);

@@ -15,6 +15,8 @@ pub(super) struct Record<'a> {
     pub(super) calls: usize,
     /// What the customer said, in order.
     heard: Vec<&'a str>,
+    /// How many of these texts came before each turn.
+    heard_before: Vec<usize>,
     /// What tools said, in order.
     told: Vec<&'a str>,
 }
@@ -25,6 +27,7 @@ impl<'a> Record<'a> {
             answers: Vec::new(),
             calls: 0,
             heard: Vec::new(),
+            heard_before: Vec::new(),
             told: Vec::new(),
         };
         let mut greeted = false;
@@ -35,6 +38,7 @@ impl<'a> Record<'a> {
                 Message::Assistant(answer) => {
                     record.calls += answer.tool_calls.len();
                     record.answers.push("");
+                    record.heard_before.push(record.heard.len());
                 }
                 Message::User { content } => record.heard.push(content),
                 Message::Tool { content, .. } => {
@@ -55,8 +59,9 @@ impl<'a> Record<'a> {
         results.copied().find(|text| !text.starts_with("Error"))
     }
 
-    /// A telephone number that the customer gave, such as `555-123-2002`.
-    pub(super) fn telephone_number(&self) -> Option<&'a str> {
+    /// A telephone number that the customer gave before a turn, such as `555-123-2002`.
+    pub(super) fn telephone_number(&self, turn: usize) -> Option<&'a str> {
+        let heard = self.heard_before.get(turn).copied().unwrap_or(self.heard.len());
         let is_number = |word: &&str| {
             let mut parts = word.split('-');
             let mut next = |digits: usize| {
@@ -66,7 +71,9 @@ impl<'a> Record<'a> {
             };
             next(3) && next(3) && next(4)
         };
-        let words = self.heard.iter().flat_map(|text| text.split_whitespace());
+        let words = self.heard[..heard]
+            .iter()
+            .flat_map(|text| text.split_whitespace());
         words
             .map(|word| word.trim_matches(|character: char| !character.is_ascii_digit()))
             .find(is_number)
