@@ -19,12 +19,17 @@ async function fetchChecked(path, expected) {
   return response;
 }
 
+// File by file: the page may be starting a run beside it, and all files at once would keep every core busy.
 async function install() {
-  const responses = await Promise.all(
-    Object.entries(FILES).map(async ([path, hash]) => [path, await fetchChecked(path, hash)]),
-  );
   const cache = await caches.open(CACHE);
-  await Promise.all(responses.map(([path, response]) => cache.put(address(path), response)));
+  try {
+    for (const [path, hash] of Object.entries(FILES)) {
+      await cache.put(address(path), await fetchChecked(path, hash));
+    }
+  } catch (error) {
+    await caches.delete(CACHE);
+    throw error;
+  }
 }
 
 async function activate() {
