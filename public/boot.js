@@ -1,5 +1,8 @@
 // Starts the page: loads the module, says so plainly when that cannot work, and keeps the shell for offline use.
 
+// How long after the page stands its files are kept.
+const REST_MS = 5000;
+
 // Reads the browser's support off whether it asks for the worker's type. The address cannot be parsed, so no
 // worker is ever started or fetched.
 function hasModuleWorkers() {
@@ -49,6 +52,8 @@ async function startPage() {
 // takes it: nobody is moved to another version in the middle of a run.
 async function keepShell(pageStands) {
   if (!("serviceWorker" in navigator)) return;
+  // Keeping 12 MB is work for a processor that is needed to draw the page and to begin a run.
+  if (pageStands) await new Promise((rested) => setTimeout(rested, REST_MS));
   const container = navigator.serviceWorker;
   const registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
   let controlled = container.controller !== null;

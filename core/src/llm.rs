@@ -287,17 +287,26 @@ pub enum Role {
     Critic,
     /// Writes the next prompt.
     Rewriter,
+    /// Makes vectors of texts, before a run and never in one.
+    Embeddings,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 5] = [Self::Agent, Self::User, Self::Judge, Self::Critic, Self::Rewriter];
+    pub const ALL: [Self; 6] = [
+        Self::Agent,
+        Self::User,
+        Self::Judge,
+        Self::Critic,
+        Self::Rewriter,
+        Self::Embeddings,
+    ];
 
     /// Whose model serves this role when it has none: critic → rewriter → agent; user and
-    /// judge → agent.
+    /// judge → agent. A model that writes makes no vectors.
     pub fn fallback(self) -> Option<Self> {
         match self {
-            Self::Agent => None,
+            Self::Agent | Self::Embeddings => None,
             Self::Critic => Some(Self::Rewriter),
             Self::User | Self::Judge | Self::Rewriter => Some(Self::Agent),
         }
@@ -311,6 +320,7 @@ impl Role {
             Self::Judge => "judge",
             Self::Critic => "critic",
             Self::Rewriter => "rewriter",
+            Self::Embeddings => "embeddings",
         }
     }
 }

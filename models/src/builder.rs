@@ -12,10 +12,11 @@ use rig_reqwest::{ReqwestClient, reqwest};
 use serde_json::Value;
 
 use crate::client::{Asking, Client, Endpoint};
+use crate::embedder::Embedder;
 use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
 use crate::prices::PriceTable;
-use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
+use crate::providers::{Access, Account, Connect, Embed, Key, List, PROVIDERS, Plan, Provider};
 use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
@@ -85,6 +86,11 @@ impl<'a> Builder<'a> {
         let mut result = Models::default();
         for (&role, table) in models {
             let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
+            if role == Role::Embeddings {
+                // Nobody asks it during a run, which therefore needs no key of it.
+                embed(&spec)?;
+                continue;
+            }
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
                 None => match self.model(role, &spec, &http, &mut endpoints)? {
@@ -96,6 +102,22 @@ impl<'a> Builder<'a> {
             built.push((spec, model));
         }
         Ok(result)
+    }
+
+    /// The model that makes vectors, of the table `[models.embeddings]`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, it does not read, its provider has no such models, or its key is missing.
+    pub fn embedder(&self, models: &IndexMap<Role, Value>) -> Result<Embedder, BuildError> {
+        let role = Role::Embeddings;
+        let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
+        let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
+        let embed = embed(&spec)?;
+        match self.single(role, &spec)? {
+            Built::Http(client, _) => Ok(Embedder::new(*client, embed)),
+            Built::InProcess(_) => Err(no_vectors(&spec)),
+        }
     }
 
     /// One model, which shares nothing with others.
@@ -135,6 +157,7 @@ impl<'a> Builder<'a> {
                 connect,
                 list,
                 browser_headers,
+                ..
             } => {
                 let account = self.account(role, spec, provider)?;
                 let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
@@ -321,6 +344,34 @@ impl Endpoints {
     }
 }
 
+/// How a table's provider makes vectors.
+fn embed(spec: &ModelSpec) -> Result<Embed, BuildError> {
+    match spec.provider.get().access() {
+        Access::Http {
+            embed: Some(embed), ..
+        } => Ok(*embed),
+        _ => Err(no_vectors(spec)),
+    }
+}
+
+fn no_vectors(spec: &ModelSpec) -> BuildError {
+    let makes_vectors =
+        |provider: &&Provider| matches!(provider.access(), Access::Http { embed: Some(_), .. });
+    let others: Vec<&str> = PROVIDERS
+        .iter()
+        .filter(makes_vectors)
+        .map(|provider| provider.name)
+        .collect();
+    BuildError::Spec {
+        role: Role::Embeddings,
+        message: format!(
+            "provider `{}` has no models that make vectors; {} have, and without this table words are counted",
+            spec.provider.get().name,
+            others.join(", ")
+        ),
+    }
+}
+
 /// A client of our own for each set of models: a pool of connections must not outlive the runtime
 /// that drives them.
 fn http_client() -> Result<DynHttpClient, BuildError> {
@@ -435,7 +486,10 @@ mod tests {
     fn roles_fall_back_and_a_missing_one_says_so() {
         let models = build_one(openai(json!({}))).unwrap();
         for role in Role::ALL {
-            assert_eq!(models.get(role).unwrap().name(), "openai/m");
+            match models.get(role) {
+                Ok(model) => assert_eq!(model.name(), "openai/m"),
+                Err(_) => assert_eq!(role, Role::Embeddings, "a model that writes makes no vectors"),
+            }
         }
         let empty = Models::default();
         let missing = "no model for the role `judge`: add a table [models.judge]";

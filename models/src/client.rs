@@ -7,8 +7,10 @@ use std::time::Duration;
 use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message};
 use futures::future::LocalBoxFuture;
 use http::HeaderMap;
+use rig_core::DynModel;
 use rig_core::completion::{CompletionRequest, CompletionResponse, GenerationOptions, Reasoning};
 use rig_core::http_client::DynHttpClient;
+use rig_core::wire::Operation;
 
 use crate::conversation::{self, Turns};
 use crate::failure::Failure;
@@ -37,6 +39,10 @@ pub(crate) struct Asking {
     pub(crate) seeds: bool,
 }
 
+/// What a try came to: a result and how long the provider wants the next call to wait, or a failure and what
+/// it consumed.
+pub(crate) type Tried<T> = Result<(T, Option<Duration>), (Failure, CallUsage)>;
+
 /// A model behind HTTP.
 pub(crate) struct Client {
     pub(crate) name: String,
@@ -56,8 +62,8 @@ pub(crate) struct Client {
 }
 
 /// One request and what became of it.
-pub(crate) struct Try {
-    pub(crate) outcome: Result<CompletionResponse, Failure>,
+pub(crate) struct Try<R> {
+    pub(crate) outcome: Result<R, Failure>,
     pub(crate) reply: Reply,
     pub(crate) seconds: f64,
 }
@@ -84,6 +90,20 @@ impl Client {
             .request(&chat)
             .map_err(|message| self.error(FailureKind::Provider, false, &message, tariff::NOTHING))?;
         let asked_characters = characters(&chat);
+        let attempt = async || self.attempt(request.clone(), asked_characters).await;
+        let (answer, failed_tries) = self.persist(attempt).await?;
+        Ok(ChatResponse {
+            failed_tries,
+            ..answer
+        })
+    }
+
+    /// Tries until something comes of it or trying makes no sense any more. Returns what failed tries consumed
+    /// beside the result, if any did.
+    pub(crate) async fn persist<T>(
+        &self,
+        attempt: impl AsyncFn() -> Tried<T>,
+    ) -> Result<(T, Option<CallUsage>), LlmError> {
         let mut spent = tariff::NOTHING;
         let mut failed_tries = None;
         for tries in 1.. {
@@ -93,15 +113,14 @@ impl Client {
             self.check_breaker(spent)?;
 
             let started = Instant::now();
-            let (failure, usage) = match self.attempt(request.clone(), asked_characters).await {
-                Ok((mut answer, hold)) => {
+            let (failure, usage) = match attempt().await {
+                Ok((result, hold)) => {
                     if let Some(hold) = hold {
                         self.endpoint.limiter.hold(hold.min(LONGEST_ASKED));
                     }
                     permit.succeeded();
                     self.endpoint.breaker.succeeded();
-                    answer.failed_tries = failed_tries;
-                    return Ok(answer);
+                    return Ok((result, failed_tries));
                 }
                 Err(failed) => failed,
             };
@@ -125,7 +144,7 @@ impl Client {
             };
             time::sleep(wait).await;
         }
-        unreachable!("tries are counted until an answer or an error")
+        unreachable!("tries are counted until a result or an error")
     }
 
     fn check_breaker(&self, spent: CallUsage) -> Result<(), LlmError> {
@@ -149,22 +168,27 @@ impl Client {
         Ok(request)
     }
 
-    /// One try: an answer and how long the provider wants the next call to wait, or a failure and
-    /// what it consumed.
-    async fn attempt(
-        &self,
-        request: CompletionRequest,
-        asked_characters: usize,
-    ) -> Result<(ChatResponse, Option<Duration>), (Failure, CallUsage)> {
+    /// One try.
+    async fn attempt(&self, request: CompletionRequest, asked_characters: usize) -> Tried<ChatResponse> {
         let Try {
             outcome,
             reply,
             seconds,
         } = self.send(request).await;
-        let failure = match outcome {
-            Ok(response) => return self.judge(&response, &reply, seconds),
-            Err(failure) => failure,
-        };
+        match outcome {
+            Ok(response) => self.judge(&response, &reply, seconds),
+            Err(failure) => Err(self.consumed(failure, asked_characters, &reply, seconds)),
+        }
+    }
+
+    /// A failure with what the try consumed.
+    pub(crate) fn consumed(
+        &self,
+        failure: Failure,
+        asked_characters: usize,
+        reply: &Reply,
+        seconds: f64,
+    ) -> (Failure, CallUsage) {
         let usage = match failure.kind {
             FailureKind::Malformed => self.tariff.unreadable(asked_characters, &reply.body, seconds),
             // The provider's own says that nothing was generated.
@@ -176,13 +200,22 @@ impl Client {
                 ..tariff::NOTHING
             },
         };
-        Err((failure, usage))
+        (failure, usage)
     }
 
     /// Sends one request and reads what comes back.
-    pub(crate) async fn send(&self, request: CompletionRequest) -> Try {
+    pub(crate) async fn send(&self, request: CompletionRequest) -> Try<CompletionResponse> {
+        self.send_through(self.connect, request).await
+    }
+
+    /// Sends one request to the model as `connect` reaches it, and reads what comes back.
+    pub(crate) async fn send_through<Op: Operation>(
+        &self,
+        connect: fn(&Account, &str, Recorder) -> DynModel<Op>,
+        request: Op::Request,
+    ) -> Try<Op::Response> {
         let recorder = self.recorder();
-        let model = (self.connect)(&self.account, &self.model, recorder.clone());
+        let model = connect(&self.account, &self.model, recorder.clone());
         let started = Instant::now();
         let outcome = time::timeout(self.timeout, model.call(request)).await;
         let seconds = started.elapsed().as_secs_f64();
@@ -217,12 +250,7 @@ impl Client {
         Recorder::new(self.http.clone(), self.headers.clone())
     }
 
-    fn judge(
-        &self,
-        response: &CompletionResponse,
-        reply: &Reply,
-        seconds: f64,
-    ) -> Result<(ChatResponse, Option<Duration>), (Failure, CallUsage)> {
+    fn judge(&self, response: &CompletionResponse, reply: &Reply, seconds: f64) -> Tried<ChatResponse> {
         let usage = self.tariff.answer(&response.usage, &response.raw, seconds);
         let (message, finish) =
             conversation::answer(response).map_err(|message| (Failure::malformed(message), usage))?;

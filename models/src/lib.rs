@@ -26,6 +26,7 @@
 mod builder;
 mod client;
 mod conversation;
+mod embedder;
 mod failure;
 #[cfg(test)]
 mod fixture;
@@ -48,6 +49,7 @@ mod transport;
 mod written;
 
 pub use builder::{Builder, build};
+pub use embedder::{Embedded, Embedder};
 pub use models::{BuildError, Models};
 pub use pace::{Pace, pace};
 pub use roles::{check_roles, roles, serving};

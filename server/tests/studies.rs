@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use capo_core::Outcome;
 use capo_core::budget::Budget;
 use capo_core::control::Control;
 use capo_core::journal::{Fsync, Status};
@@ -32,18 +33,29 @@ fn run(mut file: StudyFile, rollouts: u64) -> usize {
         rollouts: Some(rollouts),
         ..Budget::default()
     };
+    let outcome = optimized(&file);
+    let state = outcome.journal.state();
+    assert!(state.ledger().rollouts() <= rollouts);
+    assert!(outcome.finished.best.is_some());
+    state.rounds().len()
+}
+
+/// What comes of a study that does not fail.
+fn optimized(file: &StudyFile) -> Outcome {
     let out = tempfile::tempdir().unwrap();
-    let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
+    let session = Session::new(file, &Environment, PriceTable::shipped()).unwrap();
     let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never).unwrap();
     let outcome = block_on(session.optimize(journal, Control::new()))
         .unwrap()
         .unwrap();
-    let state = outcome.journal.state();
-    let failure = state.last_failure().map(|failure| failure.message.as_str());
-    assert_ne!(outcome.finished.status, Status::Failed, "{failure:?}");
-    assert!(state.ledger().rollouts() <= rollouts);
-    assert!(outcome.finished.best.is_some());
-    state.rounds().len()
+    let failure = outcome.journal.state().last_failure();
+    assert_ne!(
+        outcome.finished.status,
+        Status::Failed,
+        "{:?}",
+        failure.map(|failure| &failure.message)
+    );
+    outcome
 }
 
 fn is_simulated(study: &Study) -> bool {
@@ -216,18 +228,12 @@ fn the_tau2_domains_run_on_simulated_models() {
     for name in ["airline", "retail", "telecom"] {
         let mut file = read(&format!("{name}-simulated.toml"));
         file.study.workload["data"] = json!(data);
-        let out = tempfile::tempdir().unwrap();
-        let session = Session::new(&file, &Environment, PriceTable::shipped()).unwrap();
-        let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never).unwrap();
-        let outcome = block_on(session.optimize(journal, Control::new()))
-            .unwrap()
-            .unwrap();
+        let outcome = optimized(&file);
         let state = outcome.journal.state();
-        let status = &outcome.finished.status;
+        let status = outcome.finished.status;
         assert!(
             matches!(status, Status::Feasible | Status::Infeasible),
-            "{name}: {status:?}, {:?}",
-            state.last_failure().map(|failure| &failure.message)
+            "{name}: {status:?}"
         );
         // Thresholds matter: the seed prompt exceeds one, and the multipliers move.
         let first = &state.rounds()[0];

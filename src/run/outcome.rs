@@ -261,6 +261,7 @@ pub fn who(role: Role) -> &'static str {
         Role::Judge => "Judge",
         Role::Critic => "Critic",
         Role::Rewriter => "Rewriter",
+        Role::Embeddings => "Embeddings",
     }
 }
 

@@ -7,6 +7,7 @@
 mod clusters;
 pub mod data;
 pub mod desk;
+pub mod embeddings;
 pub mod external;
 pub mod files;
 pub mod metrics;
@@ -19,7 +20,7 @@ pub mod tau2;
 mod template;
 mod vectors;
 
-pub use registry::{build, check_written, schemas};
+pub use registry::{build, check_written, schemas, texts_to_embed};
 pub use settings::BuildError;
 
 use capo_core::llm::FailureKind;

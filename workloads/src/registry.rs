@@ -9,6 +9,7 @@ use schemars::Schema;
 use serde_json::{Map, Value};
 
 use crate::desk::{Desk, DeskSettings};
+use crate::embeddings::Wanted;
 use crate::files::Files;
 use crate::settings::{BuildError, Settings, names, no_such_setting, schema};
 use crate::tau2::settings::Tau2Settings;
@@ -104,6 +105,29 @@ pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), Build
         external::check_written(kind_and_settings)?;
     }
     Ok(())
+}
+
+/// The texts that a `[workload]` table wants vectors of, and where they are kept.
+///
+/// # Errors
+/// When it wants none, a setting is wrong, or a data file does not hold what it should.
+pub fn texts_to_embed(
+    kind_and_settings: &Map<String, Value>,
+    files: &dyn Files,
+) -> Result<Wanted, BuildError> {
+    let mut settings = kind_and_settings.clone();
+    match settings.shift_remove("kind") {
+        Some(kind) if kind == tau2::settings::KIND => {
+            tau2::texts_to_embed(Settings::new("workload", settings), files)
+        }
+        kind => Err(BuildError::setting(
+            "workload.kind",
+            format!(
+                "{} wants no vectors of texts; \"tau2\" does, with split = \"cluster-shift\"",
+                kind.unwrap_or_default()
+            ),
+        )),
+    }
 }
 
 /// The JSON schema of each kind's settings, `kind` itself left out.

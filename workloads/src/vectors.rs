@@ -43,7 +43,8 @@ fn counts(text: &str) -> BTreeMap<u64, u32> {
     counts
 }
 
-fn normalized(mut vector: Vec<f64>) -> Vec<f64> {
+/// The vector at length 1; zero stays zero.
+pub(crate) fn normalized(mut vector: Vec<f64>) -> Vec<f64> {
     let length = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
     if length > 0.0 {
         for value in &mut vector {

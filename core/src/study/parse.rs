@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::{Constraint, Rounds, Study, suggest};
+use crate::llm::Role;
 use crate::methods;
 
 /// The two notations of a study file.
@@ -166,6 +167,12 @@ impl Study {
             ));
         }
         self.budget.check()?;
+        if self.models.contains_key(&Role::Embeddings) && !self.workload.contains_key("embeddings") {
+            return Err(StudyError::invalid(
+                "models.embeddings",
+                "nobody asks for vectors: name the file that keeps them in `workload.embeddings`",
+            ));
+        }
         for (index, constraint) in self.constraints.iter().enumerate() {
             let key = format!("constraint[{index}] ({})", constraint.metric);
             if self.constraints[..index]

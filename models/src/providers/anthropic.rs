@@ -26,6 +26,7 @@ pub(super) const ACCESS: Access = Access::Http {
         model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
         model.erase()
     },
+    embed: None,
     list: |account, http| {
         let client = config(account).connect(http);
         Box::pin(async move { client.list_models().await })

@@ -6,7 +6,7 @@ use capo_core::llm::Llm;
 use futures::future::LocalBoxFuture;
 use rig_core::catalog::Catalog;
 use rig_core::model::ModelList;
-use rig_core::operation::Completion;
+use rig_core::operation::{Completion, Embedding};
 use rig_core::providers::registry::ProviderId;
 use rig_core::{DynModel, ProviderError};
 
@@ -83,6 +83,8 @@ pub(crate) enum Access {
     /// Over HTTP.
     Http {
         connect: Connect,
+        /// `None` where it has no models that make vectors.
+        embed: Option<Embed>,
         list: List,
         /// Headers it wants from a page in a browser.
         browser_headers: &'static [(&'static str, &'static str)],
@@ -93,6 +95,9 @@ pub(crate) enum Access {
 
 /// Puts a model on a recording HTTP client.
 pub(crate) type Connect = fn(&Account, &str, Recorder) -> DynModel<Completion>;
+
+/// Puts a model that makes vectors on a recording HTTP client.
+pub(crate) type Embed = fn(&Account, &str, Recorder) -> DynModel<Embedding>;
 
 /// Asks through a recording HTTP client which models there are for this account.
 pub(crate) type List = fn(&Account, Recorder) -> LocalBoxFuture<'static, Result<ModelList, ProviderError>>;

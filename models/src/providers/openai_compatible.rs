@@ -29,6 +29,7 @@ pub(super) const PROVIDER: Provider = Provider {
 
 pub(super) const ACCESS: Access = Access::Http {
     connect: |account, model, http| config(account).connect(http).chat(model).erase(),
+    embed: Some(|account, model, http| config(account).connect(http).embedding(model, None).erase()),
     list: |account, http| {
         let client = config(account).connect(http);
         Box::pin(async move { client.list_models().await })

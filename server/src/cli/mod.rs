@@ -7,6 +7,7 @@
 mod command_line;
 mod compare;
 mod dry_run;
+mod embed;
 mod evaluate;
 mod experiment;
 pub(crate) mod failure;
@@ -46,6 +47,7 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Compare(compare::CompareArgs),
     Journal(journal::JournalArgs),
+    Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
 }
@@ -118,6 +120,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Journal(args) => journal::run(&args),
+        Command::Embed(args) => embed::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => {
             block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;

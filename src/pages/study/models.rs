@@ -64,6 +64,7 @@ pub(super) fn role_name(role: Role) -> &'static str {
         Role::Critic => "Critic",
         Role::User => "User simulator",
         Role::Judge => "Judge",
+        Role::Embeddings => "Embeddings",
     }
 }
 
@@ -74,6 +75,7 @@ fn does(role: Role) -> &'static str {
         Role::Critic => "explains what went wrong",
         Role::User => "plays the customer",
         Role::Judge => "grades answers",
+        Role::Embeddings => "makes vectors of texts before a run",
     }
 }
 

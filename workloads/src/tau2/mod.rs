@@ -63,7 +63,7 @@ mod workload;
 
 pub use verdict::metrics;
 pub use workload::Tau2;
-pub(crate) use workload::build;
+pub(crate) use workload::{build, texts_to_embed};
 
 #[cfg(test)]
 mod tests;

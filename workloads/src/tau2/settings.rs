@@ -25,6 +25,10 @@ pub struct Tau2Settings {
     /// as many as those tasks.
     #[serde(default)]
     pub clusters: Option<usize>,
+    /// With `split = "cluster-shift"`: the file with the vectors that a model made of the tasks' texts, which
+    /// `capo embed` makes; without, vectors count words.
+    #[serde(default)]
+    pub embeddings: Option<String>,
     /// Tasks used by the search; all of its split without.
     #[serde(default)]
     pub optimize: Option<usize>,

@@ -2,6 +2,7 @@
 
 use super::settings::Tau2Settings;
 use crate::clusters::{TooFew, k_means};
+use crate::embeddings::Embeddings;
 use crate::settings::BuildError;
 use crate::vectors::{centroid, squared_distance, tf_idf};
 
@@ -19,21 +20,28 @@ pub(super) struct Cluster {
 }
 
 /// Clusters of the tasks in `pool`, none of which is held out, ordered by their first tasks. Each has at
-/// least half an even share of the tasks, and two: on fewer there is nothing to search.
+/// least half an even share of the tasks, and two: on fewer there is nothing to search. Without
+/// `embeddings`, texts are alike that share words.
 ///
 /// # Errors
-/// When there are too few tasks or different texts, or a text is missing.
+/// When there are too few tasks or different texts, or a text or its vector is missing.
 pub(super) fn clusters(
     settings: &Tau2Settings,
     pool: &[String],
     held_out: &[String],
+    embeddings: Option<&Embeddings>,
     text: impl Fn(&str) -> Result<String, BuildError>,
 ) -> Result<Vec<Cluster>, BuildError> {
     let count = settings.clusters.unwrap_or(CLUSTERS);
     check_count(count, pool.len())?;
     let ids = pool.iter().chain(held_out);
     let texts: Vec<String> = ids.map(|id| text(id)).collect::<Result<_, _>>()?;
-    let vectors = tf_idf(&texts);
+    let vectors = match embeddings {
+        Some(embeddings) => embeddings
+            .of(&texts)
+            .map_err(|problem| BuildError::setting("workload.embeddings", problem))?,
+        None => tf_idf(&texts),
+    };
     let (vectors, rest) = vectors.split_at(pool.len());
     // The share of 4 tasks or more leaves some to hold out.
     let held_out = centroid(rest);
@@ -80,11 +88,11 @@ fn wrong(problem: String) -> BuildError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn settings(more: &serde_json::Value) -> Tau2Settings {
+    fn settings(more: &Value) -> Tau2Settings {
         let mut all = json!({ "domain": "airline", "data": "tau2", "split": "cluster-shift" });
         all.as_object_mut()
             .unwrap()
@@ -112,9 +120,9 @@ mod tests {
         topics.iter().flat_map(of).collect()
     }
 
-    fn found(more: &serde_json::Value, pool: &[(&str, usize)], held_out: &[(&str, usize)]) -> Vec<Cluster> {
+    fn found(more: &Value, pool: &[(&str, usize)], held_out: &[(&str, usize)]) -> Vec<Cluster> {
         let (pool, held_out) = (tasks(pool), tasks(held_out));
-        clusters(&settings(more), &pool, &held_out, |id| Ok(text(id))).unwrap()
+        clusters(&settings(more), &pool, &held_out, None, |id| Ok(text(id))).unwrap()
     }
 
     #[test]
@@ -129,6 +137,36 @@ mod tests {
             let searched = farthest(found(&json!({}), &pool, &held_out));
             assert_eq!(searched, tasks(&[(far, count)]));
         }
+    }
+
+    #[test]
+    fn vectors_of_a_model_decide_where_they_are_given() {
+        let (pool, held_out) = (
+            tasks(&[("cancel", 6), ("bags", 5), ("seat", 7)]),
+            tasks(&[("refund", 4)]),
+        );
+        let mut embeddings = Embeddings::default();
+        for id in pool.iter().chain(&held_out) {
+            // By words seats are farthest from refunds; to this model bags are.
+            let vector = match id.split_once('-').unwrap().0 {
+                "bags" => vec![0.0, 0.0, 7.0],
+                "seat" => vec![3.0, 1.0, 0.0],
+                _ => vec![5.0, 0.0, 0.0],
+            };
+            embeddings.insert(&text(id), "acme/embed-1", vector).unwrap();
+        }
+        let found = |settings: Value, embeddings| {
+            let text = |id: &str| Ok(text(id));
+            super::clusters(&self::settings(&settings), &pool, &held_out, embeddings, text)
+        };
+        let two = json!({ "clusters": 2 });
+        let searched = farthest(found(two.clone(), Some(&embeddings)).unwrap());
+        assert_eq!(searched, tasks(&[("bags", 5)]));
+        let error = found(two, Some(&Embeddings::default())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "workload.embeddings: the file lacks vectors of 22 of the 22 texts; `capo embed STUDY` adds them"
+        );
     }
 
     #[test]
@@ -175,7 +213,7 @@ mod tests {
     fn a_missing_text_is_said() {
         let missing = |_: &str| Err(BuildError::setting("workload.data", "no such task"));
         let pool = tasks(&[("bags", 9)]);
-        let error = clusters(&settings(&json!({})), &pool, &pool, missing).unwrap_err();
+        let error = clusters(&settings(&json!({})), &pool, &pool, None, missing).unwrap_err();
         assert_eq!(error.to_string(), "workload.data: no such task");
     }
 }

@@ -1,12 +1,11 @@
 //! Which tasks are searched on and which are held out.
 
-use std::collections::HashSet;
-
 use indexmap::{IndexMap, IndexSet};
 use sha2::{Digest, Sha256};
 
 use super::settings::{DomainName, SplitRule, Tau2Settings};
 use super::shift;
+use crate::embeddings::Embeddings;
 use crate::settings::BuildError;
 
 /// Ids of the tasks of both splits.
@@ -16,49 +15,17 @@ pub(super) struct Splits {
     pub(super) evaluate: Vec<String>,
 }
 
-/// Draws the splits from the benchmark's named lists. `text` says what a task is about, by its id.
+/// The benchmark's named lists of tasks.
+pub(super) type Lists = IndexMap<String, Vec<String>>;
+
+/// Draws the splits from the lists. `text` says what a task is about, by its id.
 pub(super) fn draw(
     settings: &Tau2Settings,
-    lists: &IndexMap<String, Vec<String>>,
+    lists: &Lists,
+    embeddings: Option<&Embeddings>,
     text: impl Fn(&str) -> Result<String, BuildError>,
 ) -> Result<Splits, BuildError> {
-    let excluded: HashSet<&str> = settings.exclude.iter().map(String::as_str).collect();
-    let list = |name: &str, key: &str| -> Result<Vec<String>, BuildError> {
-        let ids = lists.get(name).ok_or_else(|| {
-            let known: Vec<&str> = lists.keys().map(String::as_str).collect();
-            BuildError::setting(
-                key,
-                format!(
-                    "split_tasks.json has no list `{name}`; there are {}",
-                    known.join(", ")
-                ),
-            )
-        })?;
-        let kept: IndexSet<&String> = ids.iter().filter(|id| !excluded.contains(id.as_str())).collect();
-        Ok(kept.into_iter().cloned().collect())
-    };
-    if let Some(unknown) = settings
-        .exclude
-        .iter()
-        .find(|id| !lists.values().flatten().any(|known| known == *id))
-    {
-        return Err(BuildError::setting(
-            "workload.exclude",
-            format!("no list of split_tasks.json has a task `{unknown}`"),
-        ));
-    }
-    if settings.clusters.is_some() && settings.split != SplitRule::ClusterShift {
-        return Err(BuildError::setting(
-            "workload.clusters",
-            "only split = \"cluster-shift\" makes clusters; leave `clusters` out",
-        ));
-    }
-    let by_share = || -> Result<Splits, BuildError> {
-        let tasks = settings.tasks.as_deref().unwrap_or("base");
-        let mut optimize = shuffled(list(tasks, "workload.tasks")?, settings.seed);
-        let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
-        Ok(Splits { optimize, evaluate })
-    };
+    check_settings(settings, lists)?;
     let mut splits = match settings.split {
         SplitRule::Benchmark => {
             if settings.tasks.is_some() {
@@ -67,8 +34,8 @@ pub(super) fn draw(
                     "the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"paper\"",
                 ));
             }
-            let optimize = list("train", "workload.split")?;
-            let evaluate = list("test", "workload.split")?;
+            let optimize = list(settings, lists, "train", "workload.split")?;
+            let evaluate = list(settings, lists, "test", "workload.split")?;
             if let Some(both) = evaluate.iter().find(|id| optimize.contains(id)) {
                 return Err(BuildError::setting(
                     "workload.split",
@@ -77,10 +44,10 @@ pub(super) fn draw(
             }
             Splits { optimize, evaluate }
         }
-        SplitRule::Paper => by_share()?,
+        SplitRule::Paper => by_share(settings, lists)?,
         SplitRule::ClusterShift => {
-            let Splits { optimize, evaluate } = by_share()?;
-            let clusters = shift::clusters(settings, &optimize, &evaluate, text)?;
+            let Splits { optimize, evaluate } = by_share(settings, lists)?;
+            let clusters = shift::clusters(settings, &optimize, &evaluate, embeddings, text)?;
             Splits {
                 optimize: shift::farthest(clusters),
                 evaluate,
@@ -109,6 +76,57 @@ pub(super) fn draw(
     Ok(splits)
 }
 
+/// Refuses settings that do not fit each other or the lists.
+pub(super) fn check_settings(settings: &Tau2Settings, lists: &Lists) -> Result<(), BuildError> {
+    if let Some(unknown) = settings
+        .exclude
+        .iter()
+        .find(|id| !lists.values().flatten().any(|known| known == *id))
+    {
+        return Err(BuildError::setting(
+            "workload.exclude",
+            format!("no list of split_tasks.json has a task `{unknown}`"),
+        ));
+    }
+    let of_shift = [
+        ("clusters", settings.clusters.is_some()),
+        ("embeddings", settings.embeddings.is_some()),
+    ];
+    if let Some((key, _)) = of_shift.iter().find(|(_, is_set)| *is_set)
+        && settings.split != SplitRule::ClusterShift
+    {
+        return Err(BuildError::setting(
+            format!("workload.{key}"),
+            format!("only split = \"cluster-shift\" makes clusters; leave `{key}` out"),
+        ));
+    }
+    Ok(())
+}
+
+/// The paper's proportions of the tasks, which the seed draws.
+pub(super) fn by_share(settings: &Tau2Settings, lists: &Lists) -> Result<Splits, BuildError> {
+    let tasks = settings.tasks.as_deref().unwrap_or("base");
+    let mut optimize = shuffled(list(settings, lists, tasks, "workload.tasks")?, settings.seed);
+    let evaluate = optimize.split_off(share(settings.domain, optimize.len()));
+    Ok(Splits { optimize, evaluate })
+}
+
+/// The tasks of a list that are not left out, each once. `key` asks for the list.
+fn list(settings: &Tau2Settings, lists: &Lists, name: &str, key: &str) -> Result<Vec<String>, BuildError> {
+    let ids = lists.get(name).ok_or_else(|| {
+        let known: Vec<&str> = lists.keys().map(String::as_str).collect();
+        BuildError::setting(
+            key,
+            format!(
+                "split_tasks.json has no list `{name}`; there are {}",
+                known.join(", ")
+            ),
+        )
+    })?;
+    let kept: IndexSet<&String> = ids.iter().filter(|id| !settings.exclude.contains(id)).collect();
+    Ok(kept.into_iter().cloned().collect())
+}
+
 /// How many of `all` tasks the paper searches on: 74 of 94 for airline, 74 of 114 for the others, rounded.
 fn share(domain: DomainName, all: usize) -> usize {
     let (optimize, of) = match domain {
@@ -131,6 +149,8 @@ fn shuffled(mut ids: Vec<String>, seed: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use serde_json::json;
 
     use super::*;
@@ -155,7 +175,7 @@ mod tests {
 
     fn draw(settings: &Tau2Settings, lists: &IndexMap<String, Vec<String>>) -> Result<Splits, BuildError> {
         // Of three kinds; every sixth task is of the last.
-        super::draw(settings, lists, |id| {
+        super::draw(settings, lists, None, |id| {
             let wish = match id.parse::<u32>().map(|id| id % 6) {
                 Ok(0..=2) => "cancel a flight and get the money back",
                 Ok(3 | 4) => "add a bag to a reservation",

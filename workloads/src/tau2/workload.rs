@@ -1,5 +1,6 @@
 //! A domain as a workload.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use capo_core::ids::hex;
@@ -9,7 +10,7 @@ use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use sha2::{Digest, Sha256};
 
 use super::airline::Airline;
@@ -26,7 +27,8 @@ use super::task::{Action, Task};
 use super::telecom::Telecom;
 use super::trajectory::End;
 use super::verdict::{Verdict, metrics};
-use crate::files::{Files, Sources};
+use crate::embeddings::{Embeddings, Wanted};
+use crate::files::{FileError, Files, Sources};
 use crate::metrics::judging;
 use crate::registry::Workloads;
 use crate::settings::{BuildError, Settings};
@@ -60,6 +62,48 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
     }])
 }
 
+/// The texts whose vectors make the clusters of the settings' tasks.
+pub(crate) fn texts_to_embed(mut settings: Settings, files: &dyn Files) -> Result<Wanted, BuildError> {
+    let own: Tau2Settings = settings.take()?;
+    settings.finish()?;
+    let key = "workload.embeddings";
+    let file = own.embeddings.clone().ok_or_else(|| {
+        let missing =
+            "is missing; it names the file that keeps the vectors, such as \"airline.embeddings.jsonl\"";
+        BuildError::setting(key, missing)
+    })?;
+    let mut sources = Sources::new(files);
+    let mut folder = Folder::new(&mut sources, &own.data, own.domain.name());
+    let (lists, tasks) = (folder.splits()?, folder.tasks()?);
+    split::check_settings(&own, &lists)?;
+    let Splits { optimize, evaluate } = split::by_share(&own, &lists)?;
+    let wanted: HashSet<&String> = optimize.iter().chain(&evaluate).collect();
+    let texts: IndexSet<String> = tasks
+        .iter()
+        .filter(|task| wanted.contains(&task.id))
+        .map(|task| task.user_scenario.wish())
+        .collect();
+    Ok(Wanted {
+        file,
+        texts: texts.into_iter().collect(),
+    })
+}
+
+/// Reads the vectors that a study names.
+fn embeddings(sources: &mut Sources<'_>, file: &str) -> Result<Embeddings, BuildError> {
+    let key = "workload.embeddings";
+    let content = sources.read(file).map_err(|error| match error {
+        FileError::NotFound(file) => BuildError::setting(
+            key,
+            format!(
+                "no file `{file}`; `capo embed STUDY` makes it, and without `embeddings` words are counted"
+            ),
+        ),
+        other @ FileError::Unreadable { .. } => BuildError::file(key, other),
+    })?;
+    Embeddings::parse(file, &content)
+}
+
 impl<W: Domain> Tau2<W> {
     /// Reads a domain of the data folder.
     ///
@@ -86,6 +130,10 @@ impl<W: Domain> Tau2<W> {
                 Offered::described::<W>(&list).map_err(|problem| BuildError::data(path, problem))?
             }
         };
+        let embeddings = match &settings.embeddings {
+            None => None,
+            Some(file) => Some(embeddings(&mut sources, file)?),
+        };
         let mut folder = Folder::new(&mut sources, &settings.data, W::NAME);
         let fresh = <W as Domain>::read(&mut folder)?;
         let policy = W::policy(&mut folder, settings.policy)?;
@@ -102,7 +150,7 @@ impl<W: Domain> Tau2<W> {
                 format!("tasks.json of {} has no task `{id}`", W::NAME),
             )
         };
-        let splits = split::draw(settings, &lists, |id| {
+        let splits = split::draw(settings, &lists, embeddings.as_ref(), |id| {
             let task = all.get(id).ok_or_else(|| absent(id))?;
             Ok(task.user_scenario.wish())
         })?;

@@ -34,7 +34,14 @@ fn shifted<W: Domain>(seed: u64) {
     assert_eq!(same, held_out);
 
     let wish = |id: &str| Ok(tasks[id].user_scenario.wish());
-    let clusters = shift::clusters(&settings::<W>("cluster-shift", seed), &pool, &held_out, wish).unwrap();
+    let clusters = shift::clusters(
+        &settings::<W>("cluster-shift", seed),
+        &pool,
+        &held_out,
+        None,
+        wish,
+    )
+    .unwrap();
     let texts = pool.iter().chain(&held_out).map(|id| wish(id));
     let vectors = tf_idf(&texts.collect::<Result<Vec<_>, _>>().unwrap());
     let (of_pool, of_held_out) = vectors.split_at(pool.len());

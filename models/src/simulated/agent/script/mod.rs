@@ -22,6 +22,28 @@ use super::temper::{Behaviour, Temper};
 use crate::simulated::conduct::{is_transfer, is_write};
 use crate::simulated::luck::Luck;
 
+// What is added to the logits of behaviours on occasions of this script, set so that the three domains have
+// room above and below their thresholds. `docs/simulated-world.md` repeats these numbers.
+
+/// To [`Behaviour::Redundant`]: makes a look-up again that it has just made.
+const REPEATED: f64 = -0.9;
+/// To [`Behaviour::OpenRecord`]: looks at what it is about to change, though the reference does not.
+const UNASKED: f64 = -1.5;
+/// To [`Behaviour::Slip`]: forgets to have the customer do a step.
+const FORGOTTEN: f64 = -0.6;
+/// To [`Behaviour::Slip`] for each look-up of the reference that it left out before a change.
+const UNREAD: f64 = 0.9;
+/// To [`Behaviour::GiveUp`] when a change has failed.
+const FAILED: f64 = -0.6;
+/// To [`Behaviour::Exert`]: tries again what has failed.
+const RETRIED: f64 = 1.2;
+/// To [`Behaviour::GiveUp`] under a customer who pushes.
+const PUSHED_HARD: f64 = -1.4;
+/// To [`Behaviour::GiveUp`] for each step that came before.
+const HARDER: f64 = 0.12;
+/// Probability that a customer pushes before a step.
+const PUSHED: f64 = 0.3;
+
 /// What the agent does next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Act {
@@ -36,10 +58,10 @@ type Played<T = ()> = ControlFlow<Act, T>;
 
 /// An agent who follows a reference solution.
 pub(super) struct Follower<'a> {
-    pub(super) reference: &'a [ToolCall],
-    pub(super) tools: &'a [ToolSpec],
-    pub(super) temper: &'a Temper,
-    pub(super) luck: Luck,
+    reference: &'a [ToolCall],
+    tools: &'a [ToolSpec],
+    temper: &'a Temper,
+    luck: Luck,
     record: Record<'a>,
     /// How many of the agent's turns the script has come past.
     turns: usize,
@@ -179,7 +201,8 @@ impl<'a> Follower<'a> {
         Played::Continue(())
     }
 
-    /// Changes something, after a look at it and with the customer's yes where the temper is so.
+    /// Makes a change of the reference. The temper says whether the agent first looks at what it changes and
+    /// asks the customer, whether an argument is wrong, and what it does when the call then fails.
     fn change(&mut self, call: &ToolCall, step: Luck, unread: usize) -> Played {
         if let Some(look) = self.look_at(call)
             && self
@@ -351,19 +374,6 @@ impl<'a> Follower<'a> {
         })
     }
 }
-
-/// What is added to the logits of behaviours on an agent's occasions here, set so that the three domains have
-/// room above and below their thresholds. `docs/simulated-world.md` repeats these numbers.
-const REPEATED: f64 = -0.9;
-const UNASKED: f64 = -1.5;
-const FORGOTTEN: f64 = -0.6;
-const UNREAD: f64 = 0.9;
-const FAILED: f64 = -0.6;
-const RETRIED: f64 = 1.2;
-const PUSHED_HARD: f64 = -1.4;
-const HARDER: f64 = 0.12;
-/// Probability that a customer pushes before a step.
-const PUSHED: f64 = 0.3;
 
 /// The arguments that a tool must be given.
 pub(super) fn required(tool: &ToolSpec) -> impl Iterator<Item = &str> {

@@ -1,4 +1,4 @@
-use capo_core::llm::{Message, ToolCall, ToolSpec};
+use capo_core::llm::{AssistantMessage, Message, ToolCall, ToolSpec};
 use serde_json::json;
 
 use super::super::temper::Temper;
@@ -29,44 +29,53 @@ fn tools() -> Vec<ToolSpec> {
     .to_vec()
 }
 
-/// The calls of a whole conversation with a customer who agrees to everything, and the texts.
-fn played(
+/// Calls with their arguments, and texts.
+type Said = (Vec<(String, serde_json::Value)>, Vec<String>);
+
+/// A whole conversation with a customer who agrees to everything.
+fn played(prompt: &str, model: &str, reference: &[ToolCall], seed: u64) -> Said {
+    let answer = |turn| match turn {
+        0 => "Please cancel order 17.",
+        _ => "Yes.",
+    };
+    conversation(prompt, model, &tools(), reference, seed, answer)
+}
+
+/// What an agent does in 30 turns when the customer's texts are these, the opening first.
+fn conversation(
     prompt: &str,
     model: &str,
+    tools: &[ToolSpec],
     reference: &[ToolCall],
     seed: u64,
-) -> (Vec<(String, serde_json::Value)>, Vec<String>) {
+    customer: impl Fn(usize) -> &'static str,
+) -> Said {
     let temper = Temper::new(&Profile::read(prompt), Parameters::named(model).unwrap());
-    let tools = tools();
     let mut messages = vec![
         Message::assistant("Hi! How can I help you today?"),
-        Message::user("Please cancel order 17."),
+        Message::user(customer(0)),
     ];
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
     for _ in 0..30 {
-        let follower = Follower::new(reference, &tools, &messages, &temper, Luck::new(seed));
+        let follower = Follower::new(reference, tools, &messages, &temper, Luck::new(seed));
         match follower.act() {
             Act::Say(text) => {
+                texts.push(text.clone());
                 messages.push(Message::assistant(&text));
-                messages.push(Message::user("Yes."));
-                texts.push(text);
+                messages.push(Message::user(customer(texts.len())));
             }
             Act::Call(name, arguments) => {
-                let known = arguments["order_id"] == "17";
-                let result = if known || name.starts_with("transfer") {
+                let known = arguments["order_id"] == "17" || arguments.get("order_id").is_none();
+                let result = if known {
                     "{\"order_id\": \"17\"}"
                 } else {
                     "Error: Order not found"
                 };
-                messages.push(Message::Assistant(capo_core::llm::AssistantMessage {
+                messages.push(Message::Assistant(AssistantMessage {
                     content: None,
-                    tool_calls: vec![ToolCall {
-                        id: "1".to_owned(),
-                        name: name.clone(),
-                        arguments: arguments.clone(),
-                    }],
+                    tool_calls: vec![call(&name, arguments.clone())],
                 }));
-                messages.push(Message::tool("1", result));
+                messages.push(Message::tool("", result));
                 calls.push((name, arguments));
             }
         }
@@ -167,4 +176,37 @@ fn what_the_customer_must_do_is_asked_for_by_name() {
             && calls.iter().all(|(name, _)| name != "toggle_data")
     };
     assert!(count(PLAIN, "sim-large", &on_the_telephone, asks) > 150);
+}
+
+#[test]
+fn a_customer_is_looked_up_by_a_number_given_in_time_and_a_late_one_changes_nothing() {
+    let by_number = ToolSpec {
+        name: "get_customer_by_phone".to_owned(),
+        description: String::new(),
+        parameters: json!({ "required": ["phone_number"] }),
+    };
+    let tools = [tools(), vec![by_number]].concat();
+    let said = |seed, number_at: usize| {
+        conversation(PLAIN, "sim-large", &tools, &solution(), seed, |turn| {
+            if turn == number_at {
+                "My number is 555-123-2002."
+            } else {
+                "Yes."
+            }
+        })
+    };
+    let look_up = (
+        "get_customer_by_phone".to_owned(),
+        json!({ "phone_number": "555-123-2002" }),
+    );
+    let mut found = 0;
+    for seed in 0..100 {
+        let (calls, _) = said(seed, 0);
+        found += usize::from(calls.contains(&look_up));
+        // The agent asks at most once before its look-up, so that a third text comes too late.
+        let (late, never) = (said(seed, 2), said(seed, usize::MAX));
+        assert_eq!(late, never);
+        assert!(!never.0.contains(&look_up));
+    }
+    assert!(found > 30, "{found} of 100");
 }
