@@ -180,7 +180,7 @@ fn vectors_are_made_once_and_split_the_tasks() {
         made,
         json!({
             "model": "openai-compatible/acme-1", "file": "vectors.jsonl", "texts": 30, "missing": 30,
-            "characters": made["characters"], "made": 30, "calls": 1, "input_tokens": 1000, "usd": 0.002,
+            "characters": made["characters"], "vectors": 30, "calls": 1, "input_tokens": 1000, "usd": 0.002,
         })
     );
     let (code, stdout, stderr) = capo(&place, "embed study.toml");

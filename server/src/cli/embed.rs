@@ -45,7 +45,7 @@ struct Made {
     /// Their characters.
     characters: usize,
     /// Vectors that were made; 0 with `--dry-run`.
-    made: usize,
+    vectors: usize,
     calls: u64,
     input_tokens: u64,
     /// Null when the price is not known.
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         texts: wanted.texts.len(),
         missing: missing.len(),
         characters: missing.iter().map(|text| text.chars().count()).sum(),
-        made: 0,
+        vectors: 0,
         calls: 0,
         input_tokens: 0,
         usd: Some(0.0),
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         let failed = |made: &Made, problem: String| {
             Failure::new(format!(
                 "{problem}\n{} of {} are kept in {}; run the same command again for the rest",
-                made.made,
+                made.vectors,
                 counted(made.missing as u64, "vector"),
                 made.file
             ))
@@ -137,7 +137,7 @@ fn write(path: &Path, embeddings: &Embeddings) -> Result<(), Failure> {
 
 impl Made {
     fn add(&mut self, vectors: usize, usage: CallUsage) {
-        self.made += vectors;
+        self.vectors += vectors;
         self.calls += 1;
         self.input_tokens += usage.input_tokens;
         self.usd = self.usd.zip(usage.usd).map(|(sum, usd)| sum + usd);
@@ -162,7 +162,7 @@ impl Made {
         }
         format!(
             "{} of {texts} sent to {} ({} tokens, {}); the vectors are in {}.\n",
-            count(self.made as u64),
+            count(self.vectors as u64),
             self.model,
             count(self.input_tokens),
             dollars(self.usd),
