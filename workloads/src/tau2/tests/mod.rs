@@ -1,5 +1,6 @@
 mod conversations;
 mod grade;
+mod odd;
 mod prompts;
 mod shift;
 mod steps;
@@ -8,6 +9,7 @@ mod tools;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde::de::DeserializeOwned;
@@ -15,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::environment::World;
 use super::folder::{Domain, Folder};
 use super::task::Task;
-use crate::files::Sources;
+use crate::files::{FileError, Files, Sources};
 use crate::shared::SharedFiles;
 
 /// The recordings of a domain.
@@ -35,6 +37,22 @@ fn from_folder<W: World, T>(read: impl FnOnce(&mut Folder<'_, '_>) -> T) -> Opti
     let files = SharedFiles;
     let mut sources = Sources::new(&files);
     Some(read(&mut Folder::new(&mut sources, "tau2/data", W::NAME)))
+}
+
+/// Records of a few people, in `testdata/`.
+struct OwnFiles;
+
+impl Files for OwnFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(path);
+        Ok(std::fs::read(path).unwrap())
+    }
+}
+
+/// A domain's world with these few people.
+fn own<W: Domain>() -> W {
+    let mut sources = Sources::new(&OwnFiles);
+    <W as Domain>::read(&mut Folder::new(&mut sources, "tau2", W::NAME)).unwrap()
 }
 
 /// A domain's world before any task.
