@@ -1,7 +1,9 @@
 mod conversations;
+mod drawn;
 mod grade;
 mod odd;
 mod prompts;
+mod properties;
 mod shift;
 mod steps;
 mod tools;
@@ -14,7 +16,7 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 use serde::de::DeserializeOwned;
 
-use super::environment::World;
+use super::environment::{Side, World};
 use super::folder::{Domain, Folder};
 use super::task::Task;
 use crate::files::{FileError, Files, Sources};
