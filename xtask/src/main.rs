@@ -8,6 +8,7 @@ mod browser;
 mod build;
 mod command;
 mod docs;
+mod fuzz;
 mod help_desk;
 mod install;
 mod page;
@@ -44,6 +45,8 @@ enum Task {
     Test(test::Arguments),
     /// Run a benchmark; without a name, list them
     Bench(bench::Arguments),
+    /// Call the tools of the tau2 domains with arbitrary arguments until one fails or the time is over
+    Fuzz(fuzz::Arguments),
     /// Write the documentation generated from the code
     Docs(docs::Arguments),
     /// Take the pictures of the page that the documentation shows
@@ -72,6 +75,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Serve(arguments) => serve::run(&workspace, arguments),
         Task::Test(arguments) => test::run(&workspace, arguments),
         Task::Bench(arguments) => bench::run(&workspace, arguments),
+        Task::Fuzz(arguments) => fuzz::run(&workspace, arguments),
         Task::Docs(arguments) => docs::run(&workspace, arguments),
         Task::Screenshots => screenshots::run(&workspace),
         Task::Stamp => page::stamp(),

@@ -14,6 +14,8 @@ pub(crate) const SERVER: &str = "capo-server";
 pub(crate) const END_TO_END: &str = "capo-tests";
 /// The packages that must also build for the browser.
 pub(crate) const BROWSER: [&str; 4] = ["capo-core", "capo-models", "capo-workloads", "capo-web"];
+/// The folder of the fuzz target, which is a workspace of its own.
+pub(crate) const FUZZ: &str = "workloads/fuzz";
 /// The browser's target.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 

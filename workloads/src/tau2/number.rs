@@ -103,12 +103,13 @@ pub(super) fn int(value: &Value) -> Option<i64> {
     }
 }
 
-/// A field of type `float`.
+/// A field of type `float`. Texts may name infinity, which JSON does not have and is refused.
 pub(super) fn float(value: &Value) -> Option<f64> {
-    match value {
-        Value::String(text) => text.trim().parse().ok(),
-        other => Some(Number::of(other).ok()?.float()),
-    }
+    let number: f64 = match value {
+        Value::String(text) => text.trim().parse().ok()?,
+        other => Number::of(other).ok()?.float(),
+    };
+    number.is_finite().then_some(number)
 }
 
 /// Reads a field of type `int`, for `#[serde(deserialize_with)]`.

@@ -19,6 +19,7 @@ use crate::command;
 use crate::workspace::{WASM_TARGET, Workspace, cargo_program};
 
 const NEXTEST: &str = "0.9.143";
+const FUZZ: &str = "0.13.2";
 const TRUNK: &str = "0.21.14";
 /// Binaryen's major version. Debian 12's 108 refuses what Rust 1.95 emits.
 const BINARYEN: u32 = 132;
@@ -31,6 +32,7 @@ pub(crate) enum Tool {
     Clippy,
     WasmTarget,
     Nextest,
+    Fuzz,
     Node,
     /// At exactly this version: a module and its runner share a private format.
     WasmBindgen(String),
@@ -48,6 +50,7 @@ impl Tool {
             Self::Clippy => "checks the lints",
             Self::WasmTarget => "the browser's target, which core, models, workloads and the page build for",
             Self::Nextest => "runs the native tests (some minutes, once)",
+            Self::Fuzz => "builds and runs the fuzz target (about a minute, once)",
             Self::Node => "runs the tests compiled to WebAssembly, and wasm-opt",
             Self::WasmBindgen(_) => {
                 "joins WebAssembly to the page and to its tests; its version must be \
@@ -64,6 +67,7 @@ impl Tool {
     fn directory(&self, cache: &Path) -> Option<PathBuf> {
         match self {
             Self::Nextest => Some(cargo::root(cache, "cargo-nextest", NEXTEST).join("bin")),
+            Self::Fuzz => Some(cargo::root(cache, "cargo-fuzz", FUZZ).join("bin")),
             Self::WasmBindgen(version) => Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin")),
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
@@ -82,6 +86,7 @@ impl Tool {
             Self::Clippy => cargo_has("clippy"),
             Self::WasmTarget => cargo::has_target(toolbox, WASM_TARGET),
             Self::Nextest => cargo_has("nextest"),
+            Self::Fuzz => cargo_has("fuzz"),
             Self::Node => !version_of("node").is_empty(),
             Self::WasmBindgen(version) => has_word(&version_of("wasm-bindgen-test-runner"), version),
             Self::Trunk => has_word(&version_of("trunk"), TRUNK),
@@ -112,6 +117,7 @@ impl Tool {
                     "--features=default-no-update",
                 ],
             ),
+            Self::Fuzz => cargo::install(cache, "cargo-fuzz", FUZZ, &["--locked"]),
             // Not --locked: the lock file it ships may name a release that a
             // registry mirror does not have yet, and its own version is exact.
             Self::WasmBindgen(version) => cargo::install(cache, "wasm-bindgen-cli", version, &[]),
@@ -131,6 +137,7 @@ impl fmt::Display for Tool {
             Self::Clippy => formatter.write_str("clippy"),
             Self::WasmTarget => formatter.write_str(WASM_TARGET),
             Self::Nextest => write!(formatter, "cargo-nextest {NEXTEST}"),
+            Self::Fuzz => write!(formatter, "cargo-fuzz {FUZZ}"),
             Self::Node => formatter.write_str("node"),
             Self::WasmBindgen(version) => write!(formatter, "wasm-bindgen-cli {version}"),
             Self::Trunk => write!(formatter, "trunk {TRUNK}"),

@@ -8,7 +8,7 @@ use super::steps::Step;
 /// What a step without them has to tell, for nobody sees what a test that passes prints: the tests
 /// that read these data checked nothing. With `CI` set those tests fail instead.
 pub(super) fn note(step: Step, root: &Path) -> Option<String> {
-    if !matches!(step, Step::Native | Step::EndToEnd) {
+    if !matches!(step, Step::Native | Step::Wasm | Step::EndToEnd) {
         return None;
     }
     let folder = folder(root, std::env::var_os("CAPO_SHARED"));

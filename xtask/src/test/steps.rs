@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
-use crate::workspace::{BROWSER, END_TO_END, WASM_TARGET, Workspace};
+use crate::workspace::{BROWSER, END_TO_END, FUZZ, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
 /// What every step may look at.
@@ -76,7 +76,13 @@ impl Step {
 
     pub(super) fn run(self, gate: &Gate) -> Result<Outcome> {
         match self {
-            Self::Format => gate.cargo(&["fmt", "--all", "--check"], |_| {}),
+            Self::Format => {
+                gate.cargo(&["fmt", "--all", "--check"], |_| {})?;
+                gate.cargo(
+                    &["fmt", "--manifest-path", &format!("{FUZZ}/Cargo.toml"), "--check"],
+                    |_| {},
+                )
+            }
             Self::Clippy => gate.clippy(&["--workspace", "--all-targets"]),
             Self::ClippyWasm => {
                 let packages = BROWSER.map(|name| ["--package", name]).concat();

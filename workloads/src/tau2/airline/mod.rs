@@ -58,6 +58,16 @@ impl Airline {
             routes: Arc::new(routes),
         })
     }
+
+    /// The records as `db.json` holds them.
+    #[cfg(test)]
+    pub(super) fn records(&self) -> serde_json::Value {
+        serde_json::json!({
+            "flights": self.flights,
+            "reservations": self.reservations,
+            "users": self.users,
+        })
+    }
 }
 
 impl World for Airline {

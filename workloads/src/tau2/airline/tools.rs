@@ -612,19 +612,19 @@ impl Airline {
 }
 
 fn cancel_reservation(world: &mut Airline, call: &Call) -> Answer {
-    let id = world
-        .reservation(call.key("reservation_id")?)?
-        .reservation_id
-        .clone();
+    let reservation = world.reservation(call.key("reservation_id")?)?;
+    let refund = |payment: &Payment| {
+        Some(Payment {
+            payment_id: payment.payment_id.clone(),
+            amount: payment.amount.checked_neg()?,
+        })
+    };
+    let refunds: Option<Vec<Payment>> = reservation.payment_history.iter().map(refund).collect();
+    let Some(refunds) = refunds else {
+        return fail("a payment is too large to be refunded");
+    };
+    let id = reservation.reservation_id.clone();
     world.change(&id, None, |reservation| {
-        let refunds: Vec<Payment> = reservation
-            .payment_history
-            .iter()
-            .map(|payment| Payment {
-                payment_id: payment.payment_id.clone(),
-                amount: -payment.amount,
-            })
-            .collect();
         reservation.payment_history.extend(refunds);
         reservation.status = Some("cancelled".into());
     })

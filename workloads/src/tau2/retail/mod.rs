@@ -49,6 +49,16 @@ impl Retail {
             orders,
         })
     }
+
+    /// The records as `db.json` holds them.
+    #[cfg(test)]
+    pub(super) fn records(&self) -> serde_json::Value {
+        serde_json::json!({
+            "products": self.products,
+            "users": self.users,
+            "orders": self.orders,
+        })
+    }
 }
 
 impl World for Retail {

@@ -17,6 +17,8 @@ pub(super) const LINE: Parameter = required("line_id", Shape::Text, "Id of the l
 
 /// The day on which the running cycle ends.
 const CYCLE_END: &str = "2025-02-28";
+/// Gigabytes, or their price in dollars, that no refuel exceeds: sums of them stay finite, as JSON needs.
+const MOST_REFUELED: f64 = 1e300;
 
 /// In the benchmark's order.
 pub(super) static ALL: &[Tool<Telecom>] = &[
@@ -322,6 +324,9 @@ fn refuel_data(world: &mut Telecom, call: &Call) -> Answer {
     let line = &world.records.lines[place];
     let price = world.records.plan_of(line)?.data_refueling_price_per_gb;
     let charge = amount * price;
+    if amount.max(charge) > MOST_REFUELED {
+        return fail("Refuel amount is too large");
+    }
     let (id, given) = (line.line_id.clone(), python::text(given));
     let description = format!("Data refueling: {given} GB at ${}/GB", python::float(price));
     world.charge(call.given("customer_id"), charge, description)?;

@@ -62,11 +62,16 @@ impl Telecom {
     /// # Errors
     /// What does not read.
     pub fn read(company: &str, telephone: &str) -> Result<Self, ReadError> {
-        let of_telephone = |error: &dyn std::fmt::Display| ReadError::Telephone(error.to_string());
-        let telephone = written::parse(telephone).map_err(|error| of_telephone(&error))?;
-        let user: User = serde_json::from_value(telephone).map_err(|error| of_telephone(&error))?;
+        let telephone = written::parse(telephone).map_err(|error| ReadError::Telephone(error.to_string()))?;
+        Self::of(written::parse(company)?, telephone)
+    }
+
+    /// A company and a telephone with these records.
+    fn of(company: Value, telephone: Value) -> Result<Self, ReadError> {
+        let user: User =
+            serde_json::from_value(telephone).map_err(|error| ReadError::Telephone(error.to_string()))?;
         let mut world = Self {
-            records: Arc::new(serde_json::from_value(written::parse(company)?)?),
+            records: Arc::new(serde_json::from_value(company)?),
             user: Arc::new(user),
             vpn: Performance::Excellent,
             bill_prefix: "B0",
@@ -74,6 +79,18 @@ impl Telecom {
         };
         world.sync()?;
         Ok(world)
+    }
+
+    /// The records as `db.toml` and `user_db.toml` hold them.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> [Value; 2] {
+        [serde_json::json!(*self.records), serde_json::json!(*self.user)]
+    }
+
+    /// What [`Self::written`] was asked of.
+    #[cfg(test)]
+    pub(super) fn read_back([company, telephone]: [Value; 2]) -> Result<Self, ReadError> {
+        Self::of(company, telephone)
     }
 
     fn records_mut(&mut self) -> &mut Records {

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use smol_str::SmolStr;
 
 use super::super::number::lax_float;
@@ -30,7 +31,7 @@ pub(super) struct User {
 macro_rules! values {
     ($($(#[$note:meta])* $name:ident { $($value:ident = $text:literal),* })*) => {$(
         $(#[$note])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         pub(super) enum $name {
             $(#[serde(rename = $text)] $value),*
         }
@@ -39,6 +40,17 @@ macro_rules! values {
             pub(super) fn text(self) -> &'static str {
                 match self {
                     $(Self::$value => $text),*
+                }
+            }
+        }
+
+        // Of a text only: a derived one takes an object with the text as its key too.
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = SmolStr::deserialize(deserializer)?;
+                match text.as_str() {
+                    $($text => Ok(Self::$value),)*
+                    other => Err(D::Error::unknown_variant(other, &[$($text),*])),
                 }
             }
         }

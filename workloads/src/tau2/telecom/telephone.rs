@@ -194,6 +194,12 @@ pub(super) static ALL: &[Tool<Telecom>] = &[
         parameters: &[required("apn_settings", Shape::Object(&APN), "All settings.")],
         run: |world, call| {
             let given = call.given("apn_settings");
+            if !given.is_object() {
+                return fail(format!(
+                    "apn_settings should be an object, not {}",
+                    python::repr(given)
+                ));
+            }
             let settings = Apn::deserialize(given);
             let settings = settings.map_err(|error| ToolError(format!("apn_settings: {error}")))?;
             let name = settings.apn_name.text();

@@ -1,6 +1,9 @@
 mod conversations;
+mod drawn;
 mod grade;
+mod odd;
 mod prompts;
+mod properties;
 mod shift;
 mod steps;
 mod tools;
@@ -8,14 +11,15 @@ mod tools;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde::de::DeserializeOwned;
 
-use super::environment::World;
+use super::environment::{Side, World};
 use super::folder::{Domain, Folder};
 use super::task::Task;
-use crate::files::Sources;
+use crate::files::{FileError, Files, Sources};
 use crate::shared::SharedFiles;
 
 /// The recordings of a domain.
@@ -35,6 +39,22 @@ fn from_folder<W: World, T>(read: impl FnOnce(&mut Folder<'_, '_>) -> T) -> Opti
     let files = SharedFiles;
     let mut sources = Sources::new(&files);
     Some(read(&mut Folder::new(&mut sources, "tau2/data", W::NAME)))
+}
+
+/// Records of a few people, in `testdata/`.
+struct OwnFiles;
+
+impl Files for OwnFiles {
+    fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(path);
+        Ok(std::fs::read(path).unwrap())
+    }
+}
+
+/// A domain's world with these few people.
+fn own<W: Domain>() -> W {
+    let mut sources = Sources::new(&OwnFiles);
+    <W as Domain>::read(&mut Folder::new(&mut sources, "tau2", W::NAME)).unwrap()
 }
 
 /// A domain's world before any task.

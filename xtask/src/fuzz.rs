@@ -1,0 +1,43 @@
+//! `cargo xtask fuzz`: tools called with arbitrary arguments.
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use crate::command;
+use crate::install::{Tool, Toolbox};
+use crate::workspace::{FUZZ, Workspace};
+
+/// Seconds after which a sequence of calls counts as work without bounds. It takes milliseconds.
+const MOST_SECONDS: u64 = 10;
+/// Bytes that a sequence of calls is drawn from; more draw no more calls.
+const MOST_BYTES: u64 = 2048;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// For how long
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: u64,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    ensure!(
+        command::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])),
+        "there is no nightly toolchain, whose sanitizers the fuzzer needs; install it with: \
+         rustup toolchain install nightly --profile minimal"
+    );
+    let mut toolbox = Toolbox::open()?;
+    toolbox.ensure(&Tool::Fuzz)?;
+    command::run(
+        toolbox
+            .command("rustup")
+            .current_dir(&workspace.root)
+            .args(["run", "nightly", "cargo", "fuzz", "run"])
+            .args(["--fuzz-dir", FUZZ, "tau2", "--"])
+            .arg(format!("-max_total_time={}", arguments.minutes * 60))
+            .arg(format!("-timeout={MOST_SECONDS}"))
+            .arg(format!("-max_len={MOST_BYTES}"))
+            .arg("-print_final_stats=1"),
+    )
+}
