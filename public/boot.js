@@ -1,6 +1,6 @@
 // Starts the page: loads the module, says so plainly when that cannot work, and keeps the shell for offline use.
 
-// How long after the page stands its files are kept.
+// How long after the page stands its files are kept, on a first visit.
 const REST_MS = 5000;
 
 // Reads the browser's support off whether it asks for the worker's type. The address cannot be parsed, so no
@@ -52,17 +52,15 @@ async function startPage() {
 // takes it: nobody is moved to another version in the middle of a run.
 async function keepShell(pageStands) {
   if (!("serviceWorker" in navigator)) return;
-  // Keeping 12 MB is work for a processor that is needed to draw the page and to begin a run.
-  if (pageStands) await new Promise((rested) => setTimeout(rested, REST_MS));
   const container = navigator.serviceWorker;
-  const registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
+  let registration;
   let controlled = container.controller !== null;
   let accepted = false;
 
   const accept = () => {
     if (accepted) return;
     accepted = true;
-    if (registration.waiting) registration.waiting.postMessage({ type: "activate" });
+    if (registration?.waiting) registration.waiting.postMessage({ type: "activate" });
     else location.reload();
   };
   const announce = () => {
@@ -83,6 +81,9 @@ async function keepShell(pageStands) {
     else if (controlled) announce();
     controlled = true;
   });
+  // On a first visit all files are fetched and hashed, by a processor that draws the page and begins a run.
+  if (pageStands && !controlled) await new Promise((rested) => setTimeout(rested, REST_MS));
+  registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
   registration.addEventListener("updatefound", () => announceWhenInstalled(registration.installing));
   announceWhenInstalled(registration.installing);
   if (registration.waiting && container.controller) announce();

@@ -21,21 +21,28 @@ async function fetchChecked(path, expected) {
 
 // File by file: the page may be starting a run beside it, and all files at once would keep every core busy.
 async function install() {
+  // A host that went back to an older version installs again what may still be in use.
+  const isNew = !(await caches.has(CACHE));
   const cache = await caches.open(CACHE);
   try {
     for (const [path, hash] of Object.entries(FILES)) {
-      await cache.put(address(path), await fetchChecked(path, hash));
+      if (!(await cache.match(address(path)))) await cache.put(address(path), await fetchChecked(path, hash));
     }
+    if (!(await caches.has(CACHE))) throw new Error("another version took this one's place");
   } catch (error) {
-    await caches.delete(CACHE);
+    if (isNew) await caches.delete(CACHE);
     throw error;
   }
 }
 
 async function activate() {
-  const names = await caches.keys();
-  const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
-  await Promise.all(old.map((name) => caches.delete(name)));
+  // What another version is filling at this moment stays; it clears up when its time comes.
+  const { installing, waiting } = self.registration;
+  if (!installing && !waiting) {
+    const names = await caches.keys();
+    const old = names.filter((name) => name.startsWith(PREFIX) && name !== CACHE);
+    await Promise.all(old.map((name) => caches.delete(name)));
+  }
   await self.clients.claim();
 }
 

@@ -23,7 +23,7 @@ pub fn of_model(table: &Value) -> Option<String> {
 pub fn of_study(study: &Study) -> Vec<String> {
     let endpoint = study.workload.get("endpoint").and_then(Value::as_str);
     let of_workload = endpoint.and_then(origin);
-    let mut servers: Vec<String> = study.models.values().filter_map(of_model).collect();
+    let mut servers: Vec<String> = study.asked_models().filter_map(of_model).collect();
     servers.extend(of_workload);
     servers.sort();
     servers.dedup();

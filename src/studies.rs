@@ -55,7 +55,7 @@ pub fn about(study: &Study) -> String {
 pub fn is_simulated(study: &Study) -> bool {
     let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
     let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
-    !own_agent && !study.models.is_empty() && study.models.values().all(simulated)
+    !own_agent && study.asked_models().next().is_some() && study.asked_models().all(simulated)
 }
 
 /// Whether a run of the study stands still without a network: one of its servers is elsewhere.

@@ -85,12 +85,12 @@ impl<'a> Builder<'a> {
         let mut endpoints = Endpoints::default();
         let mut result = Models::default();
         for (&role, table) in models {
-            let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
             if role == Role::Embeddings {
                 // Nobody asks it during a run, which therefore needs no key of it.
-                embed(&spec)?;
+                embedding(models)?;
                 continue;
             }
+            let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
                 None => match self.model(role, &spec, &http, &mut endpoints)? {
@@ -110,11 +110,8 @@ impl<'a> Builder<'a> {
     ///
     /// When there is none, it does not read, its provider has no such models, or its key is missing.
     pub fn embedder(&self, models: &IndexMap<Role, Value>) -> Result<Embedder, BuildError> {
-        let role = Role::Embeddings;
-        let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
-        let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
-        let embed = embed(&spec)?;
-        match self.single(role, &spec)? {
+        let (spec, embed) = embedding(models)?;
+        match self.single(Role::Embeddings, &spec)? {
             Built::Http(client, _) => Ok(Embedder::new(*client, embed)),
             Built::InProcess(_) => Err(no_vectors(&spec)),
         }
@@ -344,13 +341,26 @@ impl Endpoints {
     }
 }
 
-/// How a table's provider makes vectors.
-fn embed(spec: &ModelSpec) -> Result<Embed, BuildError> {
+/// The table `[models.embeddings]`, and how its provider makes vectors.
+pub(crate) fn embedding(models: &IndexMap<Role, Value>) -> Result<(ModelSpec, Embed), BuildError> {
+    let role = Role::Embeddings;
+    let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
+    let wrong = |message: String| BuildError::Spec { role, message };
+    let spec = ModelSpec::parse(table).map_err(wrong)?;
+    check_written(&spec).map_err(wrong)?;
+    let unused = [
+        ("temperature", spec.temperature.is_some()),
+        ("max_tokens", spec.max_tokens.is_some()),
+        ("reasoning_effort", spec.reasoning_effort.is_some()),
+    ];
+    if let Some((key, _)) = unused.iter().find(|(_, is_set)| *is_set) {
+        return Err(wrong(format!("`{key}` is for models that write; leave it out")));
+    }
     match spec.provider.get().access() {
         Access::Http {
             embed: Some(embed), ..
-        } => Ok(*embed),
-        _ => Err(no_vectors(spec)),
+        } => Ok((spec, *embed)),
+        _ => Err(no_vectors(&spec)),
     }
 }
 
@@ -365,7 +375,8 @@ fn no_vectors(spec: &ModelSpec) -> BuildError {
     BuildError::Spec {
         role: Role::Embeddings,
         message: format!(
-            "provider `{}` has no models that make vectors; {} have, and without this table words are counted",
+            "provider `{}` has no models that make vectors; {} have. Or leave this table and \
+             `workload.embeddings` out, and words are counted",
             spec.provider.get().name,
             others.join(", ")
         ),
@@ -486,10 +497,9 @@ mod tests {
     fn roles_fall_back_and_a_missing_one_says_so() {
         let models = build_one(openai(json!({}))).unwrap();
         for role in Role::ALL {
-            match models.get(role) {
-                Ok(model) => assert_eq!(model.name(), "openai/m"),
-                Err(_) => assert_eq!(role, Role::Embeddings, "a model that writes makes no vectors"),
-            }
+            let name = models.get(role).ok().map(|model| model.name().to_owned());
+            let writes = role != Role::Embeddings;
+            assert_eq!(name, writes.then(|| "openai/m".to_owned()), "{role}");
         }
         let empty = Models::default();
         let missing = "no model for the role `judge`: add a table [models.judge]";

@@ -1,10 +1,14 @@
 //! Texts as vectors, made by a model behind HTTP.
 
-use capo_core::llm::{CallUsage, LlmError};
+use capo_core::llm::{CallUsage, LlmError, Role};
+use indexmap::IndexMap;
 use rig_core::embeddings::EmbeddingResponse;
+use serde_json::Value;
 
+use crate::builder::embedding;
 use crate::client::{Client, Tried, Try};
 use crate::failure::Failure;
+use crate::models::BuildError;
 use crate::providers::Embed;
 use crate::rate_limit;
 use crate::tariff;
@@ -14,6 +18,23 @@ use crate::time;
 pub struct Embedder {
     client: Client,
     embed: Embed,
+}
+
+/// Who makes vectors in a study, by provider and model, as [`Embedder::name`] says.
+///
+/// # Errors
+///
+/// When nobody does, the table `[models.embeddings]` does not read, or its provider has no such models.
+pub fn embedder_name(models: &IndexMap<Role, Value>) -> Result<String, BuildError> {
+    let (spec, _) = embedding(models)?;
+    let provider = spec.provider.get().name;
+    match spec.model {
+        Some(model) => Ok(format!("{provider}/{model}")),
+        None => Err(BuildError::Spec {
+            role: Role::Embeddings,
+            message: format!("provider `{provider}` needs a `model`"),
+        }),
+    }
 }
 
 /// The vectors of some texts.
@@ -26,8 +47,8 @@ pub struct Embedded {
 }
 
 impl Embedder {
-    /// The most texts of a request. Gemini takes 100, others more.
-    pub const BATCH: usize = 64;
+    /// Texts in a request, unless said otherwise. Some servers take 10 or 32, Gemini 100, OpenAI 2048.
+    pub const BATCH: usize = 32;
 
     pub(crate) fn new(client: Client, embed: Embed) -> Self {
         Self { client, embed }
@@ -38,8 +59,8 @@ impl Embedder {
         &self.client.name
     }
 
-    /// The vectors of at most [`Embedder::BATCH`] texts, none of them empty, by one call that is tried as often as the
-    /// table says.
+    /// The vectors of some texts, none of them empty, by one call that is tried as often as the table says.
+    /// How many it may be is the provider's business, see [`Embedder::BATCH`].
     ///
     /// # Errors
     /// When the model does not answer, or not with such vectors.
@@ -72,15 +93,25 @@ impl Embedder {
     }
 }
 
-/// The vectors of an answer, which has as many as there are texts.
+/// The vectors of an answer, which has as many as there are texts, in the order of the texts.
 fn vectors(response: EmbeddingResponse) -> Result<Vec<Vec<f64>>, String> {
-    let vectors: Vec<Vec<f64>> = response.embeddings.into_iter().map(|one| one.vec).collect();
+    let mut order: Vec<usize> = (0..response.embeddings.len()).collect();
+    // OpenAI's wire numbers its vectors, and a server may send them in any order.
+    if let Some(data) = response.raw["data"].as_array() {
+        let numbered = |place: &usize| data.get(*place).and_then(|one| one["index"].as_u64());
+        order.sort_by_key(|place| numbered(place).unwrap_or(*place as u64));
+    }
+    let mut given: Vec<Vec<f64>> = response.embeddings.into_iter().map(|one| one.vec).collect();
+    let vectors: Vec<Vec<f64>> = order
+        .into_iter()
+        .map(|place| std::mem::take(&mut given[place]))
+        .collect();
     let length = vectors.first().map_or(0, Vec::len);
     if length == 0 || vectors.iter().any(|vector| vector.len() != length) {
         return Err("its vectors are empty or of different lengths".to_owned());
     }
     if vectors.iter().flatten().any(|value| !value.is_finite()) {
-        return Err("its vectors hold numbers that are not finite".to_owned());
+        return Err("one of its vectors is not finite".to_owned());
     }
     Ok(vectors)
 }

@@ -49,7 +49,7 @@ mod transport;
 mod written;
 
 pub use builder::{Builder, build};
-pub use embedder::{Embedded, Embedder};
+pub use embedder::{Embedded, Embedder, embedder_name};
 pub use models::{BuildError, Models};
 pub use pace::{Pace, pace};
 pub use roles::{check_roles, roles, serving};

@@ -32,7 +32,10 @@ async fn vectors(
     Json(request): Json<Value>,
 ) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
     let texts: Vec<String> = serde_json::from_value(request["input"].clone()).unwrap();
-    let vector = |text: &String| WISHES.iter().find(|(wish, _)| text.contains(wish)).unwrap().1;
+    let vector = |text: &String| {
+        let wish = WISHES.iter().find(|(wish, _)| text.contains(wish));
+        wish.map_or([0.0; 3], |(_, vector)| *vector)
+    };
     let data: Vec<Value> = texts
         .iter()
         .enumerate()
@@ -212,11 +215,11 @@ fn vectors_are_made_once_and_split_the_tasks() {
 fn what_was_paid_for_is_kept_when_the_model_gives_up() {
     let (address, asked) = serve(1);
     let place = place(70, &address);
-    let (code, _, stderr) = capo(&place, "embed study.toml");
+    let (code, _, stderr) = capo(&place, "embed study.toml --batch 64");
     assert_eq!(code, 1);
     assert!(stderr.contains("no more today"), "{stderr}");
     assert!(
-        stderr.contains("64 of 70 vectors are kept in vectors.jsonl"),
+        stderr.contains("64 of 70 vectors are in vectors.jsonl (1,000 tokens, $0.0020 now)"),
         "{stderr}"
     );
     assert_eq!(asked.texts.lock().unwrap().len(), 1);
@@ -236,6 +239,19 @@ fn what_was_paid_for_is_kept_when_the_model_gives_up() {
     assert_eq!(capo(&place, "embed study.toml").0, 0);
     assert_eq!(asked.texts.lock().unwrap().concat().len(), 6);
 
+    // Vectors for others in the same file, or who made them, do not make it another run.
+    assert_eq!(capo(&place, "optimize study.toml --json").0 & 1, 0);
+    let more = format!(
+        "{{\"text\":\"{}\",\"model\":\"openai-compatible/acme-1\",\"vector\":[1,1,1]}}\n",
+        "0".repeat(64)
+    );
+    let vectors = std::fs::read_to_string(place.path().join("vectors.jsonl")).unwrap();
+    std::fs::write(place.path().join("vectors.jsonl"), more + &vectors).unwrap();
+    let (without, _) = study.split_once("[models.embeddings]").unwrap();
+    std::fs::write(place.path().join("study.toml"), without).unwrap();
+    let (code, _, stderr) = capo(&place, "optimize study.toml --json");
+    assert_eq!(code & 1, 0, "{stderr}");
+
     let other = study.replace("acme-1", "acme-2");
     std::fs::write(place.path().join("study.toml"), other).unwrap();
     let (code, _, stderr) = capo(&place, "embed study.toml");
@@ -244,6 +260,79 @@ fn what_was_paid_for_is_kept_when_the_model_gives_up() {
         stderr.contains("vectors.jsonl holds vectors of openai-compatible/acme-1"),
         "{stderr}"
     );
+}
+
+#[test]
+fn a_vector_without_a_direction_is_named_and_the_others_are_kept() {
+    let (address, _) = serve(9);
+    let place = place(12, &address);
+    let write = |from: &str, to: &str| {
+        let path = place.path().join("study.toml");
+        let study = std::fs::read_to_string(&path).unwrap();
+        assert!(study.contains(from));
+        std::fs::write(path, study.replace(from, to)).unwrap();
+    };
+    write("vectors.jsonl", "kept/here/vectors.jsonl");
+    let tasks = place.path().join("tau2/domains/airline/tasks.json");
+    let odd = std::fs::read_to_string(&tasks)
+        .unwrap()
+        .replacen("bags and a suitcase", "cats", 1);
+    std::fs::write(&tasks, odd).unwrap();
+    let (code, _, stderr) = capo(&place, "embed study.toml");
+    assert_eq!(code, 1);
+    assert!(
+        stderr.contains("must be finite and not zero; it is of the text \"You want to add two cats"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("11 of 12 vectors are in kept/here/vectors.jsonl"),
+        "{stderr}"
+    );
+    let kept = std::fs::read_to_string(place.path().join("kept/here/vectors.jsonl")).unwrap();
+    assert_eq!(kept.lines().count(), 11);
+}
+
+#[test]
+fn nothing_is_sent_that_could_not_be_used() {
+    let (address, asked) = serve(9);
+    let place = place(12, &address);
+    let path = place.path().join("study.toml");
+    let study = std::fs::read_to_string(&path).unwrap();
+    for (from, to, problem) in [
+        (
+            "clusters = 2",
+            "clusters = 99",
+            "workload.clusters: must be 2 to 4",
+        ),
+        (
+            "\"vectors.jsonl\"",
+            "\"\"",
+            "workload.embeddings: must name a file",
+        ),
+        (
+            "model = \"acme-1\"",
+            "model = \"acme-1\"\nheaders = { Authorization = \"Bearer x\" }",
+            "carries a key",
+        ),
+    ] {
+        assert!(study.contains(from));
+        std::fs::write(&path, study.replace(from, to)).unwrap();
+        for command in ["embed study.toml", "embed study.toml --dry-run"] {
+            let (code, _, stderr) = capo(&place, command);
+            assert_eq!(code, 64, "{stderr}");
+            assert!(stderr.contains(problem), "{stderr}");
+        }
+    }
+    std::fs::write(&path, &study).unwrap();
+    let lists = place.path().join("tau2/domains/airline/split_tasks.json");
+    std::fs::write(lists, r#"{ "base": ["0", "1", "2", "3", "4", "5", "6", "29"] }"#).unwrap();
+    let (code, _, stderr) = capo(&place, "embed study.toml");
+    assert_eq!(code, 64);
+    assert!(
+        stderr.contains("tasks.json of airline has no task `29`"),
+        "{stderr}"
+    );
+    assert!(asked.texts.lock().unwrap().is_empty());
 }
 
 #[test]

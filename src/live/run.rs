@@ -149,8 +149,7 @@ impl Run {
         };
         let had = self.inner.with_value(|inner| inner.keys.clone());
         let mut wanted: Vec<Destination> = study
-            .models
-            .values()
+            .asked_models()
             .flat_map(sending::destinations)
             .filter(|to| had.of(to).is_none() && keys.of(to).is_none())
             .collect();

@@ -49,7 +49,7 @@ pub fn home(variable: &str) -> Option<(Destination, &'static str)> {
 
 /// Of the keys in this tab those that were typed for where a study sends them.
 pub fn allowed(study: &Study, keys: &Keys) -> Keys {
-    let sent: Vec<Destination> = study.models.values().flat_map(destinations).collect();
+    let sent: Vec<Destination> = study.asked_models().flat_map(destinations).collect();
     keys.only(&sent)
 }
 

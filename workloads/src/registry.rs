@@ -122,10 +122,12 @@ pub fn texts_to_embed(
         }
         kind => Err(BuildError::setting(
             "workload.kind",
-            format!(
-                "{} wants no vectors of texts; \"tau2\" does, with split = \"cluster-shift\"",
-                kind.unwrap_or_default()
-            ),
+            match kind {
+                Some(kind) => {
+                    format!("{kind} wants no vectors of texts; \"tau2\" does, with split = \"cluster-shift\"")
+                }
+                None => "is missing".to_owned(),
+            },
         )),
     }
 }

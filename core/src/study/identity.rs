@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::Study;
 use crate::ids::sha256_hex;
 use crate::journal::{StudyEvent, WorkloadRecord};
+use crate::llm::Role;
 
 /// Keys of a `[models.ROLE]` table that say how a model is reached, not what it answers or costs: a
 /// metric may measure dollars.
@@ -21,11 +22,12 @@ const OF_MODELS: [&str; 6] = [
 const OF_WORKLOADS: [&str; 3] = ["bearer_env", "concurrency", "timeout"];
 
 impl Study {
-    /// What makes two studies the same: everything but the budget, frozen thresholds, and how models
-    /// and workload are reached: keys, waits, retries, concurrency. Those may change while a run is
-    /// interrupted: no answer depends on them.
+    /// What makes two studies the same: everything but the budget, frozen thresholds, how models
+    /// and workload are reached (keys, waits, retries, concurrency), and who made embeddings, which are
+    /// data by now. Those may change while a run is interrupted: no answer depends on them.
     pub fn identity(&self) -> Value {
         let mut study = self.clone();
+        study.models.shift_remove(&Role::Embeddings);
         for model in study.models.values_mut().filter_map(Value::as_object_mut) {
             model.retain(|key, _| !OF_MODELS.contains(&key.as_str()));
         }

@@ -38,7 +38,7 @@ pub struct Study {
     #[serde(default, rename = "constraint", skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
     /// Which model serves each role: `provider`, `model` and the keys of that provider. Roles not
-    /// named fall back: critic → rewriter → agent; user, judge → agent.
+    /// named fall back: critic → rewriter → agent; user, judge → agent; embeddings to nobody.
     pub models: IndexMap<Role, Value>,
     /// The chosen method's hyperparameters; the paper's where left out.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -194,6 +194,12 @@ pub enum FeedbackForm {
 }
 
 impl Study {
+    /// The models that a run may ask: all tables but that of the embeddings, which are made before.
+    pub fn asked_models(&self) -> impl Iterator<Item = &Value> {
+        let asked = self.models.iter().filter(|(role, _)| **role != Role::Embeddings);
+        asked.map(|(_, table)| table)
+    }
+
     /// The seed prompt's text.
     ///
     /// # Errors

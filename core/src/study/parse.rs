@@ -170,7 +170,7 @@ impl Study {
         if self.models.contains_key(&Role::Embeddings) && !self.workload.contains_key("embeddings") {
             return Err(StudyError::invalid(
                 "models.embeddings",
-                "nobody asks for vectors: name the file that keeps them in `workload.embeddings`",
+                "nobody asks for vectors: name the file that keeps them in `workload.embeddings`, or take the table out",
             ));
         }
         for (index, constraint) in self.constraints.iter().enumerate() {

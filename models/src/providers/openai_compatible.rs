@@ -8,10 +8,11 @@ use super::{Access, Account, Key, Provider};
 
 /// llama.cpp's dialect is the plainest: a key only if there is one, a seed, a reasoning effort.
 /// The rewrite sends a system prompt as one string, not as a list of parts, which is what the
-/// simplest servers and chat templates understand.
+/// simplest servers and chat templates understand. Those that make vectors need not count tokens.
 const PLAIN: Dialect = {
     let mut quirks = LLAMACPP.quirks;
     quirks.rewrite = BodyRewrite::Perplexity;
+    quirks.embedding.requires_usage = false;
     LLAMACPP.with_quirks(quirks)
 };
 

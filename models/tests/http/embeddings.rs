@@ -18,8 +18,8 @@ fn wire(subject: &Subject) -> Option<(&'static str, Value)> {
         "object": "list",
         "model": "test-model",
         "data": [
-            { "object": "embedding", "index": 0, "embedding": [0.5, -1.0] },
             { "object": "embedding", "index": 1, "embedding": [0.25, 2.0] },
+            { "object": "embedding", "index": 0, "embedding": [0.5, -1.0] },
         ],
         "usage": { "prompt_tokens": 9, "total_tokens": 9 },
     });
@@ -98,6 +98,15 @@ async fn texts_go_out_and_vectors_come_back_in_their_order() {
 }
 
 #[tokio::test]
+async fn a_server_of_ones_own_need_not_count_tokens() {
+    let (_, mut body) = wire(&PLAIN).unwrap();
+    body.as_object_mut().unwrap().remove("usage");
+    let (embedded, _) = embed(PLAIN, vec![answer(&body)]).await;
+    let embedded = embedded.unwrap();
+    assert_eq!((embedded.vectors.len(), embedded.usage.usd), (2, None));
+}
+
+#[tokio::test]
 async fn a_busy_provider_is_asked_again() {
     let (_, body) = wire(&PLAIN).unwrap();
     let busy = ResponseTemplate::new(429).set_body_json(json!({ "error": { "message": "slow down" } }));
@@ -154,6 +163,28 @@ fn who_makes_no_vectors_is_told_from_who_does() {
             message.contains("openai, gemini, mistral, openrouter, ollama, openai-compatible have"),
             "{message}"
         );
+    }
+    for (more, problem) in [
+        (json!({ "headers": { "Authorization": KEY } }), "carries a key"),
+        (
+            json!({ "base_url": format!("https://host/v1?key={KEY}") }),
+            "no credentials",
+        ),
+        (
+            json!({ "temperature": 0.5 }),
+            "`temperature` is for models that write",
+        ),
+    ] {
+        let mut table = json!({ "provider": "openai", "model": "m" });
+        table
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let tables = IndexMap::from([(Role::Embeddings, table)]);
+        let of_run = Builder::new(&keys()).build(&tables).err().unwrap().to_string();
+        let made = Builder::new(&keys()).embedder(&tables).err().unwrap().to_string();
+        assert!(of_run.contains(problem) && !of_run.contains(KEY), "{of_run}");
+        assert_eq!(made, of_run);
     }
     let none = Builder::new(&keys())
         .embedder(&IndexMap::new())

@@ -1,26 +1,35 @@
 //! `capo embed`: vectors of the texts that a study's examples are split by.
 
-use std::path::Path;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
-use capo_core::llm::CallUsage;
-use capo_models::{Builder, Embedder, Environment};
+use capo_core::llm::{CallUsage, LlmError};
+use capo_models::{Builder, Embedder, Environment, embedder_name};
 use capo_workloads::BuildError;
 use capo_workloads::embeddings::{Embeddings, Wanted};
 use capo_workloads::files::{FileError, Files as _};
 use serde::Serialize;
 
+use super::Prices;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars};
-use super::{Prices, StudyArgument};
 use crate::files::write_whole;
 use crate::session::{SessionError, StudyFile, block_on};
+
+/// Characters of a text that a message repeats.
+const SHOWN: usize = 60;
 
 /// Have the model of `[models.embeddings]` make the vectors that a study splits its examples by; those in
 /// its file already are not made again.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EmbedArgs {
-    #[command(flatten)]
-    study: StudyArgument,
+    /// Study file: TOML, or JSON when it ends in `.json`.
+    #[arg(value_name = "STUDY")]
+    study: PathBuf,
+    /// Texts sent in one request; some servers take 10 at most.
+    #[arg(long, value_name = "N", default_value_t = BATCH)]
+    batch: NonZeroUsize,
     /// Say how many texts would be sent, and touch nothing.
     #[arg(long)]
     dry_run: bool,
@@ -30,6 +39,8 @@ pub(crate) struct EmbedArgs {
     #[command(flatten)]
     prices: Prices,
 }
+
+const BATCH: NonZeroUsize = NonZeroUsize::new(Embedder::BATCH).expect("not 0");
 
 /// The object of `--json`.
 #[derive(Serialize)]
@@ -54,26 +65,24 @@ struct Made {
 
 /// Runs the command.
 pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
-    let file = args.study.read()?;
+    let file = StudyFile::read(&args.study)?;
     let refused = |error| SessionError::Workload {
         study: file.name.clone(),
         error,
     };
+    let wrong_model = |error| SessionError::Models {
+        study: file.name.clone(),
+        error,
+    };
     let wanted = capo_workloads::texts_to_embed(&file.study.workload, &file.folder).map_err(refused)?;
-    let embedder = Builder::new(&Environment)
-        .prices(args.prices.table()?)
-        .embedder(&file.study.models)
-        .map_err(|error| SessionError::Models {
-            study: file.name.clone(),
-            error,
-        })?;
+    let model = embedder_name(&file.study.models).map_err(wrong_model)?;
     let path = file.folder.resolve(&wanted.file);
     let mut embeddings = read(&file, &wanted).map_err(refused)?;
-    if let Some(other) = embeddings.model().filter(|model| *model != embedder.name()) {
+    if let Some(other) = embeddings.model().filter(|other| *other != model) {
         return Err(Failure::usage(format!(
-            "{} holds vectors of {other}, and the study names {}; name another file in `workload.embeddings`",
+            "{} holds vectors of {other}, and the study names {model}; name another file in \
+             `workload.embeddings`",
             path.display(),
-            embedder.name()
         )));
     }
     let missing: Vec<String> = wanted
@@ -83,7 +92,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         .cloned()
         .collect();
     let mut made = Made {
-        model: embedder.name().to_owned(),
+        model,
         file: path.display().to_string(),
         texts: wanted.texts.len(),
         missing: missing.len(),
@@ -93,25 +102,19 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         input_tokens: 0,
         usd: Some(0.0),
     };
-    let batches = missing.chunks(Embedder::BATCH).take_while(|_| !args.dry_run);
-    for batch in batches {
-        let failed = |made: &Made, problem: String| {
-            Failure::new(format!(
-                "{problem}\n{} of {} are kept in {}; run the same command again for the rest",
-                made.vectors,
-                counted(made.missing as u64, "vector"),
-                made.file
-            ))
-        };
-        let embedded = block_on(embedder.embed(batch))?.map_err(|error| failed(&made, error.to_string()))?;
-        for (text, vector) in batch.iter().zip(embedded.vectors) {
-            embeddings
-                .insert(text, embedder.name(), vector)
-                .map_err(|problem| failed(&made, format!("{}: {problem}", embedder.name())))?;
-        }
-        // After every batch, so that what was paid for is kept.
+    if !missing.is_empty() && !args.dry_run {
+        let embedder = Builder::new(&Environment)
+            .prices(args.prices.table()?)
+            .embedder(&file.study.models)
+            .map_err(wrong_model)?;
+        // Before anything is paid for.
         write(&path, &embeddings)?;
-        made.add(batch.len(), embedded.usage);
+        block_on(async {
+            for batch in missing.chunks(args.batch.get()) {
+                made.add(&embedder, batch, &mut embeddings, &path).await?;
+            }
+            Ok::<(), Failure>(())
+        })??;
     }
     if args.json {
         print_json(&made)?;
@@ -131,16 +134,68 @@ fn read(file: &StudyFile, wanted: &Wanted) -> Result<Embeddings, BuildError> {
 }
 
 fn write(path: &Path, embeddings: &Embeddings) -> Result<(), Failure> {
-    write_whole(path, embeddings.written().as_bytes())
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let made = folder.map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| write_whole(path, embeddings.written().as_bytes()))
         .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
 }
 
 impl Made {
-    fn add(&mut self, vectors: usize, usage: CallUsage) {
-        self.vectors += vectors;
+    /// Has the vectors of some texts made, and keeps those that fit.
+    async fn add(
+        &mut self,
+        embedder: &Embedder,
+        texts: &[String],
+        embeddings: &mut Embeddings,
+        path: &Path,
+    ) -> Result<(), Failure> {
         self.calls += 1;
+        let embedded = match embedder.embed(texts).await {
+            Ok(embedded) => embedded,
+            Err(error) => {
+                if let LlmError::Failed { usage, .. } = &error {
+                    self.spent(*usage);
+                }
+                return Err(self.ended(&error.to_string()));
+            }
+        };
+        self.spent(embedded.usage);
+        let mut problem = None;
+        for (text, vector) in texts.iter().zip(embedded.vectors) {
+            match embeddings.insert(text, embedder.name(), vector) {
+                Ok(()) => self.vectors += 1,
+                Err(wrong) => problem = problem.or(Some((text, wrong))),
+            }
+        }
+        write(path, embeddings)?;
+        match problem {
+            None => Ok(()),
+            Some((text, wrong)) => {
+                let begin: String = text.chars().take(SHOWN).collect();
+                Err(self.ended(&format!(
+                    "{}: {wrong}; it is of the text \"{begin}…\"",
+                    self.model
+                )))
+            }
+        }
+    }
+
+    fn spent(&mut self, usage: CallUsage) {
         self.input_tokens += usage.input_tokens;
         self.usd = self.usd.zip(usage.usd).map(|(sum, usd)| sum + usd);
+    }
+
+    /// Why it goes no further, and what there is.
+    fn ended(&self, problem: &str) -> Failure {
+        Failure::new(format!(
+            "{problem}\n{} of {} are in {} ({} tokens, {} now); the same command goes on with the rest, --batch \
+             makes requests smaller",
+            self.texts - self.missing + self.vectors,
+            counted(self.texts as u64, "vector"),
+            self.file,
+            count(self.input_tokens),
+            dollars(self.usd),
+        ))
     }
 
     fn told(&self, is_dry: bool) -> String {

@@ -148,7 +148,7 @@ fn usual_jobs(study: &Study) -> NonZeroUsize {
     let is_simulated =
         |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
     let is_external = study.workload.get("kind").is_some_and(|kind| kind == "external");
-    let within = study.models.values().all(is_simulated) && !is_external;
+    let within = study.asked_models().all(is_simulated) && !is_external;
     match std::thread::available_parallelism() {
         Ok(cores) if within => cores,
         _ => NonZeroUsize::MIN,

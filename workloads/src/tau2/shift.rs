@@ -32,8 +32,7 @@ pub(super) fn clusters(
     embeddings: Option<&Embeddings>,
     text: impl Fn(&str) -> Result<String, BuildError>,
 ) -> Result<Vec<Cluster>, BuildError> {
-    let count = settings.clusters.unwrap_or(CLUSTERS);
-    check_count(count, pool.len())?;
+    let count = count(settings, pool.len())?;
     let ids = pool.iter().chain(held_out);
     let texts: Vec<String> = ids.map(|id| text(id)).collect::<Result<_, _>>()?;
     let vectors = match embeddings {
@@ -47,8 +46,9 @@ pub(super) fn clusters(
     let held_out = centroid(rest);
     let least = pool.len().div_ceil(2 * count).max(2);
     let found = k_means(vectors, count, least, settings.seed).map_err(|TooFew { different }| {
+        let what = if embeddings.is_some() { "vectors" } else { "texts" };
         wrong(format!(
-            "{count} clusters are asked for, but the tasks that are not held out have {different} different texts"
+            "{count} clusters are asked for, but the tasks that are not held out have {different} different {what}"
         ))
     })?;
     let clusters = found.into_iter().map(|members| Cluster {
@@ -66,7 +66,9 @@ pub(super) fn farthest(clusters: Vec<Cluster>) -> Vec<String> {
     farthest.expect("there are two clusters or more").tasks
 }
 
-fn check_count(count: usize, tasks: usize) -> Result<(), BuildError> {
+/// How many clusters are made of so many tasks.
+pub(super) fn count(settings: &Tau2Settings, tasks: usize) -> Result<usize, BuildError> {
+    let count = settings.clusters.unwrap_or(CLUSTERS);
     let most = tasks / 2;
     if most < 2 {
         return Err(BuildError::setting(
@@ -79,7 +81,7 @@ fn check_count(count: usize, tasks: usize) -> Result<(), BuildError> {
             "must be 2 to {most}, half of the {tasks} tasks that are not held out, not {count}"
         )));
     }
-    Ok(())
+    Ok(count)
 }
 
 fn wrong(problem: String) -> BuildError {

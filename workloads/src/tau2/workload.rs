@@ -1,6 +1,5 @@
 //! A domain as a workload.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
 use capo_core::ids::hex;
@@ -22,6 +21,7 @@ use super::offered::Offered;
 use super::prompts;
 use super::retail::Retail;
 use super::settings::{DomainName, Tau2Settings};
+use super::shift;
 use super::split::{self, Splits};
 use super::task::{Action, Task};
 use super::telecom::Telecom;
@@ -72,27 +72,53 @@ pub(crate) fn texts_to_embed(mut settings: Settings, files: &dyn Files) -> Resul
             "is missing; it names the file that keeps the vectors, such as \"airline.embeddings.jsonl\"";
         BuildError::setting(key, missing)
     })?;
+    if file.is_empty() {
+        return Err(BuildError::setting(key, "must name a file"));
+    }
     let mut sources = Sources::new(files);
     let mut folder = Folder::new(&mut sources, &own.data, own.domain.name());
-    let (lists, tasks) = (folder.splits()?, folder.tasks()?);
+    let lists = folder.splits()?;
+    let tasks = by_id(folder.tasks()?);
     split::check_settings(&own, &lists)?;
     let Splits { optimize, evaluate } = split::by_share(&own, &lists)?;
-    let wanted: HashSet<&String> = optimize.iter().chain(&evaluate).collect();
-    let texts: IndexSet<String> = tasks
-        .iter()
-        .filter(|task| wanted.contains(&task.id))
-        .map(|task| task.user_scenario.wish())
-        .collect();
+    shift::count(&own, optimize.len())?;
+    let mut texts = IndexSet::new();
+    for id in optimize.iter().chain(&evaluate) {
+        let text = task(&tasks, id, own.domain)?.user_scenario.wish();
+        if text.trim().is_empty() {
+            let empty = format!(
+                "task `{id}` of {} says nothing of what its user wants",
+                own.domain.name()
+            );
+            return Err(BuildError::setting("workload.data", empty));
+        }
+        texts.insert(text);
+    }
     Ok(Wanted {
         file,
         texts: texts.into_iter().collect(),
     })
 }
 
-/// Reads the vectors that a study names.
-fn embeddings(sources: &mut Sources<'_>, file: &str) -> Result<Embeddings, BuildError> {
+fn by_id(tasks: Vec<Task>) -> IndexMap<String, Task> {
+    tasks.into_iter().map(|task| (task.id.clone(), task)).collect()
+}
+
+/// A task that a list of the benchmark names.
+fn task<'a>(tasks: &'a IndexMap<String, Task>, id: &str, domain: DomainName) -> Result<&'a Task, BuildError> {
+    tasks.get(id).ok_or_else(|| {
+        BuildError::setting(
+            "workload.data",
+            format!("tasks.json of {} has no task `{id}`", domain.name()),
+        )
+    })
+}
+
+/// Reads the vectors that a study names. They are not part of the fingerprint, the split that they make is:
+/// more vectors in the file change nothing.
+fn embeddings(files: &dyn Files, file: &str) -> Result<Embeddings, BuildError> {
     let key = "workload.embeddings";
-    let content = sources.read(file).map_err(|error| match error {
+    let content = files.read(file).map_err(|error| match error {
         FileError::NotFound(file) => BuildError::setting(
             key,
             format!(
@@ -132,36 +158,26 @@ impl<W: Domain> Tau2<W> {
         };
         let embeddings = match &settings.embeddings {
             None => None,
-            Some(file) => Some(embeddings(&mut sources, file)?),
+            Some(file) => Some(embeddings(files, file)?),
         };
         let mut folder = Folder::new(&mut sources, &settings.data, W::NAME);
         let fresh = <W as Domain>::read(&mut folder)?;
         let policy = W::policy(&mut folder, settings.policy)?;
         let guidelines = folder.guidelines(!W::user_tools().is_empty())?;
         let lists = folder.splits()?;
-        let mut all: IndexMap<String, Task> = folder
-            .tasks()?
-            .into_iter()
-            .map(|task| (task.id.clone(), task))
-            .collect();
-        let absent = |id: &str| {
-            BuildError::setting(
-                "workload.data",
-                format!("tasks.json of {} has no task `{id}`", W::NAME),
-            )
-        };
+        let all = by_id(folder.tasks()?);
         let splits = split::draw(settings, &lists, embeddings.as_ref(), |id| {
-            let task = all.get(id).ok_or_else(|| absent(id))?;
-            Ok(task.user_scenario.wish())
+            Ok(task(&all, id, settings.domain)?.user_scenario.wish())
         })?;
         let mut tasks = IndexMap::new();
         for id in splits.optimize.iter().chain(&splits.evaluate) {
-            let task = all.swap_remove(id).ok_or_else(|| absent(id))?;
+            let task = task(&all, id, settings.domain)?;
             task.set_up(&fresh)
                 .map_err(|error| BuildError::setting("workload.data", error))?;
-            tasks.insert(id.clone(), task);
+            tasks.insert(id.clone(), task.clone());
         }
-        let fingerprint = fingerprint(&sources.fingerprint(), &offered);
+        let of_vectors = embeddings.is_some().then_some(&splits);
+        let fingerprint = fingerprint(&sources.fingerprint(), &offered, of_vectors);
         Ok(Self {
             fresh,
             policy,
@@ -236,9 +252,17 @@ fn failed(error: impl std::fmt::Display) -> RolloutError {
 }
 
 /// Of the files that were read and the tools as they are offered.
-fn fingerprint(files: &str, offered: &Offered) -> String {
+/// `splits` are those that vectors made; others follow from the settings and the files.
+fn fingerprint(files: &str, offered: &Offered, splits: Option<&Splits>) -> String {
     let mut hash = Sha256::new();
     hash.update(files);
+    for id in splits
+        .iter()
+        .flat_map(|splits| splits.optimize.iter().chain(&splits.evaluate))
+    {
+        hash.update(id);
+        hash.update([0]);
+    }
     for tool in offered.agent.iter().chain(offered.user.iter()) {
         hash.update(serde_json::to_string(tool).unwrap_or_default());
     }
