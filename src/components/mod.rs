@@ -1,6 +1,7 @@
 //! What pages are composed of.
 
 mod branch_dialog;
+mod choose;
 mod later;
 mod marks;
 mod message;
@@ -17,6 +18,7 @@ mod window;
 mod words;
 
 pub use branch_dialog::BranchDialog;
+pub use choose::Choose;
 pub use later::Later;
 pub use marks::Gate;
 pub use message::Message;

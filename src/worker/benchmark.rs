@@ -172,12 +172,11 @@ pub(super) async fn beside(workload: &Table, mut files: DataFiles) -> Result<Dat
     let (Some(KIND), Some(domain)) = (text("kind"), domain) else {
         return Ok(files);
     };
-    if text("tool_descriptions").is_some_and(|path| !files.contains_key(path)) {
-        return Err(
-            "workload.tool_descriptions: only the command line reads such a file; take the key out of the \
-                    study"
-                .to_owned(),
-        );
+    if let Some(path) = text("tool_descriptions").filter(|path| !files.contains_key(*path)) {
+        return Err(format!(
+            "workload.tool_descriptions: {path} is not here; choose it on New study, or drop it there, and run the \
+             study from there"
+        ));
     }
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
     let root = text("data").unwrap_or_default().trim_end_matches('/');

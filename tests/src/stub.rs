@@ -2,7 +2,7 @@
 //!
 //! It shares no code with `capo simulate`: an error in one of them cannot hide in the other.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -26,6 +26,8 @@ pub struct Question {
     pub system: String,
     /// The last user message.
     pub user: String,
+    /// What a tool answered, where that is the last message; else empty.
+    pub tool: String,
     /// The seed asked for.
     pub seed: Option<u64>,
 }
@@ -52,6 +54,8 @@ impl Question {
 pub enum Answer {
     /// A completion of this text; 10 tokens read for every message, one written per 4 characters.
     Text(String),
+    /// A completion that calls a tool with these arguments, and says nothing.
+    Call(&'static str, Value),
     /// An error with this status, and seconds of `Retry-After` if any.
     Error(u16, Option<u64>),
     /// Status 400 as OpenAI words it when a conversation does not fit.
@@ -72,7 +76,7 @@ type Script = dyn Fn(&Question, u64) -> Answer + Send + Sync;
 pub struct Count {
     /// Requests that arrived, whatever became of them.
     pub asked: u64,
-    /// Requests whose [`Answer::Text`] was sent.
+    /// Requests whose [`Answer::Text`] or [`Answer::Call`] was sent.
     pub answered: u64,
 }
 
@@ -89,6 +93,8 @@ pub struct Books {
     pub most_open: usize,
     /// The `Authorization` header of every request, in order of arrival.
     pub authorizations: Vec<Option<String>>,
+    /// The descriptions of all tools that were offered.
+    pub described: BTreeSet<String>,
 }
 
 impl Books {
@@ -312,6 +318,9 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     let question = question(&body);
     let before = {
         let mut books = shared.books();
+        let tools = body["tools"].as_array().into_iter().flatten();
+        let described = tools.filter_map(|tool| tool["function"]["description"].as_str());
+        books.described.extend(described.map(str::to_owned));
         let count = books.counts.entry(question.clone()).or_default();
         count.asked += 1;
         count.asked - 1
@@ -324,13 +333,29 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
         .await;
     tokio::time::sleep(shared.latency).await;
     let messages = body["messages"].as_array().map_or(0, Vec::len);
+    let said = |text: &str| json!({"role": "assistant", "content": text});
+    let answer = |message: Value| {
+        let response = completion(messages, &message).into_response();
+        shared
+            .books()
+            .counts
+            .entry(question.clone())
+            .or_default()
+            .answered += 1;
+        response
+    };
     match (shared.script)(&question, before) {
-        Answer::Text(text) => {
-            let response = completion(messages, &text).into_response();
-            shared.books().counts.entry(question).or_default().answered += 1;
-            response
+        Answer::Text(text) => answer(said(&text)),
+        Answer::Call(name, arguments) => {
+            let function = json!({"name": name, "arguments": arguments.to_string()});
+            let id = format!("call-{messages}");
+            answer(json!({
+                "role": "assistant",
+                "content": null,
+                "tool_calls": [{"id": id, "type": "function", "function": function}],
+            }))
         }
-        Answer::Empty => completion(messages, "").into_response(),
+        Answer::Empty => completion(messages, &said("")).into_response(),
         Answer::Malformed => (
             [("content-type", "application/json")],
             Body::from(r#"{"id": "1", "choi"#),
@@ -363,9 +388,13 @@ fn question(body: &Value) -> Question {
             .map(|message| text(&message["content"]))
             .unwrap_or_default()
     };
+    let answered = messages.last().filter(|message| message["role"] == "tool");
     Question {
         system: last(&["system", "developer"]),
         user: last(&["user"]),
+        tool: answered
+            .map(|message| text(&message["content"]))
+            .unwrap_or_default(),
         seed: body["seed"].as_u64(),
     }
 }
@@ -379,7 +408,8 @@ fn text(content: &Value) -> String {
     }
 }
 
-fn completion(messages: usize, text: &str) -> Json<Value> {
+fn completion(messages: usize, message: &Value) -> Json<Value> {
+    let text = message["content"].as_str().unwrap_or_default();
     let (read, written) = (10 * messages, text.len().div_ceil(4));
     Json(json!({
         "id": "chatcmpl-stub",
@@ -388,8 +418,8 @@ fn completion(messages: usize, text: &str) -> Json<Value> {
         "model": "stub",
         "choices": [{
             "index": 0,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
+            "message": message,
+            "finish_reason": if message["tool_calls"].is_null() { "stop" } else { "tool_calls" },
         }],
         "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
     }))

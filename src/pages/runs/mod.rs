@@ -8,17 +8,17 @@ mod quota;
 mod rows;
 mod table;
 
-use leptos::html::Input;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::use_navigate;
+use web_sys::File;
 
 use self::actions::export;
 use self::bulk::Bulk;
 use self::listed::Listed;
 use self::table::RunTable;
-use crate::components::{Message, RaiseDialog, page_title};
+use crate::components::{Choose, Message, RaiseDialog, page_title};
 use crate::format;
 use crate::frame::imports::{Imports, Trouble};
 use crate::live::Runs;
@@ -76,44 +76,22 @@ fn OpenJournal() -> impl IntoView {
     let runs = expect_context::<Runs>();
     let imports = expect_context::<Imports>();
     let navigate = use_navigate();
-    let input = NodeRef::<Input>::new();
-    let chosen = move |_| {
-        let Some(input) = input.get_untracked() else {
-            return;
-        };
-        let files = input.files();
-        let files = files
-            .iter()
-            .flat_map(|files| (0..files.length()).filter_map(|index| files.get(index)));
+    let chosen = Callback::new(move |files: Vec<File>| {
         for file in files {
             let navigate = navigate.clone();
             imports.read(runs, file, move |run| {
                 navigate(&format!("/run/{}", run.id()), NavigateOptions::default());
             });
         }
-        // The same file can be chosen again.
-        input.set_value("");
-    };
+    });
     view! {
-        <input
-            node_ref=input
-            type="file"
+        <Choose
+            words="Open a journal…"
+            label="Journals to open"
             accept=".jsonl,.ndjson"
-            multiple
-            hidden
-            aria-label="Journals to open"
-            on:change=chosen
+            multiple=true
+            chosen
         />
-        <button
-            type="button"
-            on:click=move |_| {
-                if let Some(input) = input.get_untracked() {
-                    input.click();
-                }
-            }
-        >
-            "Open a journal…"
-        </button>
     }
 }
 

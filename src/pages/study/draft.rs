@@ -11,9 +11,13 @@ use capo_core::study::{Constraint, Objective, Study, StudyError, Table};
 use capo_workloads::tau2::settings::KIND;
 use serde_json::{Value, json};
 
+use super::place::Place;
 use super::problem::Problem;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
+
+/// The key of tau2's settings that names a file with other descriptions of the tools.
+pub(super) const DESCRIPTIONS: &str = "tool_descriptions";
 
 /// A study being set up.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,6 +145,50 @@ impl Draft {
     /// Whether its workload reads rows, as files that it names.
     pub(super) fn takes_rows(&self) -> bool {
         matches!(self.kind(), "table" | "external")
+    }
+
+    /// The paths of the data files that its workload names.
+    pub(super) fn named_paths(&self) -> Vec<String> {
+        let of = |table: &Table| {
+            ["data", "evaluate_data", DESCRIPTIONS]
+                .into_iter()
+                .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
+                .filter(|path| !path.is_empty())
+                .collect::<Vec<_>>()
+        };
+        let workload = &self.study.workload;
+        let sets = workload.get("set").and_then(Value::as_array);
+        let sets = sets.into_iter().flatten().filter_map(Value::as_object);
+        of(workload).into_iter().chain(sets.flat_map(of)).collect()
+    }
+
+    /// Those of them that are here.
+    pub(super) fn named_files(&self) -> DataFiles {
+        let paths = self.named_paths().into_iter();
+        paths
+            .filter_map(|path| Some((path.clone(), self.files.get(&path)?.clone())))
+            .collect()
+    }
+
+    /// Takes in other descriptions of tau2's tools: as the file that the study names, or in place of it.
+    pub(super) fn describe_tools(&mut self, name: &str, text: String) {
+        self.take_kind(KIND);
+        let named = Place::Workload.text(&self.study, DESCRIPTIONS);
+        let path = if named.rsplit('/').next() == Some(name) {
+            named
+        } else {
+            self.describe_no_tools();
+            Place::Workload.set(&mut self.study, DESCRIPTIONS, Some(name.into()));
+            name.to_owned()
+        };
+        self.files.insert(path, text.into());
+    }
+
+    /// Leaves other descriptions of tau2's tools out.
+    pub(super) fn describe_no_tools(&mut self) {
+        self.files
+            .remove(&Place::Workload.text(&self.study, DESCRIPTIONS));
+        Place::Workload.set(&mut self.study, DESCRIPTIONS, None);
     }
 
     /// Goes over to another kind of workload, and keeps what was set up for this one.
@@ -391,6 +439,27 @@ mod tests {
             draft.take_kind(kind);
             assert_eq!(draft.takes_rows(), takes, "{kind}");
         }
+    }
+
+    #[test]
+    fn descriptions_of_tools_are_a_file_of_the_benchmark_s_study() {
+        let mut draft = draft();
+        draft.describe_tools("tools.json", "{}".into());
+        assert_eq!(draft.kind(), KIND);
+        assert_eq!(draft.study.workload[DESCRIPTIONS], "tools.json");
+        let toml = draft.checked().unwrap().to_toml().unwrap();
+        assert!(toml.contains("tool_descriptions = \"tools.json\""), "{toml}");
+        // One of the name that a study gives takes its path, another its place.
+        Place::Workload.set(&mut draft.study, DESCRIPTIONS, Some("data/tools.json".into()));
+        assert!(draft.named_files().is_empty());
+        draft.describe_tools("tools.json", "[]".into());
+        assert_eq!(&*draft.named_files()["data/tools.json"], "[]");
+        draft.describe_tools("mine.json", "{}".into());
+        assert_eq!(draft.study.workload[DESCRIPTIONS], "mine.json");
+        assert!(draft.named_files().into_keys().eq(["mine.json"]));
+        draft.describe_no_tools();
+        assert!(!draft.study.workload.contains_key(DESCRIPTIONS));
+        assert!(draft.named_files().is_empty());
     }
 
     #[test]

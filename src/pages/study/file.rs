@@ -1,7 +1,6 @@
 //! The study as a file or a link, in and out.
 
 use capo_core::study::{Format, Study};
-use leptos::html::Input;
 use leptos::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::File;
@@ -11,6 +10,8 @@ use super::form::{Form, Said};
 use super::link;
 use super::preview;
 use super::rows;
+use super::tau2;
+use crate::components::Choose;
 use crate::download::file_name;
 use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::Handover;
@@ -19,22 +20,11 @@ use crate::frame::handover::Handover;
 #[component]
 pub(super) fn StudyFile() -> impl IntoView {
     let form = expect_context::<Form>();
-    let input = NodeRef::<Input>::new();
-    let choose = move |_| {
-        if let Some(input) = input.get_untracked() {
-            input.click();
-        }
-    };
-    let chosen = move |_| {
-        let file = input.get_untracked().and_then(|input| input.files()?.get(0));
-        if let Some(file) = file {
+    let import = Callback::new(move |files: Vec<File>| {
+        for file in files {
             take_file(form, file);
         }
-        // The same file can be chosen again.
-        if let Some(input) = input.get_untracked() {
-            input.set_value("");
-        }
-    };
+    });
     let export = move |_| {
         let toml = written(form).and_then(|study| study.to_toml().map_err(|error| error.to_string()));
         match toml {
@@ -52,11 +42,8 @@ pub(super) fn StudyFile() -> impl IntoView {
         Err(message) => form.said.set(Some(Said::Failed(message))),
     };
     let data = Memo::new(move |_| {
-        form.draft.with(|draft| {
-            let used = draft.takes_rows();
-            let names = draft.files.keys().filter(|_| used);
-            names.cloned().collect::<Vec<_>>()
-        })
+        form.draft
+            .with(|draft| draft.named_files().into_keys().collect::<Vec<_>>())
     });
     let download_data = move |name: String| {
         let file = name.clone();
@@ -100,9 +87,7 @@ pub(super) fn StudyFile() -> impl IntoView {
                 </h2>
             </header>
             <div class="row">
-                <button type="button" on:click=choose>
-                    "Import TOML"
-                </button>
+                <Choose words="Import TOML" label="Study file" accept=".toml,.json" chosen=import/>
                 <button type="button" on:click=export>
                     "Export TOML"
                 </button>
@@ -112,14 +97,6 @@ pub(super) fn StudyFile() -> impl IntoView {
                 <For each=move || data.get() key=Clone::clone let(name)>
                     {download_data(name)}
                 </For>
-                <input
-                    node_ref=input
-                    type="file"
-                    accept=".toml,.json"
-                    hidden
-                    aria-label="Study file"
-                    on:change=chosen
-                />
             </div>
             <p class="note">
                 "The link carries the study, never a key"
@@ -138,7 +115,8 @@ fn written(form: Form) -> Result<Study, String> {
     })
 }
 
-/// Takes in a file: a study, the rows of a table, or a journal, which is opened as a run.
+/// Takes in a file: a study, the rows of a table, descriptions of tau2's tools, or a journal, which is opened as
+/// a run.
 pub(super) fn take_file(form: Form, file: File) {
     spawn_local(async move {
         let name = file.name();
@@ -151,6 +129,9 @@ pub(super) fn take_file(form: Form, file: File) {
             Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
             // Rows may be written as a journal is, one JSON object a line.
             Kind::Journal | Kind::Table => rows::take(form, &name, text),
+            Kind::Study if tau2::describes_tools(form, &name, &text) => {
+                tau2::take_descriptions(form, &name, text);
+            }
             Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
             Kind::Unknown => form.said.set(Some(Said::Failed(format!(
                 "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \

@@ -6,6 +6,7 @@ use capo_core::metric::{Direction, MetricSpec};
 use capo_core::study::{Rounds, Study, Table};
 use capo_workloads::tau2::settings::KIND;
 
+use super::draft::DESCRIPTIONS;
 use super::problem::Problem;
 use crate::worker::protocol::{DataFiles, Looked};
 
@@ -86,21 +87,25 @@ impl Measured {
     }
 }
 
-/// The rows that are not there, in words that fit a page without a disk.
+/// The file that is not there, in words that fit a page without a disk.
 fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
-    if workload.get("kind").and_then(|kind| kind.as_str()) == Some(KIND) {
-        return None;
-    }
-    let keys = ["data", "evaluate_data"].into_iter();
-    let mut named = keys.filter_map(|key| Some((key, workload.get(key)?.as_str()?)));
-    let (key, path) = named.find(|(_, path)| !files.contains_key(*path))?;
-    let rows = match path {
-        "" => "The rows".to_owned(),
-        path => format!("The rows of {path}"),
+    let of_benchmark = workload.get("kind").and_then(|kind| kind.as_str()) == Some(KIND);
+    let keys: &[&str] = if of_benchmark {
+        &[DESCRIPTIONS]
+    } else {
+        &["data", "evaluate_data"]
     };
+    let mut named = keys
+        .iter()
+        .filter_map(|key| Some((key, workload.get(*key)?.as_str()?)));
+    let (key, path) = named.find(|(_, path)| !files.contains_key(*path))?;
     Some(Problem {
         key: format!("workload.{key}"),
-        message: format!("{rows} are not here yet. Drop, choose or paste them."),
+        message: match path {
+            path if of_benchmark => format!("{path} is not here yet. Drop or choose it, or leave it out."),
+            "" => "The rows are not here yet. Drop, choose or paste them.".to_owned(),
+            path => format!("The rows of {path} are not here yet. Drop, choose or paste them."),
+        },
     })
 }
 
@@ -121,6 +126,30 @@ mod tests {
             measured.asked(&draft.study),
             [Role::Agent, Role::Critic, Role::Rewriter]
         );
+    }
+
+    #[test]
+    fn descriptions_that_are_not_here_are_asked_for() {
+        let workload = serde_json::json!({
+            "kind": KIND, "domain": "airline", "data": "data/tau2", DESCRIPTIONS: "mine/tools.json",
+        });
+        let workload = workload.as_object().unwrap();
+        let looked = || Looked {
+            wrong: Some("workload.tool_descriptions: no file".into()),
+            ..Looked::default()
+        };
+        let problem = |files: &DataFiles| {
+            let problem = Measured::new(Some(looked()), workload, files).problem.unwrap();
+            (problem.key, problem.message)
+        };
+        let (key, message) = problem(&DataFiles::new());
+        assert_eq!(key, "workload.tool_descriptions");
+        assert!(
+            message.starts_with("mine/tools.json is not here yet."),
+            "{message}"
+        );
+        let here = DataFiles::from([("mine/tools.json".to_owned(), "{}".into())]);
+        assert_eq!(problem(&here).1, "No file.");
     }
 
     #[test]

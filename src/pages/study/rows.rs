@@ -1,10 +1,9 @@
 //! Rows of somebody's own: taken in by drop, choice or paste, shown, and their columns put to use.
 
 use capo_core::study::Study;
-use leptos::html::Input;
 use leptos::prelude::*;
 use serde_json::{Value, json};
-use web_sys::ClipboardEvent;
+use web_sys::{ClipboardEvent, File};
 
 use super::columns::Use;
 use super::draft::Draft;
@@ -13,21 +12,8 @@ use super::file::take_file;
 use super::form::{Form, Said};
 use super::place::Place;
 use super::preview::{self, Preview};
+use crate::components::Choose;
 use crate::format::count;
-
-/// The paths of the data files that a workload names.
-fn named(study: &Study) -> Vec<String> {
-    let of = |table: &serde_json::Map<String, Value>| {
-        ["data", "evaluate_data"]
-            .into_iter()
-            .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
-            .filter(|path| !path.is_empty())
-            .collect::<Vec<_>>()
-    };
-    let sets = study.workload.get("set").and_then(Value::as_array);
-    let sets = sets.into_iter().flatten().filter_map(Value::as_object);
-    of(&study.workload).into_iter().chain(sets.flat_map(of)).collect()
-}
 
 /// Takes in a file with tab-separated columns, as spreadsheets write them: it becomes one with commas,
 /// which every door reads.
@@ -53,18 +39,21 @@ pub(super) fn take(form: Form, name: &str, text: String) {
 }
 
 fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
-    let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let missed = named(&draft.study)
-        .into_iter()
-        .find(|path| last(path) == name && !draft.files.contains_key(path));
-    if let Some(path) = missed {
+    let named = draft.named_paths();
+    let missed = named.iter().find(|path| {
+        let last = path.rsplit('/').next();
+        last == Some(name) && !draft.files.contains_key(*path)
+    });
+    if let Some(path) = missed.cloned() {
         draft.files.insert(path, text.into());
         return;
     }
     if !draft.takes_rows() {
         draft.take_kind("table");
     }
-    draft.files.clear();
+    for path in draft.named_paths() {
+        draft.files.remove(&path);
+    }
     draft.files.insert(name.to_owned(), text.into());
     let study = &mut draft.study;
     for key in ["format", "id", "exclude", "optimize", "evaluate_data"] {
@@ -158,18 +147,11 @@ pub(super) fn Rows() -> impl IntoView {
 #[component]
 fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
-    let input = NodeRef::<Input>::new();
-    let choose = move |_| {
-        if let Some(input) = input.get_untracked() {
-            input.click();
-        }
-    };
-    let chosen = move |_| {
-        let file = input.get_untracked().and_then(|input| input.files()?.get(0));
-        if let Some(file) = file {
+    let chosen = Callback::new(move |files: Vec<File>| {
+        for file in files {
             take_file(form, file);
         }
-    };
+    });
     let paste = move |event: ClipboardEvent| {
         let text = event
             .clipboard_data()
@@ -191,16 +173,11 @@ fn Drop() -> impl IntoView {
         >
             <p>"Drop a CSV or TSV file with a header line, or JSON Lines with one object a line."</p>
             <div class="row">
-                <button type="button" on:click=choose>
-                    "Choose a file"
-                </button>
-                <input
-                    node_ref=input
-                    type="file"
+                <Choose
+                    words="Choose a file"
+                    label="Rows"
                     accept=".csv,.tsv,.jsonl,.ndjson"
-                    hidden
-                    aria-label="Rows"
-                    on:change=chosen
+                    chosen
                 />
             </div>
             <textarea

@@ -35,7 +35,7 @@ pub(super) fn Start() -> impl IntoView {
             let first = problems.into_iter().next();
             first.map(|problem| problem.message).unwrap_or_default()
         });
-        let files = form.draft.with_untracked(named_files);
+        let files = form.draft.with_untracked(Draft::named_files);
         match study.and_then(|study| new_run(&study, files, keys)) {
             Ok(new) => begin_run(new),
             Err(message) => failed.set(Some(message)),
@@ -132,15 +132,6 @@ fn item(problem: Problem) -> impl IntoView {
         }
     });
     view! { <div>{named} {problem.message}</div> }
-}
-
-/// The data files that the study's workload can name.
-fn named_files(draft: &Draft) -> DataFiles {
-    if draft.takes_rows() {
-        draft.files.clone()
-    } else {
-        DataFiles::new()
-    }
 }
 
 fn new_run(study: &Study, files: DataFiles, keys: Keys) -> Result<NewRun, String> {

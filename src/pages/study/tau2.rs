@@ -3,8 +3,8 @@
 use capo_workloads::tau2::folder;
 use capo_workloads::tau2::settings::{DomainName, KIND};
 use js_sys::{Function, Promise, Reflect};
-use leptos::html::Input;
 use leptos::prelude::*;
+use serde_json::Value;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
@@ -12,12 +12,15 @@ use web_sys::{
     FileSystemFlags,
 };
 
-use super::field::Wrong;
+use super::draft::{DESCRIPTIONS, Draft};
+use super::field::{Wrong, id};
+use super::file::text_of;
 use super::form::{Form, Said};
 use super::place::Place;
 use super::rows::Exclude;
 use super::setting_field::SettingField;
 use super::workload::of_kind;
+use crate::components::Choose;
 use crate::format;
 use crate::live::keep_benchmark;
 use crate::storage::Storage;
@@ -51,6 +54,7 @@ pub(super) fn Tau2() -> impl IntoView {
         </p>
         <Data/>
         <div class="fields wide">{fields}</div>
+        <Descriptions/>
         <Exclude explanation="One id of a task a line; docs/tau2.md lists tasks that are known to be wrong."/>
     }
 }
@@ -112,28 +116,9 @@ fn Data() -> impl IntoView {
 fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
     let busy = form.taking_in;
-    let (folder, archive) = (NodeRef::<Input>::new(), NodeRef::<Input>::new());
-    let open = |input: NodeRef<Input>| {
-        move |_| {
-            if let Some(input) = input.get_untracked() {
-                input.click();
-            }
-        }
-    };
-    let chosen = move |input: NodeRef<Input>| {
-        move |_| {
-            let Some(input) = input.get_untracked() else {
-                return;
-            };
-            let files = input.files().map(|files| {
-                let files = (0..files.length()).filter_map(|place| files.get(place));
-                files.map(|file| (path(&file), file)).collect::<Vec<_>>()
-            });
-            keep(form, files.unwrap_or_default());
-            // The same can be chosen again.
-            input.set_value("");
-        }
-    };
+    let chosen = Callback::new(move |files: Vec<File>| {
+        keep(form, files.into_iter().map(|file| (path(&file), file)).collect());
+    });
     view! {
         <div class="drop" id="f-workload-data" tabindex="-1">
             <p>
@@ -141,27 +126,20 @@ fn Drop() -> impl IntoView {
                  of it."
             </p>
             <div class="row">
-                <button type="button" disabled=move || busy.get() on:click=open(folder)>
-                    "Choose the folder"
-                </button>
-                <button type="button" disabled=move || busy.get() on:click=open(archive)>
-                    "Choose a ZIP"
-                </button>
-                <input
-                    node_ref=folder
-                    type="file"
-                    prop:webkitdirectory=true
-                    hidden
-                    aria-label="Folder of the benchmark"
-                    on:change=chosen(folder)
+                <Choose
+                    words="Choose the folder"
+                    label="Folder of the benchmark"
+                    accept=""
+                    folder=true
+                    disabled=busy.into()
+                    chosen
                 />
-                <input
-                    node_ref=archive
-                    type="file"
+                <Choose
+                    words="Choose a ZIP"
+                    label="ZIP of the benchmark"
                     accept=".zip"
-                    hidden
-                    aria-label="ZIP of the benchmark"
-                    on:change=chosen(archive)
+                    disabled=busy.into()
+                    chosen
                 />
             </div>
             <p class="note" role="status">
@@ -179,6 +157,85 @@ fn Drop() -> impl IntoView {
             </div>
         </div>
     }
+}
+
+/// Other descriptions of the tools, or a way to choose them.
+#[component]
+fn Descriptions() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let key = Place::Workload.path(DESCRIPTIONS);
+    let id = id(&key);
+    let named = Memo::new(move |_| {
+        form.draft.with(|draft| {
+            let path = Place::Workload.text(&draft.study, DESCRIPTIONS);
+            let here = draft.files.contains_key(&path);
+            (!path.is_empty()).then_some((path, here))
+        })
+    });
+    let chosen = Callback::new(move |files: Vec<File>| {
+        for file in files {
+            spawn_local(async move {
+                match text_of(&file).await {
+                    Ok(text) => take_descriptions(form, &file.name(), text),
+                    Err(message) => form.said.set(Some(Said::Failed(message))),
+                }
+            });
+        }
+    });
+    let file = move || {
+        named.get().map(|(path, here)| {
+            let state = if here {
+                "goes with the study"
+            } else {
+                "not here yet"
+            };
+            view! {
+                <div class="file">
+                    <span>
+                        <b>{path}</b>
+                        " "
+                        <span class="quiet">{state}</span>
+                    </span>
+                    <button
+                        type="button"
+                        class="link"
+                        on:click=move |_| form.renew(Draft::describe_no_tools)
+                    >
+                        "Leave out"
+                    </button>
+                </div>
+            }
+        })
+    };
+    view! {
+        <div class="field" role="group" aria-label="Tool descriptions" id=id tabindex="-1">
+            <span class="lab">"Tool descriptions"</span>
+            {file}
+            <div class="row">
+                <Choose words="Choose other descriptions" label="Tool descriptions" accept=".json" chosen/>
+            </div>
+            <span class="note">
+                "A JSON file with the lists assistant and user, in place of this project’s own descriptions of the \
+                 tools. It may be dropped here too, and is kept with each run of the study."
+            </span>
+            <Wrong key/>
+        </div>
+    }
+}
+
+/// Whether a file that was dropped describes tools: the study names it so, or it is such a list.
+pub(super) fn describes_tools(form: Form, name: &str, text: &str) -> bool {
+    let named = form
+        .draft
+        .with_untracked(|draft| Place::Workload.text(&draft.study, DESCRIPTIONS));
+    let listed = serde_json::from_str(text).is_ok_and(|list: Value| list["assistant"].is_array());
+    listed || named.rsplit('/').next() == Some(name)
+}
+
+/// Takes other descriptions of the tools in, and goes over to the benchmark.
+pub(super) fn take_descriptions(form: Form, name: &str, text: String) {
+    form.renew(|draft| draft.describe_tools(name, text));
+    form.said.set(Some(Said::Done(format!("{name} was taken in."))));
 }
 
 /// "airline, retail and telecom".

@@ -2,29 +2,45 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use capo_tests::shared::shared;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
-use serde_json::json;
+use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::SECRET;
 use crate::browser::Browser;
 
-/// An archive as code hosts make it of a checkout, with the airline alone.
-fn archive(data: &Path, folder: &Path) -> std::path::PathBuf {
+/// What the airline reads.
+const AIRLINE: &[&str] = &[
+    "domains/airline/db.json",
+    "domains/airline/policy.md",
+    "domains/airline/tasks.json",
+    "domains/airline/split_tasks.json",
+    "user_simulator/simulation_guidelines.md",
+];
+
+/// What the telephone company reads.
+const TELECOM: &[&str] = &[
+    "domains/telecom/db.toml",
+    "domains/telecom/user_db.toml",
+    "domains/telecom/main_policy.md",
+    "domains/telecom/tech_support_manual.md",
+    "domains/telecom/tech_support_workflow.md",
+    "domains/telecom/tasks.json",
+    "domains/telecom/split_tasks.json",
+    "user_simulator/simulation_guidelines_tools.md",
+];
+
+/// An archive as code hosts make it of a checkout, with one domain alone.
+fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
     let path = folder.join("tau2-bench-main.zip");
     let mut archive = ZipWriter::new(File::create(&path).unwrap());
-    for file in [
-        "domains/airline/db.json",
-        "domains/airline/policy.md",
-        "domains/airline/tasks.json",
-        "domains/airline/split_tasks.json",
-        "user_simulator/simulation_guidelines.md",
-    ] {
+    for file in files {
         let name = format!("tau2-bench-main/data/tau2/{file}");
         archive.start_file(name, SimpleFileOptions::default()).unwrap();
         archive
@@ -118,26 +134,62 @@ async fn an_archive_without_the_benchmark_is_refused() {
         .await;
 }
 
-#[tokio::test]
-async fn a_study_of_the_benchmark_runs_and_shows_both_sides() {
-    let Some(data) = shared("tau2/data") else { return };
-    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), |question, _| {
-        models(question)
-    });
-    let study = Study::new(&stub.base_url)
-        .with_workload("kind = \"tau2\"\ndomain = \"airline\"\ndata = \"elsewhere/data/tau2\"\noptimize = 3\nevaluate = 2")
+/// A customer and an agent who both use their tools.
+fn callers(question: &Question) -> Answer {
+    let said = |text: &str| Answer::Text(text.to_owned());
+    let is_first = question.tool.is_empty();
+    if !question.is_rollout() {
+        return models(question);
+    }
+    if question.system.contains("<scenario>") {
+        return match question.user.as_str() {
+            "Switch to airplane mode." if is_first => Answer::Call("toggle_airplane_mode", json!({})),
+            "Switch to airplane mode." => said("It is on."),
+            "Is that all?" => said("It is. ###STOP###"),
+            _ => said("I fly abroad."),
+        };
+    }
+    match question.user.as_str() {
+        "I fly abroad." if is_first => Answer::Call(
+            "enable_roaming",
+            json!({ "customer_id": "C1001", "line_id": "L1003" }),
+        ),
+        "I fly abroad." => said("Switch to airplane mode."),
+        _ => said("Is that all?"),
+    }
+}
+
+/// A study of a domain, three tasks to search on and two held out, one round.
+fn study(stub: &Stub, domain: &str, more: &str) -> Study {
+    Study::new(&stub.base_url)
+        .with_workload(&format!(
+            "kind = \"tau2\"\ndomain = \"{domain}\"\ndata = \"elsewhere/data/tau2\"\noptimize = 3\n\
+             evaluate = 2\n{more}"
+        ))
         .with("metric = \"correct\"", "metric = \"success\"")
         .with("metric = \"too_long\"", "metric = \"human_requests\"")
-        .with("rounds = 4", "rounds = 1");
+        .with("rounds = 4", "rounds = 1")
+}
+
+/// Takes a study in, with the benchmark's files and the key.
+async fn set_up(study: &Study, data: &Path, files: &[&str]) -> Browser {
     let browser = Browser::open("/study").await;
     browser.choose("Study file", &study.path()).await;
     browser.until_shown("was taken in").await;
     let folder = tempfile::tempdir().unwrap();
     browser
-        .choose("ZIP of the benchmark", &archive(&data, folder.path()))
+        .choose("ZIP of the benchmark", &archive(data, folder.path(), files))
         .await;
     browser.until_shown("kept in this browser").await;
     browser.fill("Key of task agent", SECRET).await;
+    browser
+}
+
+#[tokio::test]
+async fn a_study_of_the_benchmark_runs() {
+    let Some(data) = shared("tau2/data") else { return };
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), |question, _| models(question));
+    let browser = set_up(&study(&stub, "airline", ""), &data, AIRLINE).await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     let lines = crate::journal(&browser).await;
@@ -149,4 +201,71 @@ async fn a_study_of_the_benchmark_runs_and_shows_both_sides() {
     }
     let console = browser.console().await;
     assert!(!console.contains("SEVERE"), "{console}");
+}
+
+#[tokio::test]
+async fn a_trace_of_the_benchmark_shows_both_sides() {
+    let Some(data) = shared("tau2/data") else { return };
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), |question, _| callers(question));
+    let browser = set_up(&study(&stub, "telecom", ""), &data, TELECOM).await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    let run = browser.js("return location.pathname").await;
+    let lines = crate::journal(&browser).await;
+    let rollout = crate::of_kind(&lines, "rollout")[0].clone();
+    crate::trace::open(&browser, run.as_str().unwrap(), &rollout).await;
+    browser.until_shown("State changes: 1 on the agent’s side").await;
+    let shown = browser.text(".drawer").await;
+    for words in [
+        "Reward",
+        "the user ended the conversation",
+        "Assertions",
+        "lines.L1003.roaming_enabled",
+        "device.airplane_mode",
+        "enable_roaming(",
+        "toggle_airplane_mode(",
+    ] {
+        assert!(shown.contains(words), "{words} is not in\n{shown}");
+    }
+}
+
+#[tokio::test]
+async fn other_descriptions_of_the_tools_go_with_the_study() {
+    let (Some(data), Some(tools)) = (shared("tau2/data"), shared("tau2/parity/airline.tools.json")) else {
+        return;
+    };
+    let described = "Cancels what was booked, in words of this test.";
+    let folder = tempfile::tempdir().unwrap();
+    let mut list: Value = serde_json::from_slice(&std::fs::read(tools).unwrap()).unwrap();
+    list["assistant"][0]["function"]["description"] = json!(described);
+    let path = folder.path().join("tools.json");
+    std::fs::write(&path, list.to_string()).unwrap();
+    let other = folder.path().join("other.json");
+    std::fs::write(&other, "{\"assistant\": []}").unwrap();
+
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), |question, _| models(question));
+    let key = "tool_descriptions = \"mine/tools.json\"";
+    let browser = set_up(&study(&stub, "airline", key), &data, AIRLINE).await;
+    browser.until_shown("mine/tools.json is not here yet.").await;
+    browser.choose("Tool descriptions", &other).await;
+    browser.until_shown("In other.json, it describes ").await;
+    browser.click("Leave out").await;
+    browser
+        .until("nothing is wrong with it", async || {
+            !browser.text("#main").await.contains("other.json")
+        })
+        .await;
+    // What was dropped on the page arrives as what was chosen for a study does.
+    browser.choose("Study file", &path).await;
+    browser.until_shown("goes with the study").await;
+    browser.click("Export TOML").await;
+    let toml = browser.downloaded(".toml").await;
+    assert!(toml.contains("tool_descriptions = \"tools.json\""), "{toml}");
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    assert!(stub.books().described.contains(described));
+    // It is kept with the run.
+    let stored: Value =
+        serde_json::from_str(browser.js_async(crate::STORED).await.as_str().unwrap()).unwrap();
+    assert!(stored["stores"]["files"].to_string().contains(described));
 }

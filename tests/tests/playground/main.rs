@@ -10,6 +10,7 @@ mod browser;
 mod hardships;
 mod new_study;
 mod page;
+mod trace;
 
 use std::time::Duration;
 

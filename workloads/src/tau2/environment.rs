@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::changes::Changes;
 use super::tool::{Answer, Kind, Tool, ToolError, fail};
 
 /// The records of a domain, with the tools that read and change them. A clone shares with its original
@@ -54,6 +55,9 @@ pub trait World: Clone + 'static {
     /// Whether two worlds that began as one have equal hashes.
     fn equals(&self, other: &Self) -> bool;
 
+    /// Tells what is otherwise than in the world that this one was cloned from.
+    fn changes_since(&self, began: &Self, changes: &mut Changes);
+
     /// The same for a reference solution. Where the benchmark draws at random, it draws otherwise.
     #[must_use]
     fn for_reference(self) -> Self {
@@ -80,6 +84,9 @@ impl Side {
         }
     }
 }
+
+/// What the answer to a failed call begins with, and no other.
+pub const FAILED: &str = "Error: ";
 
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +121,7 @@ pub fn call<W: World>(world: &mut W, side: Side, name: &str, arguments: &Map<Str
             error: false,
         },
         Err(error) => ToolResult {
-            content: format!("Error: {error}"),
+            content: format!("{FAILED}{error}"),
             error: true,
         },
     }
@@ -125,7 +132,7 @@ pub fn call_any<W: World>(world: &mut W, side: Side, name: &str, arguments: &Val
     match arguments {
         Value::Object(arguments) => call(world, side, name, arguments),
         _ => ToolResult {
-            content: "Error: the arguments are not an object".to_owned(),
+            content: format!("{FAILED}the arguments are not an object"),
             error: true,
         },
     }

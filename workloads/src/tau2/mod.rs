@@ -37,6 +37,7 @@
 
 pub mod airline;
 mod calculate;
+pub mod changes;
 pub mod dialogue;
 pub mod environment;
 pub mod folder;

@@ -8,6 +8,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use super::changes::Changes;
+use super::environment::Side;
 use super::python;
 use super::shown::Shown;
 
@@ -65,6 +67,16 @@ impl<T: Clone + Serialize> Table<T> {
             (one, other) => one.is_none() && other.is_none(),
         };
         self.own.keys().chain(other.own.keys()).all(is_same)
+    }
+
+    /// Tells what differs from the table that this one was cloned from; no record is ever removed.
+    pub(super) fn changes_since(&self, began: &Self, name: &str, changes: &mut Changes) {
+        for (id, now) in &self.own {
+            let before = began.get(id);
+            if before.is_none_or(|before| !before.equals(now)) {
+                changes.compare(Side::Assistant, &format!("{name}.{id}"), before, Some(now));
+            }
+        }
     }
 
     /// Writes an object of all records, in order of ids, as the state hash does.

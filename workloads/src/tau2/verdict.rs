@@ -7,6 +7,7 @@ use capo_core::llm::ToolCall;
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
 use serde_json::{Value, json};
 
+use super::changes::Changes;
 use super::dialogue::Dialogue;
 use super::environment::{Side, World, changes};
 use super::grade::{Counts, Grade};
@@ -227,8 +228,9 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// The findings for screens: the reward and its parts, checks, counts, and what both sides did.
-    pub(super) fn details(&self) -> Value {
+    /// The findings for screens: the reward and its parts, checks, counts, what both sides did, and what that
+    /// changed.
+    pub(super) fn details(&self, changes: &Changes) -> Value {
         json!({
             "termination_reason": self.end.name(),
             "reward": self.reward(),
@@ -239,6 +241,7 @@ impl<'a> Verdict<'a> {
             "reference_calls": self.counts.reference,
             "repeated_calls": self.repeated,
             "unasked_writes": self.unasked,
+            "changes": changes,
             // The agent's own part is in the messages; what the customer does is not.
             "customer": (self.counts.user_calls > 0).then(|| self.trajectory.seen_by(Side::User)),
         })

@@ -13,6 +13,7 @@ use indexmap::{IndexMap, IndexSet};
 use sha2::{Digest, Sha256};
 
 use super::airline::Airline;
+use super::changes::Changes;
 use super::dialogue::{Setting, converse};
 use super::folder::{Domain, Folder};
 use super::grade::Grade;
@@ -153,7 +154,9 @@ impl<W: Domain> Tau2<W> {
             Some(path) => {
                 let list = sources.read(path);
                 let list = list.map_err(|error| BuildError::file("workload.tool_descriptions", error))?;
-                Offered::described::<W>(&list).map_err(|problem| BuildError::data(path, problem))?
+                Offered::described::<W>(&list).map_err(|problem| {
+                    BuildError::setting("workload.tool_descriptions", format!("in {path}, {problem}"))
+                })?
             }
         };
         let embeddings = match &settings.embeddings {
@@ -220,8 +223,8 @@ impl<W: Domain> Tau2<W> {
             .tasks
             .get(context.example)
             .ok_or_else(|| unknown_example(W::NAME, context.example))?;
-        let world = task.set_up(&self.fresh).map_err(failed)?;
-        let dialogue = converse(context, world, self.setting(task, context.prompt)).await?;
+        let began = task.set_up(&self.fresh).map_err(failed)?;
+        let dialogue = converse(context, began.clone(), self.setting(task, context.prompt)).await?;
         let grade = match dialogue.end {
             End::UserStop => {
                 let graded = Grade::new(task, &self.fresh, &dialogue.world, &dialogue.trajectory);
@@ -238,7 +241,7 @@ impl<W: Domain> Tau2<W> {
             measurements: verdict.measurements(context.prompt),
             trace: Trace {
                 outcome: verdict.outcome::<W>(),
-                details: verdict.details(),
+                details: verdict.details(&Changes::between(&began, &dialogue.world)),
                 messages: dialogue.trajectory.seen_by(super::environment::Side::Assistant),
             },
             external_usage: Usage::default(),

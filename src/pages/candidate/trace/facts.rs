@@ -11,16 +11,16 @@ use crate::run::outcome::who;
 /// The metric of a workload that measures how long answers take; of others the models' seconds stand in.
 const LATENCY: &str = "latency";
 
-/// A row of the table.
+/// A row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Fact {
-    name: String,
-    value: String,
-    note: String,
+pub(super) struct Fact {
+    pub name: String,
+    pub value: String,
+    pub note: String,
 }
 
-/// Measurements, seconds, dollars and tokens of a rollout of a workload that measures these metrics.
-pub(super) fn facts_table(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> impl IntoView + use<> {
+/// A table of facts; the caption is read out only.
+pub(super) fn facts_table(caption: &'static str, facts: Vec<Fact>) -> AnyView {
     let row = |fact: Fact| {
         view! {
             <tr>
@@ -30,16 +30,18 @@ pub(super) fn facts_table(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> imp
             </tr>
         }
     };
-    let rows = facts(rollout, metrics).into_iter().map(row).collect_view();
+    let rows = facts.into_iter().map(row).collect_view();
     view! {
         <table class="facts">
-            <caption class="sr">"What this rollout measured and cost"</caption>
+            <caption class="sr">{caption}</caption>
             <tbody>{rows}</tbody>
         </table>
     }
+    .into_any()
 }
 
-fn facts(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> Vec<Fact> {
+/// Measurements, seconds, dollars and tokens of a rollout of a workload that measures these metrics.
+pub(super) fn measured(rollout: &RolloutEvent, metrics: &[MetricSpec]) -> Vec<Fact> {
     let total = rollout.usage.total();
     let calls = |usage: &RoleUsage| match usage.calls {
         1 => "one model call".to_owned(),

@@ -4,6 +4,7 @@ mod everyone;
 mod facts;
 mod place;
 mod talk;
+mod tau2;
 
 use std::rc::Rc;
 
@@ -19,7 +20,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use self::everyone::Everyone;
-use self::facts::facts_table;
+use self::facts::{facts_table, measured};
 use self::place::{Located, Place, locate};
 use self::talk::talk;
 use super::address::{Address, TraceAddress};
@@ -301,13 +302,14 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
         Some(Ok(rollout)) => {
             let (text, characters) = prompt.clone();
             view! {
-                {facts_table(&rollout, &metrics)}
+                {facts_table("What this rollout measured and cost", measured(&rollout, &metrics))}
                 <Outcome rollout=Rc::clone(&rollout)/>
+                {tau2::account(&rollout.trace.details)}
                 <details class="fold">
                     <summary>{format!("System prompt, {characters} characters")}</summary>
                     <div class="prompt inset">{text}</div>
                 </details>
-                {talk(&rollout.trace.messages)}
+                {talk(&rollout.trace.messages, &tau2::seen_by_user(&rollout.trace.details))}
                 <Details rollout/>
             }
             .into_any()

@@ -1,6 +1,7 @@
-//! A conversation, turn by turn.
+//! A conversation, turn by turn: what both sides said, and the calls of either with their answers.
 
 use capo_core::llm::{AssistantMessage, Message, ToolCall};
+use capo_workloads::tau2::environment as tau2;
 use leptos::prelude::*;
 use serde_json::Value;
 
@@ -10,6 +11,8 @@ use crate::format::count;
 const TURNS: usize = 60;
 /// Characters of one text drawn at once.
 const CHARACTERS: usize = 3_000;
+/// What the answers to failed calls begin with: tau2's, and the help desk's.
+const FAILED: [&str; 2] = [tau2::FAILED, "{\"error\":"];
 
 /// What one side said or called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,13 +58,16 @@ struct Call {
     name: String,
     arguments: String,
     answer: Option<String>,
+    /// It was answered by an error.
+    failed: bool,
     /// The agent made the very same call before.
     again: bool,
 }
 
-/// Who said and called what. Tools' answers stand with their calls.
-pub(super) fn talk(messages: &[Message]) -> AnyView {
-    let turns = turns(messages);
+/// Who said and called what. Tools' answers stand with their calls. `messages` is the conversation as the
+/// agent saw it, `user` as a user with tools of its own saw it, empty for others.
+pub(super) fn talk(messages: &[Message], user: &[Message]) -> AnyView {
+    let turns = turns(&both(messages, user));
     if turns.is_empty() {
         return view! { <p class="quiet small">"No conversation was recorded."</p> }.into_any();
     }
@@ -91,13 +97,18 @@ pub(super) fn talk(messages: &[Message]) -> AnyView {
 
 #[component]
 fn TurnView(turn: Turn) -> impl IntoView {
-    let number = turn.number.map(|number| view! { <span>"turn " {number}</span> });
+    let beside = match (turn.number, turn.calls.len()) {
+        (Some(number), _) => format!("turn {number}"),
+        (None, 0) => String::new(),
+        (None, 1) => "tool call".to_owned(),
+        (None, calls) => format!("{calls} tool calls"),
+    };
     let text = turn.text.map(|text| view! { <Long text class="say"/> });
     view! {
         <li class=turn.speaker.class()>
             <div class="who">
                 <span>{turn.speaker.name()}</span>
-                {number}
+                <span>{beside}</span>
             </div>
             {text}
             {turn.calls.into_iter().map(|call| view! { <CallView call/> }).collect_view()}
@@ -108,23 +119,26 @@ fn TurnView(turn: Turn) -> impl IntoView {
 #[component]
 fn CallView(call: Call) -> impl IntoView {
     let answer = call.answer.map(|text| view! { <Long text class="ret"/> });
-    let again = call.again.then(|| {
-        view! {
-            <p class="note is-i">
-                <span class="m i" aria-hidden="true"></span>
-                "the same call as before"
-            </p>
-        }
-    });
+    let note = |holds: bool, words: &'static str| {
+        holds.then(|| {
+            view! {
+                <p class="note is-i">
+                    <span class="m i" aria-hidden="true"></span>
+                    {words}
+                </p>
+            }
+        })
+    };
     view! {
-        <div class="call" class:flagged=call.again>
+        <div class="call" class:flagged=call.again || call.failed>
             <b>{call.name}</b>
             "("
             {call.arguments}
             ")"
             {answer}
         </div>
-        {again}
+        {note(call.failed, "answered by an error")}
+        {note(call.again, "the same call as before")}
     }
 }
 
@@ -150,7 +164,33 @@ fn Long(text: String, class: &'static str) -> impl IntoView {
     .into_any()
 }
 
-fn turns(messages: &[Message]) -> Vec<Turn> {
+/// Messages in the order in which they came, each with the side that saw it. What is said both saw; a side's
+/// calls and their answers it alone saw, and only the side whose turn it is calls.
+fn both<'a>(agent: &'a [Message], user: &'a [Message]) -> Vec<(Speaker, &'a Message)> {
+    let is_own = |message: &Message| match message {
+        Message::Tool { .. } => true,
+        Message::Assistant(answer) => !answer.tool_calls.is_empty(),
+        Message::User { .. } | Message::System { .. } => false,
+    };
+    let mut of_user = user.iter();
+    let mut all = Vec::new();
+    for message in agent {
+        if !is_own(message) {
+            // Up to the same text in the other's eyes.
+            all.extend(
+                of_user
+                    .by_ref()
+                    .take_while(|own| is_own(own))
+                    .map(|own| (Speaker::User, own)),
+            );
+        }
+        all.push((Speaker::Agent, message));
+    }
+    all.extend(of_user.map(|own| (Speaker::User, own)));
+    all
+}
+
+fn turns(messages: &[(Speaker, &Message)]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     let mut asked: Vec<(&str, &Value)> = Vec::new();
     let mut persons = 0;
@@ -160,7 +200,7 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
         text: Some(text.to_owned()),
         calls: Vec::new(),
     };
-    for message in messages {
+    for &(speaker, message) in messages {
         match message {
             Message::System { content } => turns.push(said(Speaker::System, None, content)),
             Message::User { content } => {
@@ -171,18 +211,24 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
                 let mut calls = Vec::new();
                 for call in tool_calls {
                     let key = (call.name.as_str(), &call.arguments);
-                    calls.push(made(call, asked.contains(&key)));
-                    asked.push(key);
+                    let of_agent = speaker == Speaker::Agent;
+                    calls.push(made(call, of_agent && asked.contains(&key)));
+                    if of_agent {
+                        asked.push(key);
+                    }
                 }
                 turns.push(Turn {
-                    speaker: Speaker::Agent,
+                    speaker,
                     number: None,
                     text: content.clone().filter(|text| !text.trim().is_empty()),
                     calls,
                 });
             }
-            Message::Tool { call_id, content } => match open_call(&mut turns, call_id) {
-                Some(call) => call.answer = Some(content.clone()),
+            Message::Tool { call_id, content } => match open_call(&mut turns, speaker, call_id) {
+                Some(call) => {
+                    call.failed = FAILED.iter().any(|begin| content.starts_with(begin));
+                    call.answer = Some(content.clone());
+                }
                 None => turns.push(said(Speaker::Tool, None, content)),
             },
         }
@@ -196,13 +242,15 @@ fn made(call: &ToolCall, again: bool) -> Call {
         name: call.name.clone(),
         arguments: arguments(&call.arguments),
         answer: None,
+        failed: false,
         again,
     }
 }
 
-/// The latest call of this id that has no answer yet.
-fn open_call<'a>(turns: &'a mut [Turn], id: &str) -> Option<&'a mut Call> {
-    let calls = turns.iter_mut().rev().flat_map(|turn| &mut turn.calls);
+/// A side's latest call of this id that has no answer yet.
+fn open_call<'a>(turns: &'a mut [Turn], side: Speaker, id: &str) -> Option<&'a mut Call> {
+    let turns = turns.iter_mut().rev().filter(|turn| turn.speaker == side);
+    let calls = turns.flat_map(|turn| &mut turn.calls);
     calls
         .into_iter()
         .find(|call| call.id == id && call.answer.is_none())
@@ -251,7 +299,7 @@ mod tests {
             Message::user("And?"),
             Message::assistant("Done."),
         ];
-        let turns = turns(&messages);
+        let turns = turns(&both(&messages, &[]));
         let (agent, user) = (Speaker::Agent, Speaker::User);
         let speakers: Vec<Speaker> = turns.iter().map(|turn| turn.speaker).collect();
         assert_eq!(speakers, [user, agent, agent, agent, user, agent]);
@@ -268,7 +316,60 @@ mod tests {
 
     #[test]
     fn an_answer_without_its_call_stands_alone() {
-        let turns = turns(&[Message::tool("9", "late")]);
+        let turns = turns(&both(&[Message::tool("9", "late")], &[]));
         assert_eq!(turns[0].speaker, Speaker::Tool);
+    }
+
+    #[test]
+    fn both_sides_calls_stand_where_they_were_made() {
+        let agent = [
+            Message::assistant("Hi!"),
+            Message::user("No signal."),
+            call("1", "48143"),
+            Message::tool("1", "{\"error\": \"none\"}"),
+            Message::assistant("Please look."),
+            Message::user("I looked."),
+            Message::assistant("Goodbye."),
+        ];
+        // Both sides number their calls alike.
+        let user = [
+            Message::user("Hi!"),
+            Message::assistant("No signal."),
+            Message::user("Please look."),
+            call("1", "48143"),
+            Message::tool("1", "Error: not found"),
+            call("1", "48143"),
+            Message::tool("1", "bars: 0"),
+            Message::assistant("I looked."),
+            Message::user("Goodbye."),
+            call("2", "1"),
+            Message::tool("2", "cut off"),
+        ];
+        let turns = turns(&both(&agent, &user));
+        let told: Vec<String> = turns
+            .iter()
+            .map(|turn| {
+                let calls = turn.calls.iter().map(|call| {
+                    let answer = call.answer.as_deref().unwrap_or_default();
+                    format!("{answer} {} {}", call.failed, call.again)
+                });
+                let said = turn.text.clone().into_iter().chain(calls).collect::<String>();
+                format!("{}: {said}", turn.speaker.name())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "Agent: Hi!",
+                "User: No signal.",
+                "Agent: {\"error\": \"none\"} true false",
+                "Agent: Please look.",
+                "User: Error: not found true false",
+                "User: bars: 0 false false",
+                "User: I looked.",
+                "Agent: Goodbye.",
+                "User: cut off false false",
+            ]
+        );
     }
 }

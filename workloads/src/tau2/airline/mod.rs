@@ -11,6 +11,7 @@ use serde::Deserialize;
 use smol_str::SmolStr;
 
 use self::model::{Flight, Reservation, User};
+use super::changes::Changes;
 use super::environment::World;
 use super::python;
 use super::table::Table;
@@ -92,5 +93,12 @@ impl World for Airline {
         self.flights.equals(&other.flights)
             && self.reservations.equals(&other.reservations)
             && self.users.equals(&other.users)
+    }
+
+    fn changes_since(&self, began: &Self, changes: &mut Changes) {
+        self.flights.changes_since(&began.flights, "flights", changes);
+        self.reservations
+            .changes_since(&began.reservations, "reservations", changes);
+        self.users.changes_since(&began.users, "users", changes);
     }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use self::directory::Directory;
 use self::model::{Order, Product, User};
+use super::changes::Changes;
 use super::environment::World;
 use super::python;
 use super::table::Table;
@@ -83,5 +84,11 @@ impl World for Retail {
         self.products.equals(&other.products)
             && self.users.equals(&other.users)
             && self.orders.equals(&other.orders)
+    }
+
+    fn changes_since(&self, began: &Self, changes: &mut Changes) {
+        self.orders.changes_since(&began.orders, "orders", changes);
+        self.products.changes_since(&began.products, "products", changes);
+        self.users.changes_since(&began.users, "users", changes);
     }
 }

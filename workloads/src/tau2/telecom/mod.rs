@@ -15,6 +15,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use self::phone::{PaymentRequest, Performance, User};
 use self::records::{BillStatus, LineStatus, Records};
+use super::changes::Changes;
 use super::environment::{Side, World};
 use super::number::Number;
 use super::python;
@@ -197,5 +198,10 @@ impl World for Telecom {
     fn equals(&self, other: &Self) -> bool {
         (Arc::ptr_eq(&self.records, &other.records) || self.records.equals(&other.records))
             && python::dumps_sorted(&*self.user) == python::dumps_sorted(&*other.user)
+    }
+
+    fn changes_since(&self, began: &Self, changes: &mut Changes) {
+        self.records.changes_since(&began.records, changes);
+        changes.compare(Side::User, "", Some(&*began.user), Some(&*self.user));
     }
 }

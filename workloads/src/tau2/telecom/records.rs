@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::changes::Changes;
+use super::super::environment::Side;
 use super::super::number::lax_float;
 use super::super::shown::Shown;
 use super::super::tool::{Key, ToolError, fail};
@@ -320,5 +322,28 @@ impl Records {
             && are_same(&self.lines, &other.lines)
             && are_same(&self.bills, &other.bills)
             && are_same(&self.devices, &other.devices)
+    }
+
+    /// Tells what differs from the records that these were cloned from; records are only added, at the end.
+    pub(super) fn changes_since(&self, began: &Self, changes: &mut Changes) {
+        fn of<T: Identified + Serialize>(
+            name: &str,
+            began: &[Shown<T>],
+            now: &[Shown<T>],
+            changes: &mut Changes,
+        ) {
+            for (place, now) in now.iter().enumerate() {
+                let before = began.get(place);
+                if before.is_none_or(|before| !before.equals(now)) {
+                    let path = format!("{name}.{}", now.id());
+                    changes.compare(Side::Assistant, &path, before, Some(now));
+                }
+            }
+        }
+        of("plans", &began.plans, &self.plans, changes);
+        of("customers", &began.customers, &self.customers, changes);
+        of("lines", &began.lines, &self.lines, changes);
+        of("bills", &began.bills, &self.bills, changes);
+        of("devices", &began.devices, &self.devices, changes);
     }
 }

@@ -325,6 +325,43 @@ fn each_side_sees_its_own_calls_and_what_the_other_says() {
 }
 
 #[test]
+fn what_both_sides_changed_is_recorded() {
+    let Some(workload) = workload::<Telecom>(&json!({})) else {
+        return;
+    };
+    let line = json!({ "customer_id": "C1001", "line_id": "L1003" });
+    let script = Script::new(
+        vec![
+            calls(&[("enable_roaming", line)]),
+            text("Now you."),
+            text("Goodbye."),
+        ],
+        vec![
+            text("No signal."),
+            calls(&[("toggle_data_saver_mode", json!({})), ("nonsense", json!({}))]),
+            text("Done."),
+            bye(),
+        ],
+    );
+    // No task about data switches roaming on for a line that the customer does not call from.
+    let id = ids(&workload).into_iter().find(|id| id.contains("mms")).unwrap();
+    let rollout = play(&workload, &id, &script).unwrap();
+    let changes = &rollout.trace.details["changes"];
+    assert_eq!(changes["left_out"], 0);
+    let made = |side: &str| -> Vec<Value> {
+        let made = changes["made"].as_array().unwrap().iter();
+        made.filter(|change| change["side"] == side).cloned().collect()
+    };
+    let roaming = json!({
+        "side": "assistant", "path": "lines.L1003.roaming_enabled", "before": false, "after": true,
+    });
+    assert_eq!(made("assistant"), [roaming], "{changes}");
+    let [saver] = made("user").try_into().unwrap();
+    assert_eq!(saver["path"], "device.data_saver_mode");
+    assert_ne!(saver["before"], saver["after"]);
+}
+
+#[test]
 fn limits_end_a_conversation_that_then_earns_nothing() {
     for (limit, reason, steps) in [
         (json!({ "max_steps": 4 }), "max_steps", 2),

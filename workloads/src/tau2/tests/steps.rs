@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::airline::Airline;
-use super::super::environment::{Side, World, call};
+use super::super::changes::Changes;
+use super::super::environment::{FAILED, Side, World, call};
 use super::super::retail::Retail;
 use super::super::telecom::Telecom;
 use super::{fresh, recordings};
@@ -102,6 +103,7 @@ fn steps_agree<W: World>(fresh: &W) {
             recording.h0.as_ref(),
             "{name} at the start"
         );
+        let began = world.clone();
         for (place, step) in recording.steps.iter().enumerate() {
             count.1 += 1;
             let result = call(&mut world, step.requestor, &step.name, &step.arguments);
@@ -115,6 +117,10 @@ fn steps_agree<W: World>(fresh: &W) {
             // Grading compares worlds without their hashes.
             let is_fresh = Some(&step.h) == fresh_hashes.as_ref();
             assert_eq!(world.equals(fresh), is_fresh, "{name} step {place}");
+            let is_unchanged = Changes::between(&began, &world) == Changes::default();
+            assert_eq!(world.equals(&began), is_unchanged, "{name} step {place}");
+            let is_marked = result.content.starts_with(FAILED);
+            assert_eq!(result.error, is_marked, "{name} step {place}");
             if !agrees {
                 different.push(format!(
                     "{name} step {place}: {}({}) gave\n  {} {:?}, recorded is\n  {} {:?}",

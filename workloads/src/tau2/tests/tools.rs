@@ -1,6 +1,6 @@
 //! The tools as the benchmark offers them to a model.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::airline::Airline;
 use super::super::environment::World;
@@ -8,6 +8,7 @@ use super::super::offered::{Offered, without_words};
 use super::super::retail::Retail;
 use super::super::telecom::Telecom;
 use super::super::tool::Tool;
+use crate::files::MemoryFiles;
 use crate::shared;
 
 fn side_agrees<W>(tools: &[Tool<W>], recorded: &Value) -> usize {
@@ -56,6 +57,25 @@ fn tools_agree<W: World>() {
         );
     }
     println!("{}: {agent} tools of the agent, {user} of the user", W::NAME);
+}
+
+#[test]
+fn a_list_that_describes_no_tools_is_named_with_its_key() {
+    let files = MemoryFiles::new().with("tools.json", "[]");
+    let build = |path: &str| {
+        let settings = json!({
+            "kind": "tau2", "domain": "airline", "data": "data/tau2", "tool_descriptions": path,
+        });
+        let built = crate::build(settings.as_object().unwrap(), &files, 0);
+        built.map(|_| ()).unwrap_err().to_string()
+    };
+    for (path, begins) in [
+        ("tools.json", "workload.tool_descriptions: in tools.json, "),
+        ("other.json", "workload.tool_descriptions: no file `other.json`"),
+    ] {
+        let error = build(path);
+        assert!(error.starts_with(begins), "{error}");
+    }
 }
 
 #[test]
