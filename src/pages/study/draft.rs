@@ -18,6 +18,8 @@ use crate::worker::protocol::DataFiles;
 
 /// The key of tau2's settings that names a file with other descriptions of the tools.
 pub(super) const DESCRIPTIONS: &str = "tool_descriptions";
+/// The key of tau2's settings that names a file with vectors of the tasks' texts.
+pub(super) const EMBEDDINGS: &str = "embeddings";
 
 /// A study being set up.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,7 +152,7 @@ impl Draft {
     /// The paths of the data files that its workload names.
     pub(super) fn named_paths(&self) -> Vec<String> {
         let of = |table: &Table| {
-            ["data", "evaluate_data", DESCRIPTIONS]
+            ["data", "evaluate_data", DESCRIPTIONS, EMBEDDINGS]
                 .into_iter()
                 .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
                 .filter(|path| !path.is_empty())
@@ -170,25 +172,24 @@ impl Draft {
             .collect()
     }
 
-    /// Takes in other descriptions of tau2's tools: as the file that the study names, or in place of it.
-    pub(super) fn describe_tools(&mut self, name: &str, text: String) {
+    /// Takes in the file of a key of tau2's settings: as the one that the study names, or in place of it.
+    pub(super) fn take_own(&mut self, key: &str, name: &str, text: String) {
         self.take_kind(KIND);
-        let named = Place::Workload.text(&self.study, DESCRIPTIONS);
+        let named = Place::Workload.text(&self.study, key);
         let path = if named.rsplit('/').next() == Some(name) {
             named
         } else {
-            self.describe_no_tools();
-            Place::Workload.set(&mut self.study, DESCRIPTIONS, Some(name.into()));
+            self.leave_out(key);
+            Place::Workload.set(&mut self.study, key, Some(name.into()));
             name.to_owned()
         };
         self.files.insert(path, text.into());
     }
 
-    /// Leaves other descriptions of tau2's tools out.
-    pub(super) fn describe_no_tools(&mut self) {
-        self.files
-            .remove(&Place::Workload.text(&self.study, DESCRIPTIONS));
-        Place::Workload.set(&mut self.study, DESCRIPTIONS, None);
+    /// Leaves the file of a key of tau2's settings out.
+    pub(super) fn leave_out(&mut self, key: &str) {
+        self.files.remove(&Place::Workload.text(&self.study, key));
+        Place::Workload.set(&mut self.study, key, None);
     }
 
     /// Goes over to another kind of workload, and keeps what was set up for this one.
@@ -444,7 +445,7 @@ mod tests {
     #[test]
     fn descriptions_of_tools_are_a_file_of_the_benchmark_s_study() {
         let mut draft = draft();
-        draft.describe_tools("tools.json", "{}".into());
+        draft.take_own(DESCRIPTIONS, "tools.json", "{}".into());
         assert_eq!(draft.kind(), KIND);
         assert_eq!(draft.study.workload[DESCRIPTIONS], "tools.json");
         let toml = draft.checked().unwrap().to_toml().unwrap();
@@ -452,12 +453,12 @@ mod tests {
         // One of the name that a study gives takes its path, another its place.
         Place::Workload.set(&mut draft.study, DESCRIPTIONS, Some("data/tools.json".into()));
         assert!(draft.named_files().is_empty());
-        draft.describe_tools("tools.json", "[]".into());
+        draft.take_own(DESCRIPTIONS, "tools.json", "[]".into());
         assert_eq!(&*draft.named_files()["data/tools.json"], "[]");
-        draft.describe_tools("mine.json", "{}".into());
+        draft.take_own(DESCRIPTIONS, "mine.json", "{}".into());
         assert_eq!(draft.study.workload[DESCRIPTIONS], "mine.json");
         assert!(draft.named_files().into_keys().eq(["mine.json"]));
-        draft.describe_no_tools();
+        draft.leave_out(DESCRIPTIONS);
         assert!(!draft.study.workload.contains_key(DESCRIPTIONS));
         assert!(draft.named_files().is_empty());
     }

@@ -115,8 +115,8 @@ fn written(form: Form) -> Result<Study, String> {
     })
 }
 
-/// Takes in a file: a study, the rows of a table, descriptions of tau2's tools, or a journal, which is opened as
-/// a run.
+/// Takes in a file: a study, the rows of a table, a file that a study of tau2 names, or a journal, which is
+/// opened as a run.
 pub(super) fn take_file(form: Form, file: File) {
     spawn_local(async move {
         let name = file.name();
@@ -124,14 +124,15 @@ pub(super) fn take_file(form: Form, file: File) {
             Ok(text) => text,
             Err(message) => return form.said.set(Some(Said::Failed(message))),
         };
+        if let Some(key) = tau2::key_of(form, &name, &text) {
+            tau2::take_own(form, key, &name, text);
+            return;
+        }
         match drop_target::kind(&name) {
             Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
             Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
             // Rows may be written as a journal is, one JSON object a line.
             Kind::Journal | Kind::Table => rows::take(form, &name, text),
-            Kind::Study if tau2::describes_tools(form, &name, &text) => {
-                tau2::take_descriptions(form, &name, text);
-            }
             Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
             Kind::Unknown => form.said.set(Some(Said::Failed(format!(
                 "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \

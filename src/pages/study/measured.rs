@@ -6,7 +6,7 @@ use capo_core::metric::{Direction, MetricSpec};
 use capo_core::study::{Rounds, Study, Table};
 use capo_workloads::tau2::settings::KIND;
 
-use super::draft::DESCRIPTIONS;
+use super::draft::{DESCRIPTIONS, EMBEDDINGS};
 use super::problem::Problem;
 use crate::worker::protocol::{DataFiles, Looked};
 
@@ -91,7 +91,7 @@ impl Measured {
 fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
     let of_benchmark = workload.get("kind").and_then(|kind| kind.as_str()) == Some(KIND);
     let keys: &[&str] = if of_benchmark {
-        &[DESCRIPTIONS]
+        &[DESCRIPTIONS, EMBEDDINGS]
     } else {
         &["data", "evaluate_data"]
     };

@@ -12,7 +12,7 @@ use web_sys::{
     FileSystemFlags,
 };
 
-use super::draft::{DESCRIPTIONS, Draft};
+use super::draft::{DESCRIPTIONS, EMBEDDINGS};
 use super::field::{Wrong, id};
 use super::file::text_of;
 use super::form::{Form, Said};
@@ -22,8 +22,38 @@ use super::setting_field::SettingField;
 use super::workload::of_kind;
 use crate::components::Choose;
 use crate::format;
+use crate::frame::drop_target::{self, Kind};
 use crate::live::keep_benchmark;
 use crate::storage::Storage;
+
+/// A file of a study's own beside the benchmark's.
+struct Own {
+    /// The key that names it.
+    key: &'static str,
+    title: &'static str,
+    /// What the button says.
+    words: &'static str,
+    /// The ending of its name.
+    accept: &'static str,
+    explanation: &'static str,
+}
+
+static TOOL_DESCRIPTIONS: Own = Own {
+    key: DESCRIPTIONS,
+    title: "Tool descriptions",
+    words: "Choose other descriptions",
+    accept: ".json",
+    explanation: "A JSON file with the lists assistant and user, in place of this project’s own descriptions of the \
+                  tools. It may be dropped here too, and is kept with each run of the study.",
+};
+
+static VECTORS: Own = Own {
+    key: EMBEDDINGS,
+    title: "Vectors of the tasks",
+    words: "Choose vectors",
+    accept: ".jsonl",
+    explanation: "What capo embed wrote, to cluster the tasks by meaning; without it, by the words they share.",
+};
 
 /// Where the benchmark's data may lie in a folder that was dropped.
 const ROOTS: [&str; 3] = ["", "tau2/", "data/tau2/"];
@@ -47,6 +77,8 @@ pub(super) fn Tau2() -> impl IntoView {
     .into_iter()
     .map(|setting| view! { <SettingField place=Place::Workload setting explained=true/> })
     .collect_view();
+    let form = expect_context::<Form>();
+    let is_shifted = form.memo(|study| Place::Workload.text(study, "split") == "cluster-shift");
     view! {
         <p class="note">
             "Customers of an airline, a shop and a telephone company want something done; the agent talks to them and \
@@ -54,7 +86,8 @@ pub(super) fn Tau2() -> impl IntoView {
         </p>
         <Data/>
         <div class="fields wide">{fields}</div>
-        <Descriptions/>
+        <OwnFile file=&TOOL_DESCRIPTIONS/>
+        {move || is_shifted.get().then(|| view! { <OwnFile file=&VECTORS/> })}
         <Exclude explanation="One id of a task a line; docs/tau2.md lists tasks that are known to be wrong."/>
     }
 }
@@ -159,30 +192,30 @@ fn Drop() -> impl IntoView {
     }
 }
 
-/// Other descriptions of the tools, or a way to choose them.
+/// A file that the study has, or a way to choose one.
 #[component]
-fn Descriptions() -> impl IntoView {
+fn OwnFile(file: &'static Own) -> impl IntoView {
     let form = expect_context::<Form>();
-    let key = Place::Workload.path(DESCRIPTIONS);
+    let key = Place::Workload.path(file.key);
     let id = id(&key);
     let named = Memo::new(move |_| {
         form.draft.with(|draft| {
-            let path = Place::Workload.text(&draft.study, DESCRIPTIONS);
+            let path = Place::Workload.text(&draft.study, file.key);
             let here = draft.files.contains_key(&path);
             (!path.is_empty()).then_some((path, here))
         })
     });
     let chosen = Callback::new(move |files: Vec<File>| {
-        for file in files {
+        for chosen in files {
             spawn_local(async move {
-                match text_of(&file).await {
-                    Ok(text) => take_descriptions(form, &file.name(), text),
+                match text_of(&chosen).await {
+                    Ok(text) => take_own(form, file.key, &chosen.name(), text),
                     Err(message) => form.said.set(Some(Said::Failed(message))),
                 }
             });
         }
     });
-    let file = move || {
+    let there = move || {
         named.get().map(|(path, here)| {
             let state = if here {
                 "goes with the study"
@@ -199,7 +232,7 @@ fn Descriptions() -> impl IntoView {
                     <button
                         type="button"
                         class="link"
-                        on:click=move |_| form.renew(Draft::describe_no_tools)
+                        on:click=move |_| form.renew(|draft| draft.leave_out(file.key))
                     >
                         "Leave out"
                     </button>
@@ -208,33 +241,38 @@ fn Descriptions() -> impl IntoView {
         })
     };
     view! {
-        <div class="field" role="group" aria-label="Tool descriptions" id=id tabindex="-1">
-            <span class="lab">"Tool descriptions"</span>
-            {file}
+        <div class="field" role="group" aria-label=file.title id=id tabindex="-1">
+            <span class="lab">{file.title}</span>
+            {there}
             <div class="row">
-                <Choose words="Choose other descriptions" label="Tool descriptions" accept=".json" chosen/>
+                <Choose words=file.words label=file.title accept=file.accept chosen/>
             </div>
-            <span class="note">
-                "A JSON file with the lists assistant and user, in place of this project’s own descriptions of the \
-                 tools. It may be dropped here too, and is kept with each run of the study."
-            </span>
+            <span class="note">{file.explanation}</span>
             <Wrong key/>
         </div>
     }
 }
 
-/// Whether a file that was dropped describes tools: the study names it so, or it is such a list.
-pub(super) fn describes_tools(form: Form, name: &str, text: &str) -> bool {
-    let named = form
-        .draft
-        .with_untracked(|draft| Place::Workload.text(&draft.study, DESCRIPTIONS));
-    let listed = serde_json::from_str(text).is_ok_and(|list: Value| list["assistant"].is_array());
-    listed || named.rsplit('/').next() == Some(name)
+/// The key that a file belongs to which was dropped: one under which the study names it, or that of other
+/// descriptions where it is such a list.
+pub(super) fn key_of(form: Form, name: &str, text: &str) -> Option<&'static str> {
+    let names = |key: &&str| {
+        let named = form
+            .draft
+            .with_untracked(|draft| Place::Workload.text(&draft.study, key));
+        named.rsplit('/').next() == Some(name)
+    };
+    let is_list = || {
+        let is_study = drop_target::kind(name) == Kind::Study;
+        is_study && serde_json::from_str(text).is_ok_and(|list: Value| list["assistant"].is_array())
+    };
+    let named = [DESCRIPTIONS, EMBEDDINGS].into_iter().find(names);
+    named.or_else(|| is_list().then_some(DESCRIPTIONS))
 }
 
-/// Takes other descriptions of the tools in, and goes over to the benchmark.
-pub(super) fn take_descriptions(form: Form, name: &str, text: String) {
-    form.renew(|draft| draft.describe_tools(name, text));
+/// Takes the file of a key in, and goes over to the benchmark.
+pub(super) fn take_own(form: Form, key: &str, name: &str, text: String) {
+    form.renew(|draft| draft.take_own(key, name, text));
     form.said.set(Some(Said::Done(format!("{name} was taken in."))));
 }
 

@@ -269,3 +269,29 @@ async fn other_descriptions_of_the_tools_go_with_the_study() {
         serde_json::from_str(browser.js_async(crate::STORED).await.as_str().unwrap()).unwrap();
     assert!(stored["stores"]["files"].to_string().contains(described));
 }
+
+#[tokio::test]
+async fn vectors_of_the_tasks_are_asked_for_where_they_make_the_clusters() {
+    let Some(data) = shared("tau2/data") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("airline.jsonl");
+    std::fs::write(&path, "").unwrap();
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), |question, _| models(question));
+    let keys = "split = \"cluster-shift\"\nembeddings = \"vectors/airline.jsonl\"";
+    let browser = set_up(&study(&stub, "airline", keys), &data, AIRLINE).await;
+    browser
+        .until_shown("vectors/airline.jsonl is not here yet.")
+        .await;
+    browser.choose("Vectors of the tasks", &path).await;
+    browser
+        .until_shown("he file lacks vectors of 50 of the 50 texts")
+        .await;
+    browser.click("Leave out").await;
+    browser
+        .until("words are counted instead", async || {
+            !browser.text("#main").await.contains("lacks vectors")
+        })
+        .await;
+}
