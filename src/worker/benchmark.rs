@@ -172,11 +172,13 @@ pub(super) async fn beside(workload: &Table, mut files: DataFiles) -> Result<Dat
     let (Some(KIND), Some(domain)) = (text("kind"), domain) else {
         return Ok(files);
     };
-    if let Some(path) = text("tool_descriptions").filter(|path| !files.contains_key(*path)) {
-        return Err(format!(
-            "workload.tool_descriptions: {path} is not here; choose it on New study, or drop it there, and run the \
-             study from there"
-        ));
+    for key in ["tool_descriptions", "embeddings"] {
+        if let Some(path) = text(key).filter(|path| !files.contains_key(*path)) {
+            return Err(format!(
+                "workload.{key}: {path} is not here; choose it on New study, or drop it there, and run the study \
+                 from there"
+            ));
+        }
     }
     let storage = Storage::open().await.map_err(|error| error.to_string())?;
     let root = text("data").unwrap_or_default().trim_end_matches('/');

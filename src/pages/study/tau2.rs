@@ -78,7 +78,10 @@ pub(super) fn Tau2() -> impl IntoView {
     .map(|setting| view! { <SettingField place=Place::Workload setting explained=true/> })
     .collect_view();
     let form = expect_context::<Form>();
-    let is_shifted = form.memo(|study| Place::Workload.text(study, "split") == "cluster-shift");
+    // What was chosen for another split can be left out.
+    let takes_vectors = form.memo(|study| {
+        Place::Workload.text(study, "split") == "cluster-shift" || study.workload.contains_key(EMBEDDINGS)
+    });
     view! {
         <p class="note">
             "Customers of an airline, a shop and a telephone company want something done; the agent talks to them and \
@@ -87,7 +90,7 @@ pub(super) fn Tau2() -> impl IntoView {
         <Data/>
         <div class="fields wide">{fields}</div>
         <OwnFile file=&TOOL_DESCRIPTIONS/>
-        {move || is_shifted.get().then(|| view! { <OwnFile file=&VECTORS/> })}
+        {move || takes_vectors.get().then(|| view! { <OwnFile file=&VECTORS/> })}
         <Exclude explanation="One id of a task a line; docs/tau2.md lists tasks that are known to be wrong."/>
     }
 }
@@ -202,7 +205,11 @@ fn OwnFile(file: &'static Own) -> impl IntoView {
         form.draft.with(|draft| {
             let path = Place::Workload.text(&draft.study, file.key);
             let here = draft.files.contains_key(&path);
-            (!path.is_empty()).then_some((path, here))
+            draft
+                .study
+                .workload
+                .contains_key(file.key)
+                .then_some((path, here))
         })
     });
     let chosen = Callback::new(move |files: Vec<File>| {
@@ -253,8 +260,8 @@ fn OwnFile(file: &'static Own) -> impl IntoView {
     }
 }
 
-/// The key that a file belongs to which was dropped: one under which the study names it, or that of other
-/// descriptions where it is such a list.
+/// The key that a file belongs to which was dropped: one under which the study names it, or that of what it
+/// holds.
 pub(super) fn key_of(form: Form, name: &str, text: &str) -> Option<&'static str> {
     let names = |key: &&str| {
         let named = form
@@ -262,12 +269,13 @@ pub(super) fn key_of(form: Form, name: &str, text: &str) -> Option<&'static str>
             .with_untracked(|draft| Place::Workload.text(&draft.study, key));
         named.rsplit('/').next() == Some(name)
     };
-    let is_list = || {
-        let is_study = drop_target::kind(name) == Kind::Study;
-        is_study && serde_json::from_str(text).is_ok_and(|list: Value| list["assistant"].is_array())
-    };
+    let holds = |text: &str, key| serde_json::from_str(text).is_ok_and(|value: Value| value[key].is_array());
     let named = [DESCRIPTIONS, EMBEDDINGS].into_iter().find(names);
-    named.or_else(|| is_list().then_some(DESCRIPTIONS))
+    named.or_else(|| match drop_target::kind(name) {
+        Kind::Study => holds(text, "assistant").then_some(DESCRIPTIONS),
+        Kind::Journal => holds(text.lines().next()?, "vector").then_some(EMBEDDINGS),
+        Kind::Table | Kind::Unknown => None,
+    })
 }
 
 /// Takes the file of a key in, and goes over to the benchmark.

@@ -180,7 +180,7 @@ async fn set_up(study: &Study, data: &Path, files: &[&str]) -> Browser {
     browser
         .choose("ZIP of the benchmark", &archive(data, folder.path(), files))
         .await;
-    browser.until_shown("kept in this browser").await;
+    browser.until_shown("The benchmark was taken in.").await;
     browser.fill("Key of task agent", SECRET).await;
     browser
 }

@@ -1,7 +1,7 @@
 //! What a conversation changed in the records of both sides.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::environment::{Side, World};
 use super::python;
@@ -55,25 +55,32 @@ impl Changes {
         self.values(side, path, before.map(value).as_ref(), after.map(value).as_ref());
     }
 
-    /// Goes down as far as both have the same shape.
+    /// Goes down as far as both have the same shape, and into what is added or removed.
     fn values(&mut self, side: Side, path: &str, before: Option<&Value>, after: Option<&Value>) {
-        match (before, after) {
-            (Some(Value::Object(old)), Some(Value::Object(new))) => {
+        if before == after {
+            return;
+        }
+        // Where there is nothing, nothing of the same shape.
+        let empty = match before.or(after) {
+            Some(Value::Object(_)) => Value::Object(Map::new()),
+            Some(Value::Array(_)) => Value::Array(Vec::new()),
+            _ => Value::Null,
+        };
+        match (before.unwrap_or(&empty), after.unwrap_or(&empty)) {
+            (Value::Object(old), Value::Object(new)) if old.len() + new.len() > 0 => {
                 let added = new.keys().filter(|key| !old.contains_key(*key));
                 for key in old.keys().chain(added) {
                     let dot = if path.is_empty() { "" } else { "." };
-                    let path = format!("{path}{dot}{key}");
-                    self.values(side, &path, old.get(key), new.get(key));
+                    self.values(side, &format!("{path}{dot}{key}"), old.get(key), new.get(key));
                 }
             }
-            // Entries that are added stand at the end; where others go, the rest would seem changed.
-            (Some(Value::Array(old)), Some(Value::Array(new))) if is_continued(old, new) => {
-                for (place, entry) in new.iter().enumerate() {
-                    self.values(side, &format!("{path}[{place}]"), old.get(place), Some(entry));
+            // Entries come and go at the end; where others do, the rest would seem changed.
+            (Value::Array(old), Value::Array(new)) if old.len() + new.len() > 0 && is_continued(old, new) => {
+                for place in 0..old.len().max(new.len()) {
+                    self.values(side, &format!("{path}[{place}]"), old.get(place), new.get(place));
                 }
             }
-            (before, after) if before != after => self.push(side, path, before, after),
-            _ => {}
+            _ => self.push(side, path, before, after),
         }
     }
 
@@ -91,9 +98,9 @@ impl Changes {
     }
 }
 
-/// Whether a list has the entries of another at its beginning, or as many.
+/// Whether one list has the entries of the other at its beginning, or as many.
 fn is_continued(old: &[Value], new: &[Value]) -> bool {
-    old.len() == new.len() || new.starts_with(old)
+    old.len() == new.len() || new.starts_with(old) || old.starts_with(new)
 }
 
 fn shortened(value: &Value) -> Value {
@@ -150,11 +157,33 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_grow_gain_entries_and_others_are_shown_whole() {
+    fn lists_gain_and_lose_entries_at_their_end_and_others_are_shown_whole() {
         assert_eq!(written(&json!([1]), &json!([1, 2])), ["device[1]: – to 2"]);
+        assert_eq!(written(&json!([1, 2]), &json!([1])), ["device[1]: 2 to –"]);
         assert_eq!(written(&json!([1, 2]), &json!([1, 3])), ["device[1]: 2 to 3"]);
         assert_eq!(written(&json!([1, 2]), &json!([2])), ["device: [1,2] to [2]"]);
         assert_eq!(written(&json!([1]), &json!([2, 1])), ["device: [1] to [2,1]"]);
+    }
+
+    #[test]
+    fn what_is_added_or_removed_is_listed_value_by_value() {
+        let record = json!({ "R": { "flights": [{ "date": "May 1" }], "bags": [], "seat": null } });
+        assert_eq!(
+            written(&json!({}), &record),
+            [
+                r#"device.R.flights[0].date: – to "May 1""#,
+                "device.R.bags: – to []",
+                "device.R.seat: – to null",
+            ]
+        );
+        assert_eq!(
+            written(&record, &json!({ "R": {} })),
+            [
+                r#"device.R.flights[0].date: "May 1" to –"#,
+                "device.R.bags: [] to –",
+                "device.R.seat: null to –",
+            ]
+        );
     }
 
     #[test]
