@@ -7,6 +7,8 @@
 //! | [`tokens`], [`decoder`], [`rope`], [`cache`] | one forward pass: what enters, the computation, positions, keys and values |
 //! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
+//! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
+//! | [`optimizer`] | gradients of an adapter, and AdamW's steps |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
@@ -16,11 +18,15 @@ pub mod config;
 pub mod decoder;
 pub mod error;
 pub mod generate;
+pub mod grpo;
 pub mod hub;
 pub mod lora;
+pub mod optimizer;
 pub mod peft;
 pub mod rope;
 pub mod sampling;
+pub mod scores;
+pub mod sft;
 pub mod store;
 pub mod tokenizer;
 pub mod tokens;

@@ -2,7 +2,9 @@
 
 mod fixture;
 mod generation;
+mod grpo;
 mod logits;
 mod lora;
 mod sampling;
+mod sft;
 mod tokenizer;
