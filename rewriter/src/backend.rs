@@ -10,8 +10,8 @@ use burn_tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
 ///
 /// Every operation has a body made of burn's; a backend overrides what it does better.
 pub trait PolicyBackend: Backend {
-    /// Writes `values` [rows, heads, columns, width] into `store` [rows, heads, capacity, width]
-    /// from column `start` on.
+    /// Writes `values`, `[rows, heads, columns, width]`, from column `start` on into `store`,
+    /// `[rows, heads, capacity, width]`.
     ///
     /// The store should be the only handle to its memory, so that a backend can write in place.
     fn write_columns(store: Tensor<Self, 4>, values: Tensor<Self, 4>, start: usize) -> Tensor<Self, 4> {

@@ -13,13 +13,13 @@ pub struct KvCache<B: PolicyBackend> {
     layers: Vec<LayerCache<B>>,
     rows: usize,
     capacity: usize,
-    /// Tokens of each row, [columns] false at padding.
+    /// Tokens of each row, `[columns]` false at padding.
     real: Vec<Vec<bool>>,
-    /// Positions of each row's tokens, [columns].
+    /// Positions of each row's tokens, `[columns]`.
     positions: Vec<Vec<u32>>,
 }
 
-/// [rows, kv_heads, capacity, head_dim] each; taken out while it is written, so that the backend
+/// `[rows, kv_heads, capacity, head_dim]` each; taken out while it is written, so that the backend
 /// finds no second handle.
 #[derive(Debug)]
 struct LayerCache<B: PolicyBackend> {

@@ -20,28 +20,28 @@ use crate::weights::Weights;
 pub struct Decoder<B: PolicyBackend> {
     config: ModelConfig,
     rope: Rope,
-    /// [vocabulary, hidden].
+    /// `[vocabulary, hidden]`.
     pub(crate) embedding: Tensor<B, 2>,
     pub(crate) layers: Vec<Layer<B>>,
-    /// [hidden].
+    /// `[hidden]`.
     pub(crate) norm: Tensor<B, 1>,
-    /// [vocabulary, hidden]; the embedding when tied.
+    /// `[vocabulary, hidden]`; the embedding when tied.
     pub(crate) head: Option<Tensor<B, 2>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Layer<B: PolicyBackend> {
-    /// [hidden].
+    /// `[hidden]`.
     pub(crate) attention_norm: Tensor<B, 1>,
-    /// [hidden].
+    /// `[hidden]`.
     pub(crate) feed_forward_norm: Tensor<B, 1>,
-    /// For queries and keys, [head_dim] each.
+    /// For queries and keys, `[head_dim]` each.
     pub(crate) head_norms: Option<[Tensor<B, 1>; 2]>,
-    /// [outputs, inputs] each, by [`Projection`].
+    /// `[outputs, inputs]` each, by [`Projection`].
     pub(crate) projections: [Tensor<B, 2>; 7],
 }
 
-/// Hidden keys by window, [rows, heads, columns, keys], true where hidden; no mask when every query
+/// Hidden keys by window, `[rows, heads, columns, keys]`, true where hidden; no mask when every query
 /// sees every key.
 type Masks<B> = Vec<(Option<usize>, Option<Tensor<B, 4, Bool>>)>;
 
@@ -128,7 +128,7 @@ impl<B: PolicyBackend> Decoder<B> {
         self.embedding.device()
     }
 
-    /// The hidden states after the last norm, [rows, columns, hidden]. What stands at padding
+    /// The hidden states after the last norm, `[rows, columns, hidden]`. What stands at padding
     /// means nothing.
     ///
     /// With a cache the tokens follow those seen before, and are added to it.
@@ -184,13 +184,13 @@ impl<B: PolicyBackend> Decoder<B> {
         rms_norm(stream, &self.norm, self.config.rms_norm_eps).reshape([rows, columns, self.config.hidden])
     }
 
-    /// The logits of hidden states [tokens, hidden]: [tokens, vocabulary].
+    /// The logits, `[tokens, vocabulary]`, of hidden states `[tokens, hidden]`.
     pub fn logits(&self, hidden: Tensor<B, 2>) -> Tensor<B, 2> {
         let head = self.head.as_ref().unwrap_or(&self.embedding);
         hidden.matmul(head.clone().transpose())
     }
 
-    /// `input` [tokens, inputs] through a projection and its update: [tokens, outputs].
+    /// `input`, `[tokens, inputs]`, through a projection and its update, `[tokens, outputs]`.
     fn project(
         &self,
         layer: usize,

@@ -170,7 +170,7 @@ impl<B: PolicyBackend> Decoder<B> {
     }
 
     /// A cache that holds the prompts, with room for the answers, and the hidden states of the
-    /// prompts' last tokens, [rows, hidden].
+    /// prompts' last tokens, `[rows, hidden]`.
     fn prefill(
         &self,
         adapter: Option<&Adapter<B>>,
@@ -214,7 +214,7 @@ impl<B: PolicyBackend> Decoder<B> {
     }
 
     /// Passes the tokens through the decoder and gives the last column's hidden states,
-    /// [rows, hidden].
+    /// `[rows, hidden]`.
     fn last_hidden(
         &self,
         tokens: &Tokens,

@@ -106,7 +106,7 @@ impl Completions {
         self.lengths.iter().enumerate().flat_map(of_row).collect()
     }
 
-    /// Log-probabilities of the completions' tokens, [rows, longest], 0 past an end.
+    /// Log-probabilities of the completions' tokens, `[rows, longest]`, 0 past an end.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl Completions {
         Ok(self.rectangle(scores.logprobs()))
     }
 
-    /// One number for each token, in the order of [`cells`](Self::cells), laid out as [rows,
-    /// longest] with 0 past an end.
+    /// One number for each token, in the order of [`cells`](Self::cells), laid out as
+    /// `[rows, longest]` with 0 past an end.
     pub fn rectangle<B: Backend>(&self, numbers: Tensor<B, 1>) -> Tensor<B, 2> {
         let device = numbers.device();
         let [count] = numbers.dims();
@@ -208,7 +208,7 @@ impl Default for Objective {
     }
 }
 
-/// What the objective compares, all [rows, longest] with 0 past an end.
+/// What the objective compares, all `[rows, longest]` with 0 past an end.
 #[derive(Debug, Clone)]
 pub struct Evidence<B: Backend> {
     /// Log-probabilities under the policy that learns.
@@ -222,14 +222,14 @@ pub struct Evidence<B: Backend> {
 /// The loss of a batch with what it is made of.
 #[derive(Debug, Clone)]
 pub struct Loss<B: Backend> {
-    /// What is to be made small, [1].
+    /// What is to be made small, `[1]`.
     pub total: Tensor<B, 1>,
-    /// By token, [rows, longest], 0 past an end.
+    /// By token, `[rows, longest]`, 0 past an end.
     pub tokens: Tensor<B, 2>,
-    /// Ratios by token, [rows, longest], 0 past an end.
+    /// Ratios by token, `[rows, longest]`, 0 past an end.
     pub ratios: Tensor<B, 2>,
     /// exp(r − l) − (r − l) − 1 by token, with l the policy's and r the reference's log-probability,
-    /// [rows, longest], 0 past an end.
+    /// `[rows, longest]`, 0 past an end.
     pub kl: Option<Tensor<B, 2>>,
 }
 

@@ -159,9 +159,9 @@ pub struct Adapter<B: Backend> {
 /// One update.
 #[derive(Debug, Clone)]
 pub struct LowRank<B: Backend> {
-    /// A, [rank, inputs].
+    /// A, `[rank, inputs]`.
     pub a: Tensor<B, 2>,
-    /// B, [outputs, rank].
+    /// B, `[outputs, rank]`.
     pub b: Tensor<B, 2>,
 }
 
@@ -259,7 +259,7 @@ impl<B: Backend> Adapter<B> {
         self.layers.get(layer)?[projection as usize].as_ref()
     }
 
-    /// scale · B A x for `input` [tokens, inputs], in the input's type. While gradients are
+    /// scale · B A x for `input`, `[tokens, inputs]`, in the input's type. While gradients are
     /// tracked, dropout applies to the input.
     pub(crate) fn apply(
         &self,
@@ -279,7 +279,7 @@ impl<B: Backend> Adapter<B> {
         Some(outer.mul_scalar(self.config.scale()))
     }
 
-    /// scale · B A, [outputs, inputs].
+    /// scale · B A, `[outputs, inputs]`.
     pub(crate) fn product(&self, layer: usize, projection: Projection) -> Option<Tensor<B, 2>> {
         let LowRank { a, b } = self.update(layer, projection)?;
         Some(b.clone().matmul(a.clone()).mul_scalar(self.config.scale()))

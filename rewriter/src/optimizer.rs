@@ -37,7 +37,7 @@ impl Default for AdamW {
 pub struct Gradient<B: Backend>(Vec<Tensor<B, 2>>);
 
 impl<B: Backend> Gradient<B> {
-    /// The gradient of `loss` [1] by an adapter made by [`Adapter::trainable`].
+    /// The gradient of `loss`, `[1]`, by an adapter made by [`Adapter::trainable`].
     pub fn of<A: AutodiffBackend<InnerBackend = B>>(loss: &Tensor<A, 1>, adapter: &Adapter<A>) -> Self {
         let gradients = loss.backward();
         let of_matrix = |matrix: &Tensor<A, 2>| {
@@ -66,7 +66,7 @@ impl<B: Backend> Gradient<B> {
         )
     }
 
-    /// Euclidean length over all parts together, [1].
+    /// Euclidean length over all parts together, `[1]`.
     pub fn norm(&self) -> Tensor<B, 1> {
         let squares: Vec<_> = self
             .0

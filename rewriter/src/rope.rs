@@ -8,7 +8,7 @@ use crate::config::{ModelConfig, QueryScaling, RopeConfig, Yarn};
 /// The angles of a model's heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
-    /// Angle per position, [head_dim / 2].
+    /// Angle per position, `[head_dim / 2]`.
     frequencies: Vec<f32>,
     /// Factor on cosine and sine.
     amplitude: f32,
@@ -22,7 +22,7 @@ pub(crate) struct Rotation<B: Backend> {
     pub(crate) cos: Tensor<B, 4>,
     /// [rows, 1, columns, head_dim]: the first half negated.
     pub(crate) sin: Tensor<B, 4>,
-    /// Factor on the queries after rotation, [rows, 1, columns, 1].
+    /// Factor on the queries after rotation, `[rows, 1, columns, 1]`.
     pub(crate) query_scale: Option<Tensor<B, 4>>,
 }
 
@@ -80,7 +80,7 @@ impl Rope {
 }
 
 impl<B: Backend> Rotation<B> {
-    /// Rotates heads [rows, heads, columns, head_dim].
+    /// Rotates heads `[rows, heads, columns, head_dim]`.
     pub(crate) fn apply(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
         let [.., width] = heads.dims();
         let half = width / 2;

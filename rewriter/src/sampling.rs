@@ -102,7 +102,7 @@ impl Sampling {
 
     /// The tokens that may be drawn with their probabilities, best first, equals by id.
     ///
-    /// `logits` is one row, [vocabulary].
+    /// `logits` is one row, `[vocabulary]`.
     pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f64)> {
         let mut kept = self.kept(logits);
         kept.sort_unstable_by(better);

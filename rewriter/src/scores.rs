@@ -12,13 +12,13 @@ use crate::tokens::Tokens;
 /// What a policy thinks of some of the tokens of a batch.
 #[derive(Debug, Clone)]
 pub struct TokenScores<B: PolicyBackend> {
-    /// log softmax(logits / temperature) of every token in its place, [tokens, vocabulary].
+    /// log softmax(logits / temperature) of every token in its place, `[tokens, vocabulary]`.
     distribution: Tensor<B, 2>,
     targets: Tensor<B, 2, Int>,
 }
 
 impl<B: PolicyBackend> TokenScores<B> {
-    /// Log-probability of each token, [tokens].
+    /// Log-probability of each token, `[tokens]`.
     pub fn logprobs(&self) -> Tensor<B, 1> {
         self.distribution
             .clone()
@@ -26,7 +26,7 @@ impl<B: PolicyBackend> TokenScores<B> {
             .squeeze_dim(1)
     }
 
-    /// Entropy in nats of the distribution that each token was drawn from, [tokens].
+    /// Entropy in nats of the distribution that each token was drawn from, `[tokens]`.
     pub fn entropy(&self) -> Tensor<B, 1> {
         let distribution = self.distribution.clone();
         (distribution.clone().exp() * distribution)

@@ -61,7 +61,7 @@ impl SftBatch {
         &self.cells
     }
 
-    /// Negative log-likelihood of each learned token, [tokens].
+    /// Negative log-likelihood of each learned token, `[tokens]`.
     ///
     /// # Errors
     ///

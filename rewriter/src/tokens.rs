@@ -11,7 +11,7 @@ pub enum Padding {
     Right,
 }
 
-/// A rectangle of tokens, [rows, columns], with padding.
+/// A rectangle of tokens, `[rows, columns]`, with padding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     rows: usize,
