@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use capo_workloads::tau2::airline::Airline;
+use capo_workloads::tau2::changes::Changes;
 use capo_workloads::tau2::environment::{Side, World, call_any};
 use capo_workloads::tau2::retail::Retail;
 use capo_workloads::tau2::telecom::Telecom;
@@ -55,6 +56,8 @@ impl<W: World> Start<W> {
                 call_any(&mut world, booking.by, &booking.name, &booking.arguments);
             }
         }
+        // As after every conversation.
+        Changes::between(&self.world, &world);
         // A hash of the benchmark's records takes as long as hundreds of calls.
         if self.is_small {
             world.agent_hash();

@@ -14,6 +14,10 @@ use super::{Side, World};
 const MOST: usize = 40;
 /// How deep JSON lies that follows no schema.
 const DEEPEST: usize = 6;
+/// A list is repeated at most this often; its elements may be whole records.
+const MOST_ELEMENTS: usize = 256;
+/// Something stands in a row at most 2 to the power of this times.
+const LONGEST: u32 = 13;
 
 /// A call to be made.
 #[derive(Debug, Clone)]
@@ -245,7 +249,7 @@ impl Draw<'_> {
         if name == "expression" {
             let mut expression = String::new();
             for _ in 0..self.bytes.int_in_range(1..=12)? {
-                expression.push_str(self.bytes.choose(&TOKENS)?);
+                expression.push_str(&self.bytes.choose(&TOKENS)?.repeat(self.times()?));
             }
             return Ok(expression.into());
         }
@@ -281,7 +285,17 @@ impl Draw<'_> {
                 char::from(self.bytes.int_in_range(b' '..=b'~')?)
             });
         }
-        Ok(text)
+        Ok(text.repeat(self.times()?))
+    }
+
+    /// How often something stands in a row: mostly once, sometimes thousands of times, so that few bytes draw
+    /// long texts and lists.
+    fn times(&mut self) -> Result<usize> {
+        Ok(if self.one_in(16)? {
+            1 << self.bytes.int_in_range(0..=LONGEST)?
+        } else {
+            1
+        })
     }
 
     /// JSON that follows no schema.
@@ -301,6 +315,9 @@ impl Draw<'_> {
                 let mut elements = Vec::new();
                 for _ in 0..self.bytes.int_in_range(0..=4)? {
                     elements.push(self.anything(depth + 1)?);
+                }
+                if depth == 0 {
+                    elements = elements.repeat(self.times()?.min(MOST_ELEMENTS));
                 }
                 elements.into()
             }

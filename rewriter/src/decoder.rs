@@ -1,0 +1,441 @@
+//! The decoder: token ids to hidden states to logits.
+
+use std::path::Path;
+
+use burn_tensor::activation::{silu, softmax};
+use burn_tensor::backend::AutodiffBackend;
+use burn_tensor::{Bool, DType, FloatDType, Tensor, TensorData};
+
+use crate::backend::{PolicyBackend, index_tensor};
+use crate::cache::KvCache;
+use crate::config::ModelConfig;
+use crate::error::{FileError, RequestError};
+use crate::lora::{Adapter, Projection};
+use crate::rope::{Rope, Rotation};
+use crate::tokens::Tokens;
+use crate::weights::Weights;
+
+/// A frozen causal language model. What learns is an [`Adapter`] beside it.
+#[derive(Debug, Clone)]
+pub struct Decoder<B: PolicyBackend> {
+    config: ModelConfig,
+    rope: Rope,
+    /// `[vocabulary, hidden]`.
+    pub(crate) embedding: Tensor<B, 2>,
+    pub(crate) layers: Vec<Layer<B>>,
+    /// `[hidden]`.
+    pub(crate) norm: Tensor<B, 1>,
+    /// `[vocabulary, hidden]`; the embedding when tied.
+    pub(crate) head: Option<Tensor<B, 2>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Layer<B: PolicyBackend> {
+    /// `[hidden]`.
+    pub(crate) attention_norm: Tensor<B, 1>,
+    /// `[hidden]`.
+    pub(crate) feed_forward_norm: Tensor<B, 1>,
+    /// For queries and keys, `[head_dim]` each.
+    pub(crate) head_norms: Option<[Tensor<B, 1>; 2]>,
+    /// `[outputs, inputs]` each, by [`Projection`].
+    pub(crate) projections: [Tensor<B, 2>; 7],
+}
+
+/// Hidden keys by window, `[rows, heads, columns, keys]`, true where hidden; no mask when every query
+/// sees every key.
+type Masks<B> = Vec<(Option<usize>, Option<Tensor<B, 4, Bool>>)>;
+
+/// What all layers of one pass share.
+struct Pass<'a, B: PolicyBackend> {
+    rows: usize,
+    columns: usize,
+    /// Column at which the pass begins in the cache.
+    start: usize,
+    rotation: Rotation<B>,
+    masks: Masks<B>,
+    adapter: Option<&'a Adapter<B>>,
+}
+
+impl<B: PolicyBackend> Decoder<B> {
+    /// Reads the weights of a model's folder, tensor by tensor, as `number_type`, which becomes the
+    /// type of the computation.
+    ///
+    /// # Errors
+    ///
+    /// Any [`FileError`] about `config.json` or the safetensors files.
+    pub fn from_folder(
+        folder: &Path,
+        number_type: FloatDType,
+        device: &B::Device,
+    ) -> Result<Self, FileError> {
+        let config = ModelConfig::from_folder(folder)?;
+        let mut weights = Weights::open(folder)?;
+        let names = Names::of(&weights);
+        let vector =
+            |weights: &mut Weights, name: &str, width| weights.read(name, [width], number_type, device);
+        let layers = (0..config.layers())
+            .map(|layer| {
+                let at = |name: &str| names.layer(layer, name);
+                Ok(Layer {
+                    attention_norm: vector(&mut weights, &at("input_layernorm"), config.hidden)?,
+                    feed_forward_norm: vector(&mut weights, &at("post_attention_layernorm"), config.hidden)?,
+                    head_norms: if config.architecture.normalises_heads() {
+                        Some([
+                            vector(&mut weights, &at("self_attn.q_norm"), config.head_dim)?,
+                            vector(&mut weights, &at("self_attn.k_norm"), config.head_dim)?,
+                        ])
+                    } else {
+                        None
+                    },
+                    projections: Projection::try_each(|projection| {
+                        let name = names.projection(layer, projection);
+                        weights.read(&name, projection.shape(&config), number_type, device)
+                    })?,
+                })
+            })
+            .collect::<Result<_, FileError>>()?;
+        let norm = vector(&mut weights, &names.norm(), config.hidden)?;
+        let table = [config.vocabulary, config.hidden];
+        let embedding = weights.read(&names.embedding(), table, number_type, device)?;
+        let head = if config.tied {
+            None
+        } else {
+            Some(weights.read(names.head, table, number_type, device)?)
+        };
+        weights.finish(names.trunk, config.architecture.name())?;
+        Ok(Self {
+            rope: Rope::new(&config),
+            config,
+            embedding,
+            layers,
+            norm,
+            head,
+        })
+    }
+
+    /// The sizes and constants.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The type that the computation runs in.
+    pub fn number_type(&self) -> FloatDType {
+        self.embedding.dtype().into()
+    }
+
+    /// Where the weights lie.
+    pub fn device(&self) -> B::Device {
+        self.embedding.device()
+    }
+
+    /// The hidden states after the last norm, `[rows, columns, hidden]`. What stands at padding
+    /// means nothing.
+    ///
+    /// With a cache the tokens follow those seen before, where their positions say so
+    /// ([`Tokens::continued`]), and are added to it.
+    ///
+    /// # Errors
+    ///
+    /// A row without tokens, a token outside the vocabulary, a position beyond the context, or
+    /// more columns than the cache has room for.
+    pub fn hidden(
+        &self,
+        tokens: &Tokens,
+        adapter: Option<&Adapter<B>>,
+        cache: Option<&mut KvCache<B>>,
+    ) -> Result<Tensor<B, 3>, RequestError> {
+        tokens.check(self.config.vocabulary, self.config.context)?;
+        if let Some(cache) = cache.as_deref() {
+            cache.check_room(tokens)?;
+        }
+        Ok(self.hidden_of_checked(tokens, adapter, cache))
+    }
+
+    /// As [`hidden`](Self::hidden), for tokens that were checked before.
+    pub(crate) fn hidden_of_checked(
+        &self,
+        tokens: &Tokens,
+        adapter: Option<&Adapter<B>>,
+        mut cache: Option<&mut KvCache<B>>,
+    ) -> Tensor<B, 3> {
+        let (rows, columns) = (tokens.rows(), tokens.columns());
+        let device = self.device();
+        let start = cache.as_deref().map_or(0, KvCache::columns);
+        if let Some(cache) = cache.as_deref_mut() {
+            cache.note(tokens);
+        }
+        let pass = Pass {
+            rows,
+            columns,
+            start,
+            rotation: self
+                .rope
+                .rotation(tokens.positions(), columns, self.number_type(), &device),
+            masks: self.masks(tokens, cache.as_deref(), &device),
+            adapter,
+        };
+        let ids = index_tensor::<B>(tokens.ids().iter().map(|id| *id as usize), &device);
+        let mut stream = self.embedding.clone().select(0, ids);
+        for (index, layer) in self.layers.iter().enumerate() {
+            let normed = rms_norm(stream.clone(), &layer.attention_norm, self.config.rms_norm_eps);
+            stream = stream + self.attention(index, &normed, &pass, cache.as_deref_mut());
+            let normed = rms_norm(stream.clone(), &layer.feed_forward_norm, self.config.rms_norm_eps);
+            stream = stream + self.feed_forward(index, normed, &pass);
+        }
+        rms_norm(stream, &self.norm, self.config.rms_norm_eps).reshape([rows, columns, self.config.hidden])
+    }
+
+    /// The logits, `[tokens, vocabulary]`, of hidden states `[tokens, hidden]`.
+    pub fn logits(&self, hidden: Tensor<B, 2>) -> Tensor<B, 2> {
+        let head = self.head.as_ref().unwrap_or(&self.embedding);
+        hidden.matmul(head.clone().transpose())
+    }
+
+    /// `input`, `[tokens, inputs]`, through a projection and its update, `[tokens, outputs]`.
+    fn project(
+        &self,
+        layer: usize,
+        projection: Projection,
+        input: Tensor<B, 2>,
+        pass: &Pass<B>,
+    ) -> Tensor<B, 2> {
+        let weight = self.layers[layer].projections[projection as usize].clone();
+        let update = pass
+            .adapter
+            .and_then(|adapter| adapter.apply(layer, projection, input.clone()));
+        let output = input.matmul(weight.transpose());
+        match update {
+            Some(update) => output + update,
+            None => output,
+        }
+    }
+
+    fn attention(
+        &self,
+        layer: usize,
+        input: &Tensor<B, 2>,
+        pass: &Pass<B>,
+        cache: Option<&mut KvCache<B>>,
+    ) -> Tensor<B, 2> {
+        let config = &self.config;
+        let (rows, columns, width) = (pass.rows, pass.columns, config.head_dim);
+        let heads_of = |projection, heads, norm: Option<&Tensor<B, 1>>| {
+            let heads = self
+                .project(layer, projection, input.clone(), pass)
+                .reshape([rows, columns, heads, width]);
+            match norm {
+                Some(weight) => rms_norm(heads, weight, config.rms_norm_eps),
+                None => heads,
+            }
+            .swap_dims(1, 2)
+        };
+        let norms = self.layers[layer].head_norms.as_ref();
+        let queries = heads_of(Projection::Query, config.heads, norms.map(|norms| &norms[0]));
+        let keys = heads_of(Projection::Key, config.kv_heads, norms.map(|norms| &norms[1]));
+        let values = heads_of(Projection::Value, config.kv_heads, None);
+
+        let mut queries = pass.rotation.apply(queries).mul_scalar((width as f64).powf(-0.5));
+        if let Some(scale) = &pass.rotation.query_scale {
+            queries = queries * scale.clone();
+        }
+        let keys = pass.rotation.apply(keys);
+        let (keys, values) = match cache {
+            Some(cache) => cache.extend(layer, pass.start, keys, values),
+            None => (keys, values),
+        };
+
+        // The query heads of one key head lie side by side, so that keys and values are not copied.
+        let seen = keys.dims()[2];
+        let grouped = [rows, config.kv_heads, config.group() * columns, width];
+        let scores = queries.reshape(grouped).matmul(keys.swap_dims(2, 3));
+        let scores = scores.reshape([rows, config.heads, columns, seen]);
+        let weights = self.attention_weights(scores, pass.mask(config.windows[layer]));
+        let mixed = weights
+            .reshape([rows, config.kv_heads, config.group() * columns, seen])
+            .matmul(values)
+            .reshape([rows, config.heads, columns, width])
+            .swap_dims(1, 2)
+            .reshape([rows * columns, config.heads * width]);
+        self.project(layer, Projection::Output, mixed, pass)
+    }
+
+    /// Softmax over the visible keys, in at least 32 bits.
+    fn attention_weights(&self, scores: Tensor<B, 4>, hidden: Option<&Tensor<B, 4, Bool>>) -> Tensor<B, 4> {
+        let scores = match hidden {
+            // Finite, so that a padding query, which sees nothing, has a softmax.
+            Some(hidden) => wide(scores).mask_fill(hidden.clone(), -1e30),
+            None => wide(scores),
+        };
+        softmax(scores, 3).cast(self.number_type())
+    }
+
+    fn feed_forward(&self, layer: usize, input: Tensor<B, 2>, pass: &Pass<B>) -> Tensor<B, 2> {
+        let gate = self.project(layer, Projection::Gate, input.clone(), pass);
+        let up = self.project(layer, Projection::Up, input, pass);
+        self.project(layer, Projection::Down, silu(gate) * up, pass)
+    }
+
+    /// The masks of one pass for the windows that the model has.
+    fn masks(&self, tokens: &Tokens, cache: Option<&KvCache<B>>, device: &B::Device) -> Masks<B> {
+        let mut windows = self.config.windows.clone();
+        windows.sort_unstable();
+        windows.dedup();
+        let mask = |window| (window, self.mask(window, tokens, cache, device));
+        windows.into_iter().map(mask).collect()
+    }
+
+    /// A key is visible when it is a token, not later than the query, and inside its window.
+    fn mask(
+        &self,
+        window: Option<usize>,
+        tokens: &Tokens,
+        cache: Option<&KvCache<B>>,
+        device: &B::Device,
+    ) -> Option<Tensor<B, 4, Bool>> {
+        let (rows, columns) = (tokens.rows(), tokens.columns());
+        let mut hidden = Vec::new();
+        for row in 0..rows {
+            let cells = row * columns..(row + 1) * columns;
+            let queries = &tokens.positions()[cells.clone()];
+            let (real, keys) = match cache {
+                Some(cache) => cache.row(row),
+                None => (&tokens.real()[cells.clone()], queries),
+            };
+            for &query in queries {
+                let oldest = window.map_or(0, |window| (query as usize + 1).saturating_sub(window));
+                let sees = |position: u32| position <= query && position as usize >= oldest;
+                hidden.extend(real.iter().zip(keys).map(|(real, key)| !(*real && sees(*key))));
+            }
+        }
+        if !hidden.contains(&true) {
+            return None;
+        }
+        let keys = hidden.len() / (rows * columns);
+        let mask = Tensor::<B, 4, Bool>::from_data(TensorData::new(hidden, [rows, 1, columns, keys]), device);
+        Some(mask.repeat_dim(1, self.config.heads))
+    }
+
+    /// The model with an adapter's updates added to its weights.
+    #[must_use]
+    pub fn merged(&self, adapter: &Adapter<B>) -> Self {
+        let mut merged = self.clone();
+        for (index, layer) in merged.layers.iter_mut().enumerate() {
+            for projection in Projection::ALL {
+                if let Some(update) = adapter.product(index, projection) {
+                    let weight = &mut layer.projections[projection as usize];
+                    *weight = (wide(weight.clone()) + wide(update)).cast(self.number_type());
+                }
+            }
+        }
+        merged
+    }
+}
+
+impl<B> Decoder<B>
+where
+    B: PolicyBackend + AutodiffBackend<InnerBackend: PolicyBackend>,
+{
+    /// The same weights, shared, for a backend that differentiates.
+    pub fn from_inner(inner: &Decoder<B::InnerBackend>) -> Self {
+        let layer = |layer: &Layer<B::InnerBackend>| Layer {
+            attention_norm: Tensor::from_inner(layer.attention_norm.clone()),
+            feed_forward_norm: Tensor::from_inner(layer.feed_forward_norm.clone()),
+            head_norms: layer
+                .head_norms
+                .clone()
+                .map(|norms| norms.map(Tensor::from_inner)),
+            projections: layer.projections.clone().map(Tensor::from_inner),
+        };
+        Self {
+            config: inner.config.clone(),
+            rope: inner.rope.clone(),
+            embedding: Tensor::from_inner(inner.embedding.clone()),
+            layers: inner.layers.iter().map(layer).collect(),
+            norm: Tensor::from_inner(inner.norm.clone()),
+            head: inner.head.clone().map(Tensor::from_inner),
+        }
+    }
+}
+
+impl<B: PolicyBackend> Pass<'_, B> {
+    fn mask(&self, window: Option<usize>) -> Option<&Tensor<B, 4, Bool>> {
+        let (_, mask) = self.masks.iter().find(|(of, _)| *of == window)?;
+        mask.as_ref()
+    }
+}
+
+/// w x / √(mean(x²) + eps) over the last dimension, in at least 32 bits.
+fn rms_norm<B: PolicyBackend, const D: usize>(
+    input: Tensor<B, D>,
+    weight: &Tensor<B, 1>,
+    eps: f64,
+) -> Tensor<B, D> {
+    let number_type = FloatDType::from(input.dtype());
+    let input = wide(input);
+    let root = (input.clone() * input.clone())
+        .mean_dim(D - 1)
+        .add_scalar(eps)
+        .sqrt();
+    (input / root).cast(number_type) * weight.clone().unsqueeze()
+}
+
+/// In 32 bits, if fewer.
+fn wide<B: PolicyBackend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
+    match tensor.dtype() {
+        DType::F16 | DType::BF16 => tensor.cast(FloatDType::F32),
+        _ => tensor,
+    }
+}
+
+/// What a checkpoint calls its tensors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names {
+    trunk: &'static str,
+    head: &'static str,
+}
+
+impl Names {
+    /// The names of a text model.
+    pub(crate) const TEXT: Self = Self {
+        trunk: "model.",
+        head: "lm_head.weight",
+    };
+
+    /// The names that a checkpoint uses: a multimodal one holds the text model below its own.
+    fn of(weights: &Weights) -> Self {
+        let multimodal = [
+            Self {
+                trunk: "language_model.model.",
+                head: "language_model.lm_head.weight",
+            },
+            Self {
+                trunk: "model.language_model.",
+                head: "lm_head.weight",
+            },
+        ];
+        multimodal
+            .into_iter()
+            .find(|names| weights.contains(&names.embedding()))
+            .unwrap_or(Self::TEXT)
+    }
+
+    pub(crate) fn head(self) -> &'static str {
+        self.head
+    }
+
+    pub(crate) fn embedding(self) -> String {
+        format!("{}embed_tokens.weight", self.trunk)
+    }
+
+    pub(crate) fn norm(self) -> String {
+        format!("{}norm.weight", self.trunk)
+    }
+
+    pub(crate) fn layer(self, layer: usize, name: &str) -> String {
+        format!("{}layers.{layer}.{name}.weight", self.trunk)
+    }
+
+    pub(crate) fn projection(self, layer: usize, projection: Projection) -> String {
+        self.layer(layer, &format!("{}.{}", projection.block(), projection.name()))
+    }
+}

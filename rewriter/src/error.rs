@@ -1,0 +1,234 @@
+//! What can go wrong with a model's files and with what is asked of a model.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a model, a tokenizer or an adapter cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A file cannot be opened, read or written.
+    #[error("{path}: {source}", path = .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file that every model has is absent.
+    #[error("{folder} has no {file}: name the folder of a model in Hugging Face's layout", folder = .folder.display())]
+    Missing {
+        /// The model's folder.
+        folder: PathBuf,
+        /// The file looked for.
+        file: &'static str,
+    },
+    /// A JSON file does not read, or says something impossible or not supported.
+    #[error("{path}: {message}", path = .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        message: String,
+    },
+    /// The index names a shard that is not there.
+    #[error(
+        "{folder} has no {shard}, which model.safetensors.index.json names: download it, or the whole model again",
+        folder = .folder.display()
+    )]
+    MissingShard {
+        /// The model's folder.
+        folder: PathBuf,
+        /// The shard's file name.
+        shard: String,
+    },
+    /// A safetensors file ends before its tensors do.
+    #[error(
+        "{path} is truncated: its header promises {expected} bytes, it has {found}; download it again",
+        path = .path.display()
+    )]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that the header promises.
+        expected: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// A tensor that the model needs is in none of the files.
+    #[error(
+        "{folder} has no tensor `{name}`, which config.json implies: the weights and config.json are of different models",
+        folder = .folder.display()
+    )]
+    MissingTensor {
+        /// The model's folder.
+        folder: PathBuf,
+        /// The tensor's name.
+        name: String,
+    },
+    /// A tensor has another shape than the configuration implies.
+    #[error(
+        "{path}: tensor `{name}` has the shape {found:?}, {expected:?} was expected from the configuration",
+        path = .path.display()
+    )]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        name: String,
+        /// The shape that the configuration implies.
+        expected: Vec<usize>,
+        /// The shape that the file holds.
+        found: Vec<usize>,
+    },
+    /// A tensor's numbers are of a type that is not read.
+    #[error(
+        "{path}: tensor `{name}` is stored as {found}; read are F32, BF16 and F16, so take a checkpoint in one of these",
+        path = .path.display()
+    )]
+    NumberType {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        name: String,
+        /// The type in safetensors' notation.
+        found: String,
+    },
+    /// The files hold a tensor that the model would not use.
+    #[error(
+        "{path}: tensor `{name}` has no place in a {architecture} model; without it the outputs would be wrong",
+        path = .path.display()
+    )]
+    UnexpectedTensor {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        name: String,
+        /// The architecture that config.json names.
+        architecture: &'static str,
+    },
+    /// The tokenizer knows more tokens than the model has embeddings.
+    #[error(
+        "{path}: token id {largest} has no embedding, as config.json says vocab_size {vocabulary}: tokenizer and model do not belong together",
+        path = .path.display()
+    )]
+    Vocabulary {
+        /// The tokenizer's file.
+        path: PathBuf,
+        /// The tokenizer's largest id.
+        largest: u32,
+        /// The model's number of embeddings.
+        vocabulary: usize,
+    },
+    /// The hub did not hand out a file.
+    #[error(
+        "{repository} at {revision}: {file} cannot be downloaded: {message}; without a network name the folder of a downloaded model"
+    )]
+    Hub {
+        /// `owner/name`.
+        repository: String,
+        /// The pinned revision.
+        revision: String,
+        /// The file asked for.
+        file: String,
+        /// What the hub or the network says.
+        message: String,
+    },
+}
+
+impl FileError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "most messages are made for the call"
+    )]
+    pub(crate) fn content(path: &Path, message: impl ToString) -> Self {
+        Self::Content {
+            path: path.to_owned(),
+            message: message.to_string(),
+        }
+    }
+}
+
+/// Why a model cannot do what it is asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RequestError {
+    /// A prompt holds no token.
+    #[error("row {row}: the prompt is empty: give at least one token")]
+    EmptyPrompt {
+        /// The row, from 0.
+        row: usize,
+    },
+    /// A token has no embedding.
+    #[error(
+        "row {row}: token id {token} is outside the model's vocabulary of {vocabulary}: encode with the model's own tokenizer"
+    )]
+    UnknownToken {
+        /// The row, from 0.
+        row: usize,
+        /// The token.
+        token: u32,
+        /// The model's number of embeddings.
+        vocabulary: usize,
+    },
+    /// Prompt and answer are longer than the model's context.
+    #[error(
+        "row {row}: {prompt} prompt tokens and {new} new ones exceed the model's context of {context}: shorten the prompt or ask for fewer tokens"
+    )]
+    ContextOverflow {
+        /// The row, from 0.
+        row: usize,
+        /// The prompt's length in tokens.
+        prompt: usize,
+        /// Tokens to be generated.
+        new: usize,
+        /// The model's context in tokens.
+        context: usize,
+    },
+    /// Tokens do not fit into the cache that they are to follow.
+    #[error(
+        "{asked:?} tokens by row and column do not fit the cache, which has room for {room:?}: make a larger one"
+    )]
+    CacheShape {
+        /// Rows and free columns of the cache.
+        room: [usize; 2],
+        /// Rows and columns of the tokens.
+        asked: [usize; 2],
+    },
+    /// A setting is outside its range.
+    #[error("`{name}` is {value}: it must be {range}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// The chat template refuses the messages.
+    #[error("the chat template refuses the messages: {0}")]
+    Template(String),
+    /// The tokenizer refuses a text or an id.
+    #[error("the tokenizer refuses: {0}")]
+    Tokenizer(String),
+}
+
+impl RequestError {
+    /// The same about another row.
+    pub(crate) fn at_row(self, row: usize) -> Self {
+        match self {
+            Self::EmptyPrompt { .. } => Self::EmptyPrompt { row },
+            Self::UnknownToken {
+                token, vocabulary, ..
+            } => Self::UnknownToken {
+                row,
+                token,
+                vocabulary,
+            },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The learned rewriter: a decoder in burn, its low-rank adapters, and answers drawn from it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`hub`], [`config`], [`weights`], [`error`] | a model's files: where they come from, how they are read, what can be wrong |
+//! | [`tokenizer`], [`chat`] | text to token ids, conversations to text |
+//! | [`tokens`], [`decoder`], [`rope`], [`cache`] | one forward pass: what enters, the computation, positions, keys and values |
+//! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
+//! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
+//! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
+//! | [`optimizer`] | gradients of an adapter, and AdamW's steps |
+//! | [`backend`] | what a backend may do better than burn's own operations |
+
+pub mod backend;
+pub mod cache;
+pub mod chat;
+pub mod config;
+pub mod decoder;
+pub mod error;
+pub mod generate;
+pub mod grpo;
+pub mod hub;
+pub mod lora;
+pub mod optimizer;
+pub mod peft;
+pub mod rope;
+pub mod sampling;
+pub mod scores;
+pub mod sft;
+pub mod store;
+pub mod tokenizer;
+pub mod tokens;
+pub mod weights;

@@ -1,0 +1,93 @@
+//! Three steps of supervised fine-tuning.
+
+use capo_rewriter::decoder::Decoder;
+use capo_rewriter::lora::Adapter;
+use capo_rewriter::optimizer::{Gradient, Optimizer};
+use capo_rewriter::sft::SftBatch;
+use serde::Deserialize;
+
+use crate::fixture::{Adapted, Input, Largest, Learning, Optim, assert_norm, folder, numbers, read};
+
+#[derive(Deserialize)]
+struct File {
+    model: String,
+    adapter: String,
+    sft: Sft,
+}
+
+#[derive(Deserialize)]
+struct Sft {
+    optim: Optim,
+    batches: Vec<Batch>,
+    steps: Vec<Step>,
+    grad_step0_file: String,
+    params_after3_file: String,
+}
+
+#[derive(Deserialize)]
+struct Batch {
+    #[serde(flatten)]
+    input: Input,
+    labels: Vec<Vec<i64>>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    loss: f32,
+    supervised_tokens: usize,
+    grad_norm_before_clip: f64,
+    token_nll: Vec<Vec<f32>>,
+}
+
+impl Batch {
+    fn masked(&self) -> SftBatch {
+        let learned = self
+            .labels
+            .iter()
+            .map(|row| row.iter().map(|label| *label != -100));
+        let rows: Vec<_> = self
+            .input
+            .rows()
+            .into_iter()
+            .zip(learned)
+            .map(|(ids, learned)| {
+                let learned = learned.take(ids.len()).collect();
+                (ids, learned)
+            })
+            .collect();
+        SftBatch::masked(&rows)
+    }
+}
+
+#[test]
+fn parity_of_supervised_steps() {
+    let Some(folder) = folder() else { return };
+    let file: File = read(&folder.join("lora.json"));
+    let start = Adapted::load(&folder, &file.model, &file.adapter);
+    let sft = &file.sft;
+    let decoder = Decoder::<Learning>::from_inner(&start.model);
+    let mut optimizer = Optimizer::new(sft.optim.settings(), &start.adapter);
+    let mut adapter = start.adapter.clone();
+    for (index, (batch, step)) in sft.batches.iter().zip(&sft.steps).enumerate() {
+        let what = format!("SFT step {index}");
+        let batch = batch.masked();
+        assert_eq!(batch.cells().len(), step.supervised_tokens, "{what}");
+        let learning = Adapter::<Learning>::trainable(&adapter);
+        let losses = batch.losses(&decoder, Some(&learning)).expect("a valid batch");
+        let columns = batch.tokens().columns();
+        let mut tokens = Largest::of_losses(format!("{what}: token losses"));
+        for (cell, found) in batch.cells().iter().zip(numbers(losses.clone().inner())) {
+            tokens.compare(found, step.token_nll[cell / columns][cell % columns - 1]);
+        }
+        let loss = losses.mean();
+        Largest::of_losses(format!("{what}: loss")).compare(numbers(loss.clone().inner())[0], step.loss);
+        let gradient = Gradient::of(&loss, &learning);
+        assert_norm(numbers(gradient.norm())[0], step.grad_norm_before_clip, &what);
+        if index == 0 {
+            start.compare_gradient(&gradient, &sft.grad_step0_file);
+        }
+        adapter = optimizer.step(&adapter, gradient, sft.optim.lr);
+    }
+    let most = 2.0 * sft.optim.lr * sft.steps.len() as f64;
+    start.compare_parameters(&adapter, &sft.params_after3_file, most);
+}
