@@ -280,10 +280,7 @@ impl Browser {
             (message["method"] == "Network.requestWillBeSent")
                 .then(|| message["params"]["request"]["url"].as_str().map(str::to_owned))?
         };
-        // Chromium's own pages, such as that of a new tab, are read from itself.
-        let of_chromium = |url: &String| url.starts_with("chrome");
-        let all = entries.iter().filter_map(address);
-        all.filter(|url| !of_chromium(url)).collect()
+        entries.iter().filter_map(address).collect()
     }
 
     async fn log(&self, kind: &'static str) -> Value {

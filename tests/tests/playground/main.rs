@@ -87,7 +87,7 @@ async fn a_run_takes_the_worker_that_waits() {
 
 /// Whether an address is the page's own, or none that leaves the browser.
 fn is_own(url: &str, page: &str) -> bool {
-    ["data:", "blob:", "chrome:"]
+    ["data:", "blob:", "chrome:", "chrome-untrusted:"]
         .iter()
         .any(|inside| url.starts_with(inside))
         || url.starts_with(page)
