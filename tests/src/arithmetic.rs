@@ -66,7 +66,7 @@ impl Arithmetic {
             Answer::Empty,
         ];
         move |question, before| {
-            let fault = (luck(&(question, before)) * 5.0 * FAULTS.len() as f64) as usize;
+            let fault = (luck(&(question.without_tools(), before)) * 5.0 * FAULTS.len() as f64) as usize;
             FAULTS
                 .get(fault)
                 .cloned()
@@ -125,7 +125,7 @@ fn rewrite(question: &Question) -> String {
         .and_then(|rest| rest.split("<prompt>").nth(1))
         .and_then(|rest| rest.split("</prompt>").next())
         .map_or("", str::trim);
-    let sentence = [STEPS, CHECK, BRIEF][(luck(question) * 3.0) as usize];
+    let sentence = [STEPS, CHECK, BRIEF][(luck(&question.without_tools()) * 3.0) as usize];
     let child = if parent.contains(sentence) {
         parent.replace(sentence, "").trim().to_owned()
     } else {

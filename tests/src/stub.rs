@@ -33,6 +33,11 @@ pub struct Question {
 }
 
 impl Question {
+    /// What tells requests apart that have to do with no tool.
+    pub(crate) fn without_tools(&self) -> (&str, &str, Option<u64>) {
+        (&self.system, &self.user, self.seed)
+    }
+
     /// Whether a rewriter is asked for a prompt. By the heading of the page it is given.
     pub fn is_rewrite(&self) -> bool {
         self.user.contains("You improve the system prompt of an AI agent")
