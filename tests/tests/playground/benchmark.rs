@@ -252,7 +252,7 @@ async fn other_descriptions_of_the_tools_go_with_the_study() {
     browser.click("Leave out").await;
     browser
         .until("nothing is wrong with it", async || {
-            !browser.text("#main").await.contains("other.json")
+            !browser.text("#main").await.contains("In other.json")
         })
         .await;
     // What was dropped on the page arrives as what was chosen for a study does.
