@@ -116,7 +116,7 @@ async fn a_trace_tells_both_sides_calls_apart_and_what_they_changed() {
             "User turn 2 I looked. ###STOP###",
         ])
     );
-    let facts = "return [...document.querySelectorAll('.drawer .facts')].at(-1).innerText.split('\\n')
+    let facts = "return [...document.querySelectorAll('.drawer .facts tbody')].at(-1).innerText.split('\\n')
         .map((row) => row.split('\\t').map((cell) => cell.trim()))";
     assert_eq!(
         browser.js(facts).await,
