@@ -1,8 +1,5 @@
 // Starts the page: loads the module, says so plainly when that cannot work, and keeps the shell for offline use.
 
-// How long after the page stands its files are kept, on a first visit.
-const REST_MS = 5000;
-
 // Reads the browser's support off whether it asks for the worker's type. The address cannot be parsed, so no
 // worker is ever started or fetched.
 function hasModuleWorkers() {
@@ -81,8 +78,6 @@ async function keepShell(pageStands) {
     else if (controlled) announce();
     controlled = true;
   });
-  // On a first visit all files are fetched and hashed, by a processor that draws the page and begins a run.
-  if (pageStands && !controlled) await new Promise((rested) => setTimeout(rested, REST_MS));
   registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
   registration.addEventListener("updatefound", () => announceWhenInstalled(registration.installing));
   announceWhenInstalled(registration.installing);
