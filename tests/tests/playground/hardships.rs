@@ -22,10 +22,14 @@ impl Browser {
     /// all the same.
     async fn set_offline(&self, offline: bool) {
         let conditions = json!({
-            "offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1,
+            "offline": offline, "latency": 0, "download_throughput": -1, "upload_throughput": -1,
         });
-        self.devtools("Network.emulateNetworkConditions", conditions)
-            .await;
+        // The command of the developer tools holds for one document only, and this one for those after it too.
+        self.chromium(
+            "/chromium/network_conditions",
+            json!({ "network_conditions": conditions }),
+        )
+        .await;
     }
 }
 

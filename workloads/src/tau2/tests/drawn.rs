@@ -153,7 +153,7 @@ fn singular(name: &str) -> &str {
 struct Draw<'a> {
     source: &'a Source,
     bytes: Unstructured<'a>,
-    /// What the calls are about for now.
+    /// What the next calls are about.
     values: Values,
 }
 
@@ -317,7 +317,8 @@ impl Draw<'_> {
                     elements.push(self.anything(depth + 1)?);
                 }
                 if depth == 0 {
-                    elements = elements.repeat(self.times()?.min(MOST_ELEMENTS));
+                    let times = self.times()?.min(MOST_ELEMENTS);
+                    elements = vec![elements; times].concat();
                 }
                 elements.into()
             }
