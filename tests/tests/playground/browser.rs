@@ -288,7 +288,7 @@ impl Browser {
     }
 
     /// Asks the driver for what only Chromium's can.
-    async fn chromium(&self, endpoint: &'static str, parameters: Value) -> Value {
+    pub(crate) async fn chromium(&self, endpoint: &'static str, parameters: Value) -> Value {
         let extension = Extension { endpoint, parameters };
         let command = Command::ExtensionCommand(Box::new(extension));
         let answer = self.driver.handle().cmd(command).await;
