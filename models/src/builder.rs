@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::llm::{Llm, Role};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use indexmap::IndexMap;
 use rig_core::http_client::DynHttpClient;
 use rig_reqwest::{ReqwestClient, reqwest};
@@ -21,7 +21,7 @@ use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
 use crate::tariff::Tariff;
-use crate::written::{Header, base_url, check_written, headers, origin};
+use crate::written::{Header, base_url, check_written, headers, no_header, origin};
 
 /// Builds the models of a study with the shipped price table.
 ///
@@ -300,6 +300,7 @@ impl<'a> Builder<'a> {
                     value
                 }
             };
+            let name = HeaderName::try_from(name).map_err(|_| no_header(name))?;
             sent.insert(name, value);
         }
         Ok(sent)

@@ -4,7 +4,7 @@
 use capo_core::address::Address;
 use capo_core::llm::Role;
 use capo_core::secrets::is_secret_header;
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -54,28 +54,40 @@ pub(crate) enum Header<'a> {
     Variable(&'a str),
 }
 
-/// The headers of a table.
-pub(crate) fn headers<'a>(spec: &'a ModelSpec) -> Result<Vec<(HeaderName, Header<'a>)>, String> {
-    let read = |(name, text): (&String, &'a HeaderText)| {
-        let header: HeaderName = name
-            .parse()
-            .map_err(|_| format!("`{name}` is no name for a header"))?;
+/// The headers of a table by their names, which are tokens.
+pub(crate) fn headers(spec: &ModelSpec) -> Result<Vec<(&str, Header<'_>)>, String> {
+    let read = |(name, text)| {
+        let name: &String = name;
+        if !is_token(name) {
+            return Err(no_header(name));
+        }
         match text {
-            HeaderText::Text(_) if is_secret_header(header.as_str()) => Err(format!(
+            HeaderText::Text(_) if is_secret_header(name) => Err(format!(
                 "the header `{name}` carries a key; write {{ env = \"VARIABLE\" }}"
             )),
             HeaderText::Text(value) => {
                 let value = value.trim().parse();
                 let value = value.map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
-                Ok((header, Header::Written(value)))
+                Ok((name.as_str(), Header::Written(value)))
             }
             HeaderText::Variable(variable) => {
                 check_variable(&variable.env, "`env` of a header")?;
-                Ok((header, Header::Variable(&variable.env)))
+                Ok((name.as_str(), Header::Variable(&variable.env)))
             }
         }
     };
     spec.headers.iter().map(read).collect()
+}
+
+/// Whether HTTP has headers of this name (RFC 9110, section 5.6.2). `http::HeaderName` says the same, but brings a
+/// table of the well-known names, which the page would load.
+fn is_token(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_allowed)
+}
+
+pub(crate) fn no_header(name: &str) -> String {
+    format!("`{name}` is no name for a header")
 }
 
 /// `base_url` as browsers write it, without a slash at its end: what is called is what was read.
@@ -105,4 +117,20 @@ fn check_variable(name: &str, place: &str) -> Result<(), String> {
     Err(format!(
         "{place} must be the name of a variable, such as OPENAI_API_KEY, not a key"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn names_of_headers_are_those_that_are_sent() {
+        let characters = (0..=255).map(char::from).map(|c| format!("x{c}y"));
+        let others = ["", "é", "x-名", "Content-Type"].map(str::to_owned);
+        for name in characters.chain(others) {
+            assert_eq!(is_token(&name), HeaderName::try_from(&name).is_ok(), "{name:?}");
+        }
+    }
 }

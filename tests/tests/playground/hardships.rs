@@ -54,8 +54,8 @@ async fn a_newer_version_is_offered_and_waits_for_the_run() {
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     let version = |text: &str| {
-        let (_, rest) = text.split_once("const VERSION = \"").unwrap();
-        rest.split_once('"').unwrap().0.to_owned()
+        let (_, rest) = text.split_once("VERSION").unwrap();
+        rest.split('"').nth(1).unwrap().to_owned()
     };
     let old = browser
         .host

@@ -23,6 +23,7 @@ const FUZZ: &str = "0.13.2";
 const TRUNK: &str = "0.21.14";
 /// Binaryen's major version. Debian 12's 108 refuses what Rust 1.95 emits.
 const BINARYEN: u32 = 132;
+const ESBUILD: &str = "0.28.2";
 const AXE: &str = "4.14.1";
 
 /// A program, or a part of the Rust toolchain, that a task needs.
@@ -38,6 +39,7 @@ pub(crate) enum Tool {
     WasmBindgen(String),
     Trunk,
     Binaryen,
+    Esbuild,
     Chromium,
     Axe,
 }
@@ -58,6 +60,7 @@ impl Tool {
             }
             Self::Trunk => "builds the page (some minutes, once)",
             Self::Binaryen => "its wasm-opt makes the page's module small",
+            Self::Esbuild => "makes the page's scripts small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
         }
@@ -71,6 +74,7 @@ impl Tool {
             Self::WasmBindgen(version) => Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin")),
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
+            Self::Esbuild => Some(esbuild_root(cache).join("node_modules").join(".bin")),
             Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium | Self::Axe => None,
         }
     }
@@ -94,6 +98,7 @@ impl Tool {
                 .split_whitespace()
                 .filter_map(|word| word.parse().ok())
                 .any(|major: u32| major >= BINARYEN),
+            Self::Esbuild => has_word(&version_of("esbuild"), ESBUILD),
             Self::Chromium => ["chromium", "chromedriver"]
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
@@ -124,6 +129,7 @@ impl Tool {
             Self::Trunk => cargo::install(cache, "trunk", TRUNK, &["--locked"]),
             Self::Node => system::apt(&["nodejs"]),
             Self::Binaryen => npm(toolbox, &binaryen_root(cache), &format!("binaryen@{BINARYEN}")),
+            Self::Esbuild => npm(toolbox, &esbuild_root(cache), &format!("esbuild@{ESBUILD}")),
             Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
         }
@@ -142,6 +148,7 @@ impl fmt::Display for Tool {
             Self::WasmBindgen(version) => write!(formatter, "wasm-bindgen-cli {version}"),
             Self::Trunk => write!(formatter, "trunk {TRUNK}"),
             Self::Binaryen => write!(formatter, "binaryen {BINARYEN}"),
+            Self::Esbuild => write!(formatter, "esbuild {ESBUILD}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
         }
@@ -255,6 +262,10 @@ fn axe_root(cache: &Path) -> PathBuf {
 
 fn binaryen_root(cache: &Path) -> PathBuf {
     cache.join(format!("binaryen-{BINARYEN}"))
+}
+
+fn esbuild_root(cache: &Path) -> PathBuf {
+    cache.join(format!("esbuild-{ESBUILD}"))
 }
 
 /// Whether the printed version is this one: not merely one that begins like it.

@@ -1,5 +1,6 @@
 //! The page: built by Trunk, stamped with content hashes, served on this machine.
 
+mod scripts;
 mod server;
 mod shell;
 mod stamp;
@@ -34,7 +35,7 @@ pub(crate) enum Build {
 pub(crate) fn tools(workspace: &Workspace) -> Result<Vec<Tool>> {
     // With node, for Binaryen's wasm-opt comes as a script for it.
     let mut tools = wasm_tools(workspace)?;
-    tools.extend([Tool::Trunk, Tool::Binaryen]);
+    tools.extend([Tool::Trunk, Tool::Binaryen, Tool::Esbuild]);
     Ok(tools)
 }
 

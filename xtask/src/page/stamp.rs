@@ -1,5 +1,5 @@
 //! `cargo xtask stamp`, which Trunk calls on what it has built: puts the hash of a file's content
-//! behind every reference to it.
+//! behind every reference to it, and makes a release build small.
 //!
 //! A reference is written `"./boot.js?v=HASH"` in a script, sheet or manifest, relative to that file,
 //! and `"BASE/boot.js?v=HASH"` in `index.html`, whose routes are paths of any depth. With the hash in
@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::shell::{COMPRESSED, Shell, compressed, hash, is_compressible, stamp_of};
-use super::styles;
+use super::{scripts, styles};
+use crate::install::{Tool, Toolbox};
 
 const PAGE: &str = "index.html";
 const WORKER: &str = "sw.js";
@@ -22,7 +23,8 @@ const BASE: &str = "BASE/";
 /// Stands for the hash, in references.
 const MARK: &str = "?v=HASH";
 
-/// Stamps the directory that Trunk's environment names, and compresses a release build.
+/// Stamps the directory that Trunk's environment names; scripts of a release build are minified before, and
+/// its files compressed after.
 ///
 /// # Errors
 /// Not called by Trunk, a reference leads nowhere, or a file cannot be read or written.
@@ -35,7 +37,15 @@ pub(crate) fn run() -> Result<()> {
     let base = base(&variable("TRUNK_PUBLIC_URL")?)?;
     let is_release = variable("TRUNK_PROFILE")? == "release";
 
-    let built = Shell::read(&directory)?;
+    let mut built = Shell::read(&directory)?;
+    if is_release {
+        let mut toolbox = Toolbox::open()?;
+        toolbox.ensure(&Tool::Esbuild)?;
+        let scripts = built.0.keys().map(String::as_str);
+        let scripts: Vec<&str> = scripts.filter(|path| path.ends_with(".js")).collect();
+        scripts::minify(&toolbox, &directory, &scripts)?;
+        built = Shell::read(&directory)?;
+    }
     let mut files = stamped(built.0.clone(), &base)?;
     if is_release {
         for (path, bytes) in files.clone() {

@@ -31,33 +31,25 @@ trait Kept: Domain {
     fn records(&self) -> Value;
 }
 
-impl Kept for Airline {
-    fn kept(&self) -> Vec<String> {
-        vec![self.records().to_string()]
-    }
+macro_rules! kept_in_one_database {
+    ($($world:ty),+) => {$(
+        impl Kept for $world {
+            fn kept(&self) -> Vec<String> {
+                vec![self.records().to_string()]
+            }
 
-    fn back(kept: &[String]) -> Self {
-        Self::read(kept[0].as_bytes()).unwrap()
-    }
+            fn back(kept: &[String]) -> Self {
+                Self::read(kept[0].as_bytes()).unwrap()
+            }
 
-    fn records(&self) -> Value {
-        self.records()
-    }
+            fn records(&self) -> Value {
+                self.records()
+            }
+        }
+    )+};
 }
 
-impl Kept for Retail {
-    fn kept(&self) -> Vec<String> {
-        vec![self.records().to_string()]
-    }
-
-    fn back(kept: &[String]) -> Self {
-        Self::read(kept[0].as_bytes()).unwrap()
-    }
-
-    fn records(&self) -> Value {
-        self.records()
-    }
-}
+kept_in_one_database!(Airline, Retail);
 
 impl Kept for Telecom {
     fn kept(&self) -> Vec<String> {
