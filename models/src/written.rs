@@ -56,8 +56,7 @@ pub(crate) enum Header<'a> {
 
 /// The headers of a table by their names, which are tokens.
 pub(crate) fn headers(spec: &ModelSpec) -> Result<Vec<(&str, Header<'_>)>, String> {
-    let read = |(name, text)| {
-        let name: &String = name;
+    fn read<'a>((name, text): (&'a String, &'a HeaderText)) -> Result<(&'a str, Header<'a>), String> {
         if !is_token(name) {
             return Err(no_header(name));
         }
@@ -75,7 +74,7 @@ pub(crate) fn headers(spec: &ModelSpec) -> Result<Vec<(&str, Header<'_>)>, Strin
                 Ok((name.as_str(), Header::Variable(&variable.env)))
             }
         }
-    };
+    }
     spec.headers.iter().map(read).collect()
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::shell::{COMPRESSED, Shell, compressed, hash, is_compressible, stamp_of};
+use super::shell::{COMPRESSED, Shell, compressed, hash, is_compressible, media_type, stamp_of};
 use super::{scripts, styles};
 use crate::install::{Tool, Toolbox};
 
@@ -42,7 +42,9 @@ pub(crate) fn run() -> Result<()> {
         let mut toolbox = Toolbox::open()?;
         toolbox.ensure(&Tool::Esbuild)?;
         let scripts = built.0.keys().map(String::as_str);
-        let scripts: Vec<&str> = scripts.filter(|path| path.ends_with(".js")).collect();
+        let scripts: Vec<&str> = scripts
+            .filter(|path| media_type(path).starts_with("text/javascript"))
+            .collect();
         scripts::minify(&toolbox, &directory, &scripts)?;
         built = Shell::read(&directory)?;
     }
