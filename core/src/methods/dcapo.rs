@@ -22,11 +22,9 @@ pub struct Dcapo {
     pub gamma: f64,
     /// D ≥ 1: each child is rewritten again by the evidence on it until there are so many.
     pub depth: u32,
-    /// Children admitted to the pool a round, ≥ 1: the best by J, one of each line of rewrites at most.
-    pub admit: usize,
     /// How multipliers move.
     pub dual_step: DualStepName,
-    /// What every primal–dual method shares; `children` is G, the siblings of each parent.
+    /// What every primal–dual method shares; `children` is G ≥ 1: the siblings of each parent and depth.
     #[serde(flatten)]
     pub shared: PrimalDual,
 }
@@ -37,23 +35,15 @@ impl Default for Dcapo {
             parents: 4,
             gamma: 1.0,
             depth: 1,
-            admit: 4,
             dual_step: DualStepName::Subgradient,
-            shared: PrimalDual {
-                children: 4,
-                ..PrimalDual::default()
-            },
+            shared: PrimalDual::default(),
         }
     }
 }
 
 impl Method for Dcapo {
     fn check(&self) -> Result<(), String> {
-        for (key, is_zero) in [
-            ("parents", self.parents == 0),
-            ("depth", self.depth == 0),
-            ("admit", self.admit == 0),
-        ] {
+        for (key, is_zero) in [("parents", self.parents == 0), ("depth", self.depth == 0)] {
             if is_zero {
                 return Err(format!("`{key}` must be at least 1"));
             }
@@ -80,7 +70,7 @@ impl Method for Dcapo {
             effort.rewrites += rewrites;
             // The seed is first rewritten without feedback.
             effort.critiques += if round == 0 { 0 } else { parents } + rewrites - lines;
-            pool = (pool + lines.min(self.admit as u64)).min(self.shared.pool as u64);
+            pool = (pool + lines).min(self.shared.pool as u64);
         }
         effort
     }
@@ -124,7 +114,7 @@ impl Search for Dcapo {
                 };
                 let lines = self.lines(arena, &parents, guidance).await?;
 
-                // 3. Admit the best of the lines' best.
+                // 3. Admit the best child of each line, the top k1 of them.
                 let mut everyone = pool.clone();
                 everyone.extend(lines.iter().flatten().filter_map(|link| link.child));
                 let everyone = distinct(everyone);
@@ -204,7 +194,7 @@ impl Dcapo {
         let of_lines = lines
             .iter()
             .flat_map(|line| best(line.iter().filter_map(|link| link.child).collect(), 1));
-        best(distinct(of_lines.collect()), self.admit)
+        best(distinct(of_lines.collect()), self.shared.pool)
     }
 }
 
