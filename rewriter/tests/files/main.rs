@@ -1,5 +1,6 @@
 //! A model's files as people have them: whole, split, damaged, or of another model.
 
+mod hub;
 mod model;
 
 use std::fs;
@@ -9,11 +10,9 @@ use burn_flex::{Flex, FlexDevice};
 use burn_tensor::{FloatDType, Tensor};
 use capo_rewriter::cache::KvCache;
 use capo_rewriter::chat::ChatTemplate;
-use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::hub::ModelSource;
 use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
 use capo_rewriter::sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
@@ -359,22 +358,4 @@ fn adapters_keep_to_their_targets() {
     assert!(edit("target_modules", json!(["q_proj"])).contains("down_proj"));
     assert!(edit("target_modules", json!(["c_attn"])).contains("c_attn"));
     assert!(edit("peft_type", json!("IA3")).contains("IA3"));
-}
-
-#[test]
-fn a_hub_that_is_out_of_reach_is_named() {
-    let source = ModelSource::Hub {
-        repository: "nobody/nothing-of-this-name".to_owned(),
-        revision: "0123456789abcdef0123456789abcdef01234567".to_owned(),
-    };
-    let message = source.fetch().expect_err("there is no such model").to_string();
-    assert!(message.contains("nobody/nothing-of-this-name"), "{message}");
-    assert!(message.contains("config.json"), "{message}");
-    let folder = ModelFiles::new().write();
-    let local = ModelSource::Folder(folder.path().to_owned());
-    assert_eq!(local.fetch().expect("a folder is where it is"), folder.path());
-    assert_eq!(
-        ModelConfig::from_folder(folder.path()).expect("reads").layers(),
-        2
-    );
 }
