@@ -401,19 +401,22 @@ impl Names {
         head: "lm_head.weight",
     };
 
+    /// The names of a text model inside a multimodal one, as transformers has them since 4.52.
+    pub(crate) const INNER: Self = Self {
+        trunk: "model.language_model.",
+        head: "lm_head.weight",
+    };
+
+    /// The names of a text model inside a multimodal one, as transformers had them, and as the
+    /// checkpoints on the hub have them.
+    pub(crate) const FORMER_INNER: Self = Self {
+        trunk: "language_model.model.",
+        head: "language_model.lm_head.weight",
+    };
+
     /// The names that a checkpoint uses: a multimodal one holds the text model below its own.
     fn of(weights: &Weights) -> Self {
-        let multimodal = [
-            Self {
-                trunk: "language_model.model.",
-                head: "language_model.lm_head.weight",
-            },
-            Self {
-                trunk: "model.language_model.",
-                head: "lm_head.weight",
-            },
-        ];
-        multimodal
+        [Self::FORMER_INNER, Self::INNER]
             .into_iter()
             .find(|names| weights.contains(&names.embedding()))
             .unwrap_or(Self::TEXT)

@@ -94,6 +94,9 @@ impl Projection {
     }
 }
 
+/// Highest rank that is believed; a matrix has no more than its smaller width.
+const HIGHEST_RANK: usize = 1 << 16;
+
 /// Which projections learn, and how much they can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoraConfig {
@@ -132,11 +135,11 @@ impl LoraConfig {
     /// [`RequestError::Setting`] names a setting outside its range.
     pub fn check(&self) -> Result<(), RequestError> {
         let refuse = |name, value, range| Err(RequestError::Setting { name, value, range });
-        if self.rank == 0 {
-            return refuse("rank", 0.0, "1 or more");
+        if !(1..=HIGHEST_RANK).contains(&self.rank) {
+            return refuse("rank", self.rank as f64, "between 1 and 65536");
         }
-        if self.alpha.is_nan() || self.alpha <= 0.0 {
-            return refuse("alpha", self.alpha, "above 0");
+        if !(self.alpha > 0.0 && self.alpha.is_finite()) {
+            return refuse("alpha", self.alpha, "above 0 and finite");
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return refuse("dropout", self.dropout, "at least 0 and below 1");
@@ -152,6 +155,8 @@ impl LoraConfig {
 #[derive(Debug, Clone)]
 pub struct Adapter<B: Backend> {
     config: LoraConfig,
+    /// Whether the decoder is the text model of a multimodal one, which changes names in files.
+    pub(crate) multimodal: bool,
     /// By layer and [`Projection`].
     layers: Vec<[Option<LowRank<B>>; 7]>,
 }
@@ -214,6 +219,7 @@ impl<B: Backend> Adapter<B> {
         };
         Ok(Self {
             config: config.clone(),
+            multimodal: model.multimodal,
             layers: (0..model.layers()).map(layer).collect::<Result<_, E>>()?,
         })
     }
@@ -250,6 +256,7 @@ impl<B: Backend> Adapter<B> {
         };
         Adapter {
             config: self.config.clone(),
+            multimodal: self.multimodal,
             layers: self.layers.iter().map(&mut layer).collect(),
         }
     }

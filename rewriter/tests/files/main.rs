@@ -1,5 +1,6 @@
 //! A model's files as people have them: whole, split, damaged, or of another model.
 
+mod adapters;
 mod hub;
 mod model;
 
@@ -13,7 +14,6 @@ use capo_rewriter::chat::ChatTemplate;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
 use capo_rewriter::sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use capo_rewriter::tokens::{Padding, Tokens};
@@ -101,6 +101,22 @@ fn a_multimodal_checkpoint_loads_its_text_model() {
         logits(&load(folder.path()).expect("loads")),
         logits(&load(plain.path()).expect("loads"))
     );
+}
+
+#[test]
+fn a_multimodal_checkpoint_is_written_as_its_text_model() {
+    let folder = ModelFiles::new()
+        .configure(&json!({ "model_type": "ministral3" }))
+        .without_head_norms()
+        .inside("language_model.")
+        .write();
+    let model = load(folder.path()).expect("loads");
+    assert!(model.config().multimodal);
+    let written = folder.path().join("written");
+    model.save(&written, folder.path()).expect("written");
+    let again = load(&written).expect("loads");
+    assert!(!again.config().multimodal);
+    assert_eq!(logits(&again), logits(&model));
 }
 
 #[test]
@@ -316,46 +332,4 @@ fn a_model_is_not_written_over_another() {
         logits(&load(folder.path()).expect("is as it was")),
         logits(&model)
     );
-}
-
-#[test]
-fn adapters_keep_to_their_targets() {
-    let folder = ModelFiles::new().write();
-    let model = load(folder.path()).expect("loads");
-    let lora = LoraConfig {
-        targets: vec![Projection::Down, Projection::Query],
-        dropout: 0.05,
-        rank_stabilised: true,
-        ..LoraConfig::all(2, 8.0)
-    };
-    let adapter: Adapter<Flex> = Adapter::new(&lora, model.config(), 7, &model.device()).expect("valid");
-    assert_eq!(adapter.updates().count(), 4);
-    let saved = folder.path().join("adapter");
-    adapter.save(&saved, "tiny").expect("written");
-    let again: Adapter<Flex> = Adapter::from_folder(&saved, model.config(), &model.device()).expect("loads");
-    assert_eq!(again.config().targets, [Projection::Query, Projection::Down]);
-    assert_eq!(again.config().rank_stabilised, lora.rank_stabilised);
-    for (one, other) in adapter.matrices().zip(again.matrices()) {
-        one.to_data().assert_eq(&other.to_data(), true);
-    }
-
-    let edit = |key: &str, value: serde_json::Value| {
-        let file = saved.join("adapter_config.json");
-        let mut config: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&file).expect("read")).expect("JSON");
-        let old = config[key].take();
-        config[key] = value;
-        fs::write(&file, config.to_string()).expect("written");
-        let message = Adapter::<Flex>::from_folder(&saved, model.config(), &model.device())
-            .expect_err("must be refused")
-            .to_string();
-        config[key] = old;
-        fs::write(&file, config.to_string()).expect("written");
-        message
-    };
-    assert!(edit("r", json!(3)).contains("[2, 8]"));
-    assert!(edit("use_dora", json!(true)).contains("use_dora"));
-    assert!(edit("target_modules", json!(["q_proj"])).contains("down_proj"));
-    assert!(edit("target_modules", json!(["c_attn"])).contains("c_attn"));
-    assert!(edit("peft_type", json!("IA3")).contains("IA3"));
 }
