@@ -8,7 +8,7 @@ use capo_rewriter::decoder::Decoder;
 use capo_rewriter::grpo::{
     AdvantageScale, Completions, Evidence, Normalisation, Objective, RatioLevel, advantages,
 };
-use capo_rewriter::lora::Adapter;
+use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use serde::Deserialize;
 
@@ -172,7 +172,7 @@ fn parity_of_policy_steps() {
     let lengths = completions.lengths();
     for variant in &file.variants {
         let what = format!("GRPO {}", variant.name);
-        let learning = Adapter::<Learning>::trainable(&start.adapter);
+        let learning = Adapter::<Learning>::trainable(&start.adapter, Mode::Evaluation);
         let policy = completions
             .logprobs(&decoder, Some(&learning), variant.temperature)
             .expect("valid rows");

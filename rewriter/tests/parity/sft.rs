@@ -1,7 +1,7 @@
 //! Three steps of supervised fine-tuning.
 
 use capo_rewriter::decoder::Decoder;
-use capo_rewriter::lora::Adapter;
+use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use capo_rewriter::sft::SftBatch;
 use serde::Deserialize;
@@ -72,7 +72,7 @@ fn parity_of_supervised_steps() {
         let what = format!("SFT step {index}");
         let batch = batch.masked();
         assert_eq!(batch.cells().len(), step.supervised_tokens, "{what}");
-        let learning = Adapter::<Learning>::trainable(&adapter);
+        let learning = Adapter::<Learning>::trainable(&adapter, Mode::Evaluation);
         let losses = batch.losses(&decoder, Some(&learning)).expect("a valid batch");
         let columns = batch.tokens().columns();
         let mut tokens = Largest::of_losses(format!("{what}: token losses"));
