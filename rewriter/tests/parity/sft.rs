@@ -86,7 +86,11 @@ fn parity_of_supervised_steps() {
         if index == 0 {
             start.compare_gradient(&gradient, &sft.grad_step0_file);
         }
-        adapter = optimizer.step(&adapter, gradient, sft.optim.lr);
+        let after = optimizer
+            .step(&adapter, gradient, sft.optim.lr)
+            .expect("a finite gradient");
+        assert_norm(after.gradient_norm as f32, step.grad_norm_before_clip, &what);
+        adapter = after.adapter;
     }
     let most = 2.0 * sft.optim.lr * sft.steps.len() as f64;
     start.compare_parameters(&adapter, &sft.params_after3_file, most);
