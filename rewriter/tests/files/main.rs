@@ -2,6 +2,8 @@
 
 mod adapters;
 mod hub;
+mod learning;
+mod long;
 mod model;
 
 use std::fs;
@@ -302,13 +304,13 @@ fn tokens_that_follow_a_cache_see_what_one_pass_sees() {
     let whole = model.hidden(&Tokens::padded(&rows, Padding::Left), None, None);
     let whole = numbers(whole.expect("a valid input").narrow(1, 2, 3));
 
-    let mut cache = KvCache::new(model.config(), 2, 5, FloatDType::F32, &model.device());
+    let mut cache = KvCache::new(model.config(), 2, 5, FloatDType::F32, &model.device()).expect("fits");
     let (first, rest): (Vec<_>, Vec<_>) = rows.iter().map(|row| row.split_at(2)).unzip();
-    let first = Tokens::continued(&first, &[0, 0]);
+    let first = Tokens::continued(&first, &[0, 0]).expect("a start for each row");
     model
         .hidden(&first, None, Some(&mut cache))
         .expect("a valid input");
-    let rest = Tokens::continued(&rest, &[2, 2]);
+    let rest = Tokens::continued(&rest, &[2, 2]).expect("a start for each row");
     let rest = numbers(
         model
             .hidden(&rest, None, Some(&mut cache))

@@ -55,7 +55,7 @@ impl Batch {
                 (ids, learned)
             })
             .collect();
-        SftBatch::masked(&rows)
+        SftBatch::masked(&rows).expect("a valid batch")
     }
 }
 
