@@ -1,10 +1,12 @@
 //! What the rewriter asks of a backend beyond burn's own operations.
 
+use std::sync::{Mutex, PoisonError};
+
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_flex::Flex;
 use burn_tensor::backend::Backend;
-use burn_tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
+use burn_tensor::{DType, Distribution, Int, Tensor, TensorData, TensorPrimitive};
 
 /// A backend on which policies run and learn.
 ///
@@ -18,7 +20,24 @@ pub trait PolicyBackend: Backend {
         let [rows, heads, columns, width] = values.dims();
         store.slice_assign([0..rows, 0..heads, start..start + columns, 0..width], values)
     }
+
+    /// 1 with probability `keep`, else 0, `shape` of them: a function of `seed` on one kind of device.
+    fn keep_mask(
+        shape: [usize; 2],
+        keep: f64,
+        seed: u64,
+        number_type: DType,
+        device: &Self::Device,
+    ) -> Tensor<Self, 2> {
+        // Seeds are global to a backend: nobody may draw between seeding and drawing.
+        let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::seed(device, seed);
+        Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
+    }
 }
+
+/// Held while a backend's global random numbers are seeded and drawn.
+static DRAWS: Mutex<()> = Mutex::new(());
 
 impl<B: PolicyBackend, C: CheckpointStrategy> PolicyBackend for Autodiff<B, C> {}
 
@@ -87,12 +106,25 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use burn_flex::FlexDevice;
-    use burn_tensor::Distribution;
 
     use super::*;
 
     fn draw(shape: [usize; 4]) -> Tensor<Flex, 4> {
         Tensor::random(shape, Distribution::Default, &FlexDevice)
+    }
+
+    #[test]
+    fn masks_are_those_of_their_seed_and_keep_their_share() {
+        let mask = |seed| {
+            let mask = Flex::keep_mask([200, 50], 0.9, seed, DType::F32, &FlexDevice);
+            mask.into_data().into_vec::<f32>().expect("32-bit numbers")
+        };
+        assert_eq!(mask(3), mask(3));
+        assert_ne!(mask(3), mask(4));
+        let kept: f32 = mask(5).iter().sum();
+        // 9000 expected, with a standard deviation of 30.
+        assert!((8850.0..9150.0).contains(&kept), "{kept}");
+        assert!(mask(5).iter().all(|number| *number == 0.0 || *number == 1.0));
     }
 
     #[test]

@@ -28,17 +28,32 @@ struct LayerCache<B: PolicyBackend> {
 }
 
 impl<B: PolicyBackend> KvCache<B> {
-    /// An empty cache for `rows` rows of up to `capacity` columns.
+    /// An empty cache for `rows` rows of up to `capacity` columns. It takes
+    /// 2 · layers · rows · kv_heads · capacity · head_dim numbers at once.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::EmptyBatch`] without rows or columns, [`RequestError::CacheCapacity`] for more
+    /// columns than the model has positions; nothing is allocated then.
     pub fn new(
         config: &ModelConfig,
         rows: usize,
         capacity: usize,
         number_type: FloatDType,
         device: &B::Device,
-    ) -> Self {
+    ) -> Result<Self, RequestError> {
+        if rows == 0 || capacity == 0 {
+            return Err(RequestError::EmptyBatch);
+        }
+        if capacity > config.context {
+            return Err(RequestError::CacheCapacity {
+                capacity,
+                context: config.context,
+            });
+        }
         let shape = [rows, config.kv_heads, capacity, config.head_dim];
         let store = || Some(Tensor::zeros(shape, (device, DType::from(number_type))));
-        Self {
+        Ok(Self {
             layers: (0..config.layers())
                 .map(|_| LayerCache {
                     keys: store(),
@@ -49,7 +64,7 @@ impl<B: PolicyBackend> KvCache<B> {
             capacity,
             real: vec![Vec::with_capacity(capacity); rows],
             positions: vec![Vec::with_capacity(capacity); rows],
-        }
+        })
     }
 
     /// Number of rows.
@@ -112,7 +127,7 @@ impl<B: PolicyBackend> KvCache<B> {
     }
 
     /// Keeps the given rows, in that order; a row may be named several times or not at all.
-    pub fn select_rows(&mut self, rows: &[usize]) {
+    pub(crate) fn select_rows(&mut self, rows: &[usize]) {
         let Some(device) = self
             .layers
             .first()

@@ -45,6 +45,11 @@ pub(crate) struct Layer<B: PolicyBackend> {
 /// sees every key.
 type Masks<B> = Vec<(Option<usize>, Option<Tensor<B, 4, Bool>>)>;
 
+/// Most columns of one pass where a cache lets a sequence go through in several.
+const PASS_COLUMNS: usize = 512;
+/// Most attention scores of one layer in such a pass: 256 MiB in 32 bits.
+const PASS_SCORES: usize = 1 << 26;
+
 /// What all layers of one pass share.
 struct Pass<'a, B: PolicyBackend> {
     rows: usize,
@@ -136,7 +141,7 @@ impl<B: PolicyBackend> Decoder<B> {
     ///
     /// # Errors
     ///
-    /// A row without tokens, a token outside the vocabulary, a position beyond the context, or
+    /// No rows, a row without tokens, a token outside the vocabulary, a position beyond the context, or
     /// more columns than the cache has room for.
     pub fn hidden(
         &self,
@@ -185,10 +190,39 @@ impl<B: PolicyBackend> Decoder<B> {
         rms_norm(stream, &self.norm, self.config.rms_norm_eps).reshape([rows, columns, self.config.hidden])
     }
 
+    /// As [`hidden_of_checked`](Self::hidden_of_checked), pass by pass so that attention scores stay
+    /// within bounds however long the rows are; `take` is given the hidden states of each pass,
+    /// `[rows, columns of the pass, hidden]`.
+    pub(crate) fn hidden_in_passes(
+        &self,
+        tokens: &Tokens,
+        adapter: Option<&Adapter<B>>,
+        cache: &mut KvCache<B>,
+        mut take: impl FnMut(Tensor<B, 3>),
+    ) {
+        let columns = tokens.columns();
+        let seen = cache.columns() + columns;
+        let width = self.pass_columns(tokens.rows(), seen);
+        for from in (0..columns).step_by(width) {
+            let part = tokens.columns_between(from, (from + width).min(columns));
+            take(self.hidden_of_checked(&part, adapter, Some(&mut *cache)));
+        }
+    }
+
+    /// Columns of a pass whose queries see up to `keys` keys.
+    pub(crate) fn pass_columns(&self, rows: usize, keys: usize) -> usize {
+        let scores = (rows * self.config.heads).saturating_mul(keys);
+        (PASS_SCORES / scores.max(1)).clamp(1, PASS_COLUMNS)
+    }
+
+    /// The output layer, `[vocabulary, hidden]`.
+    pub(crate) fn output_layer(&self) -> &Tensor<B, 2> {
+        self.head.as_ref().unwrap_or(&self.embedding)
+    }
+
     /// The logits, `[tokens, vocabulary]`, of hidden states `[tokens, hidden]`.
     pub fn logits(&self, hidden: Tensor<B, 2>) -> Tensor<B, 2> {
-        let head = self.head.as_ref().unwrap_or(&self.embedding);
-        hidden.matmul(head.clone().transpose())
+        hidden.matmul(self.output_layer().clone().transpose())
     }
 
     /// `input`, `[tokens, inputs]`, through a projection and its update, `[tokens, outputs]`.
@@ -380,7 +414,7 @@ fn rms_norm<B: PolicyBackend, const D: usize>(
 }
 
 /// In 32 bits, if fewer.
-fn wide<B: PolicyBackend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
+pub(crate) fn wide<B: PolicyBackend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
     match tensor.dtype() {
         DType::F16 | DType::BF16 => tensor.cast(FloatDType::F32),
         _ => tensor,
@@ -401,19 +435,22 @@ impl Names {
         head: "lm_head.weight",
     };
 
+    /// The names of a text model inside a multimodal one, as transformers has them since 4.52.
+    pub(crate) const INNER: Self = Self {
+        trunk: "model.language_model.",
+        head: "lm_head.weight",
+    };
+
+    /// The names of a text model inside a multimodal one, as transformers had them, and as the
+    /// checkpoints on the hub have them.
+    pub(crate) const FORMER_INNER: Self = Self {
+        trunk: "language_model.model.",
+        head: "language_model.lm_head.weight",
+    };
+
     /// The names that a checkpoint uses: a multimodal one holds the text model below its own.
     fn of(weights: &Weights) -> Self {
-        let multimodal = [
-            Self {
-                trunk: "language_model.model.",
-                head: "language_model.lm_head.weight",
-            },
-            Self {
-                trunk: "model.language_model.",
-                head: "lm_head.weight",
-            },
-        ];
-        multimodal
+        [Self::FORMER_INNER, Self::INNER]
             .into_iter()
             .find(|names| weights.contains(&names.embedding()))
             .unwrap_or(Self::TEXT)

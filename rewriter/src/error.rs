@@ -121,7 +121,7 @@ pub enum FileError {
     },
     /// The hub did not hand out a file.
     #[error(
-        "{repository} at {revision}: {file} cannot be downloaded: {message}; without a network name the folder of a downloaded model"
+        "{repository} at {revision}: {file} cannot be downloaded: {message}; without a network name the folder of a downloaded model, for a private or gated repository set HF_TOKEN"
     )]
     Hub {
         /// `owner/name`.
@@ -133,6 +133,9 @@ pub enum FileError {
         /// What the hub or the network says.
         message: String,
     },
+    /// There is no place for what is downloaded.
+    #[error("there is no home folder for the hub's cache: set HF_HOME to a folder")]
+    NoHome,
 }
 
 impl FileError {
@@ -188,6 +191,96 @@ pub enum RequestError {
         /// The model's context in tokens.
         context: usize,
     },
+    /// A batch holds no rows, or no tokens.
+    #[error("the batch is empty: give at least one row with a token")]
+    EmptyBatch,
+    /// What there must be one of for each row or token is there in another number.
+    #[error("there are {found} {what} for {expected} {each}: give one for each")]
+    Count {
+        /// What is given.
+        what: &'static str,
+        /// What it is given for.
+        each: &'static str,
+        /// How many of these there are.
+        expected: usize,
+        /// How many are given.
+        found: usize,
+    },
+    /// Numbers by row and token are not as many as there are rows and tokens.
+    #[error("the {what} are {found:?} numbers by row and token, of which there are {expected:?}")]
+    Rectangle {
+        /// What the numbers are.
+        what: &'static str,
+        /// Rows, and tokens of the longest.
+        expected: [usize; 2],
+        /// Rows and columns of the numbers.
+        found: [usize; 2],
+    },
+    /// The marks of a row are not one for each of its tokens.
+    #[error("row {row}: {tokens} tokens have {marks} marks of what is learned: give one for each token")]
+    MarkCount {
+        /// The row, from 0.
+        row: usize,
+        /// Its length in tokens.
+        tokens: usize,
+        /// Its number of marks.
+        marks: usize,
+    },
+    /// No token of a batch is learned.
+    #[error("no token of the batch is learned: mark one that follows another, or give a completion")]
+    NothingLearned,
+    /// A row has no completion to be learned.
+    #[error("row {row}: the completion is empty: give at least one token, if only the stop token")]
+    EmptyCompletion {
+        /// The row, from 0.
+        row: usize,
+    },
+    /// A token is to be scored that is none, or that none comes before.
+    #[error(
+        "cell {cell} of {rows} rows of {columns} columns cannot be scored: it must hold a token that follows another in its row"
+    )]
+    Unpredicted {
+        /// Row · columns + column.
+        cell: usize,
+        /// Rows of the batch.
+        rows: usize,
+        /// Columns of the batch.
+        columns: usize,
+    },
+    /// A number is not finite, and what follows from it would not be either.
+    #[error("{what} is {value}, which is not finite: {advice}")]
+    NotFinite {
+        /// The number and where it stands.
+        what: String,
+        /// The number: NaN, inf or -inf.
+        value: f64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A gradient, or what an optimizer remembers, is of another adapter.
+    #[error(
+        "matrix {index} of the {what} has the shape {found:?}, the adapter's {expected:?}: they are of different adapters"
+    )]
+    OtherAdapter {
+        /// What does not fit the adapter.
+        what: &'static str,
+        /// The matrix in the adapter's order, from 0.
+        index: usize,
+        /// The shape in the adapter; empty when it has fewer matrices.
+        expected: Vec<usize>,
+        /// The shape found; empty when there are fewer matrices.
+        found: Vec<usize>,
+    },
+    /// A cache is asked for that is longer than the model's context.
+    #[error(
+        "a cache of {capacity} columns exceeds the model's context of {context}: shorten the prompts or ask for fewer tokens"
+    )]
+    CacheCapacity {
+        /// Columns asked for.
+        capacity: usize,
+        /// The model's context in tokens.
+        context: usize,
+    },
     /// Tokens do not fit into the cache that they are to follow.
     #[error(
         "{asked:?} tokens by row and column do not fit the cache, which has room for {room:?}: make a larger one"
@@ -230,5 +323,43 @@ impl RequestError {
             },
             other => other,
         }
+    }
+
+    /// # Errors
+    ///
+    /// [`RequestError::Count`] unless as many are given as there are to be given for.
+    pub(crate) fn check_count(
+        what: &'static str,
+        found: usize,
+        each: &'static str,
+        expected: usize,
+    ) -> Result<(), Self> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Self::Count {
+            what,
+            each,
+            expected,
+            found,
+        })
+    }
+
+    /// # Errors
+    ///
+    /// [`RequestError::NotFinite`] with the number's name unless it is finite.
+    pub(crate) fn check_finite(
+        value: f64,
+        advice: &'static str,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), Self> {
+        if value.is_finite() {
+            return Ok(());
+        }
+        Err(Self::NotFinite {
+            what: what(),
+            value,
+            advice,
+        })
     }
 }

@@ -6,12 +6,12 @@ use crate::backend::PolicyBackend;
 use crate::cache::KvCache;
 use crate::decoder::Decoder;
 use crate::error::RequestError;
-use crate::lora::Adapter;
+use crate::lora::{Adapter, Mode};
 use crate::sampling::{RowRandom, Sampling, logprob};
 use crate::tokens::Tokens;
 
-/// Columns of a prompt that enter one forward pass, which bounds the memory of its scores.
-const PREFILL_COLUMNS: usize = 512;
+/// What to do about logits that are not finite.
+const MEND_LOGITS: &str = "the weights or the adapter are damaged, or the type of the computation overflows: compute in F32 or BF16, or take an earlier checkpoint";
 
 /// One prompt to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,12 +69,15 @@ impl<B: PolicyBackend> Decoder<B> {
     /// Answers each row, in the order of the rows.
     ///
     /// A row's answer depends on its prompt and seed alone, up to the rounding of sums that the
-    /// backend orders by the size of the batch.
+    /// backend orders by the size of the batch. An adapter takes part as in evaluation, without
+    /// dropout. The cache is laid out once, with as many columns as the longest prompt and the longest
+    /// answer need.
     ///
     /// # Errors
     ///
     /// A setting outside its range, an empty prompt, a token outside the vocabulary, or a prompt
-    /// that leaves no room for the answer in the model's context.
+    /// that leaves no room for the answer in the model's context, all before anything is allocated;
+    /// and [`RequestError::NotFinite`] when a logit is.
     pub fn generate(
         &self,
         adapter: Option<&Adapter<B>>,
@@ -85,7 +88,9 @@ impl<B: PolicyBackend> Decoder<B> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut cache, mut last) = self.prefill(adapter, rows, settings);
+        let adapter = adapter.map(|adapter| adapter.clone().in_mode(Mode::Evaluation));
+        let adapter = adapter.as_ref();
+        let (mut cache, mut last) = self.prefill(adapter, rows, settings)?;
         let mut completions = vec![
             Completion {
                 tokens: Vec::new(),
@@ -113,6 +118,7 @@ impl<B: PolicyBackend> Decoder<B> {
                 .enumerate()
             {
                 let completion = &mut completions[active.row];
+                check_logits(logits, active.row, completion.tokens.len())?;
                 let token = settings.sampling.draw(logits, active.random.uniform());
                 let temperature = settings.sampling.logprob_temperature();
                 completion.tokens.push(token);
@@ -138,7 +144,7 @@ impl<B: PolicyBackend> Decoder<B> {
             }
             let (tokens, positions): (Vec<_>, Vec<_>) = next.into_iter().unzip();
             let tokens: Vec<_> = tokens.chunks(1).collect();
-            let tokens = Tokens::continued(&tokens, &positions);
+            let tokens = Tokens::continued(&tokens, &positions)?;
             last = self.last_hidden(&tokens, adapter, &mut cache);
         }
     }
@@ -163,7 +169,7 @@ impl<B: PolicyBackend> Decoder<B> {
                     context,
                 });
             }
-            Tokens::continued(&[prompt], &[0])
+            Tokens::continued(&[prompt], &[0])?
                 .check(self.config().vocabulary, context)
                 .map_err(|why| why.at_row(row))?;
         }
@@ -177,14 +183,14 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         rows: &[GenerationRow],
         settings: &Generation,
-    ) -> (KvCache<B>, Tensor<B, 2>) {
+    ) -> Result<(KvCache<B>, Tensor<B, 2>), RequestError> {
         let prompts: Vec<_> = rows.iter().map(|row| row.prompt.as_slice()).collect();
         let shared = if settings.share_prefixes {
             SharedPrefixes::of(&prompts)
         } else {
             SharedPrefixes::none(prompts.len())
         };
-        let prefixes = Tokens::continued(&shared.prefixes, &vec![0; shared.prefixes.len()]);
+        let prefixes = Tokens::continued(&shared.prefixes, &vec![0; shared.prefixes.len()])?;
         let (rests, starts): (Vec<_>, Vec<_>) = prompts
             .iter()
             .zip(&shared.owners)
@@ -193,7 +199,7 @@ impl<B: PolicyBackend> Decoder<B> {
                 (&prompt[start..], start as u32)
             })
             .unzip();
-        let rests = Tokens::continued(&rests, &starts);
+        let rests = Tokens::continued(&rests, &starts)?;
 
         // The last token that is drawn is never looked back at.
         let capacity = prefixes.columns() + rests.columns() + settings.max_new_tokens - 1;
@@ -203,7 +209,7 @@ impl<B: PolicyBackend> Decoder<B> {
             capacity,
             self.number_type(),
             &self.device(),
-        );
+        )?;
         if prefixes.columns() > 0 {
             self.last_hidden(&prefixes, adapter, &mut cache);
         }
@@ -211,7 +217,7 @@ impl<B: PolicyBackend> Decoder<B> {
             cache.select_rows(&shared.owners);
         }
         let last = self.last_hidden(&rests, adapter, &mut cache);
-        (cache, last)
+        Ok((cache, last))
     }
 
     /// Passes the tokens through the decoder and gives the last column's hidden states,
@@ -222,18 +228,25 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         cache: &mut KvCache<B>,
     ) -> Tensor<B, 2> {
-        let columns = tokens.columns();
-        let mut from = 0;
-        loop {
-            let to = (from + PREFILL_COLUMNS).min(columns);
-            let hidden =
-                self.hidden_of_checked(&tokens.columns_between(from, to), adapter, Some(&mut *cache));
-            if to == columns {
-                return hidden.narrow(1, to - from - 1, 1).squeeze_dim(1);
-            }
-            from = to;
-        }
+        let mut last = None;
+        self.hidden_in_passes(tokens, adapter, cache, |hidden| {
+            let [_, columns, _] = hidden.dims();
+            last = Some(hidden.narrow(1, columns - 1, 1).squeeze_dim(1));
+        });
+        last.expect("there is at least one column, so at least one pass")
     }
+}
+
+/// # Errors
+///
+/// [`RequestError::NotFinite`] names the first logit that is not.
+fn check_logits(logits: &[f32], row: usize, index: usize) -> Result<(), RequestError> {
+    for (token, &logit) in logits.iter().enumerate() {
+        RequestError::check_finite(f64::from(logit), MEND_LOGITS, || {
+            format!("row {row}, new token {index}: the logit of token id {token}")
+        })?;
+    }
+    Ok(())
 }
 
 /// Beginnings that several prompts have in common.
@@ -254,7 +267,8 @@ impl<'a> SharedPrefixes<'a> {
     }
 
     /// Prompts that agree in at least half of their tokens share what they agree in. At least the
-    /// last token of each is left, whose logits are wanted.
+    /// last token of each is left, whose logits are wanted. The longest prefix and the longest rest
+    /// together are no longer than the longest prompt, so that sharing takes no columns of its own.
     fn of(prompts: &[&'a [u32]]) -> Self {
         let mut order: Vec<_> = (0..prompts.len()).collect();
         order.sort_by_key(|index| prompts[*index]);
@@ -279,6 +293,16 @@ impl<'a> SharedPrefixes<'a> {
         if prefixes.len() == prompts.len() {
             return Self::none(prompts.len());
         }
+        let length = |prompt: &&[u32]| prompt.len();
+        let longest = prompts.iter().map(length).max().unwrap_or(0);
+        let rests = prompts
+            .iter()
+            .zip(&owners)
+            .map(|(prompt, owner)| prompt.len() - prefixes[*owner].len());
+        let most = longest - rests.max().unwrap_or(0);
+        for prefix in &mut prefixes {
+            *prefix = &prefix[..prefix.len().min(most)];
+        }
         Self { prefixes, owners }
     }
 }
@@ -298,6 +322,8 @@ fn read<B: PolicyBackend>(logits: Tensor<B, 2>) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -310,8 +336,40 @@ mod tests {
     #[test]
     fn prompts_share_what_they_agree_in_if_it_is_half() {
         let shared = SharedPrefixes::of(&[&[1, 2, 3, 4, 5], &[1, 2, 3, 7, 8, 9], &[1, 6, 6, 6, 6]]);
-        assert_eq!(shared.prefixes, [&[1, 2, 3][..], &[1, 6, 6, 6]]);
+        assert_eq!(shared.prefixes, [&[1, 2, 3][..], &[1, 6, 6]]);
         assert_eq!(shared.owners, [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_logit_that_is_not_finite_is_named() {
+        assert_eq!(check_logits(&[1.0, -1e30], 0, 0), Ok(()));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let message = check_logits(&[0.0, bad], 3, 7)
+                .expect_err("must be refused")
+                .to_string();
+            assert!(message.starts_with("row 3, new token 7"), "{message}");
+            assert!(message.contains("token id 1"), "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sharing_takes_no_more_columns_than_the_longest_prompt(
+            prompts in prop::collection::vec(prop::collection::vec(0u32..2, 1..30), 1..8),
+        ) {
+            let prompts: Vec<_> = prompts.iter().map(Vec::as_slice).collect();
+            let shared = SharedPrefixes::of(&prompts);
+            let mut rests = Vec::new();
+            for (prompt, owner) in prompts.iter().zip(&shared.owners) {
+                let prefix = shared.prefixes[*owner];
+                prop_assert!(prompt.starts_with(prefix) && prompt.len() > prefix.len());
+                rests.push(prompt.len() - prefix.len());
+            }
+            let prefix = shared.prefixes.iter().map(|prefix| prefix.len()).max();
+            let longest = prompts.iter().map(|prompt| prompt.len()).max();
+            let columns = prefix.unwrap_or(0) + rests.into_iter().max().unwrap_or(0);
+            prop_assert!(Some(columns) <= longest);
+        }
     }
 
     #[test]

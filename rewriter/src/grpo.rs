@@ -31,13 +31,18 @@ const SPREAD_EPS: f64 = 1e-4;
 ///
 /// A group whose rewards are equal has exact zeros.
 ///
+/// # Errors
+///
+/// [`RequestError::NotFinite`] names a reward, or an advantage that overflows.
+///
 /// ```
 /// use capo_rewriter::grpo::{AdvantageScale, advantages};
 ///
 /// let found = advantages(&[vec![0.0, 1.0], vec![0.7, 0.7, 0.7]], AdvantageScale::None);
-/// assert_eq!(found, [vec![-0.5, 0.5], vec![0.0; 3]]);
+/// assert_eq!(found, Ok(vec![vec![-0.5, 0.5], vec![0.0; 3]]));
 /// ```
-pub fn advantages(rewards: &[Vec<f64>], scale: AdvantageScale) -> Vec<Vec<f64>> {
+pub fn advantages(rewards: &[Vec<f64>], scale: AdvantageScale) -> Result<Vec<Vec<f64>>, RequestError> {
+    check_groups("reward", rewards)?;
     let all = rewards.concat();
     let of_group = |group: &Vec<f64>| {
         if group.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -52,7 +57,23 @@ pub fn advantages(rewards: &[Vec<f64>], scale: AdvantageScale) -> Vec<Vec<f64>> 
         let centre = mean(group);
         group.iter().map(|reward| (reward - centre) / divisor).collect()
     };
-    rewards.iter().map(of_group).collect()
+    let advantages: Vec<_> = rewards.iter().map(of_group).collect();
+    check_groups("advantage", &advantages)?;
+    Ok(advantages)
+}
+
+/// What to do about rewards and advantages that are not finite.
+const MEND_REWARD: &str = "leave the group out, or score its rollouts again";
+
+fn check_groups(what: &str, groups: &[Vec<f64>]) -> Result<(), RequestError> {
+    for (group, numbers) in groups.iter().enumerate() {
+        for (child, &number) in numbers.iter().enumerate() {
+            RequestError::check_finite(number, MEND_REWARD, || {
+                format!("the {what} of child {child} in group {group}")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn mean(numbers: &[f64]) -> f64 {
@@ -74,12 +95,25 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Each prompt with its completion.
-    pub fn new<R: AsRef<[u32]>>(prompts: &[R], completions: &[R]) -> Self {
-        Self {
-            tokens: Tokens::completed(prompts, completions),
-            lengths: completions.iter().map(|row| row.as_ref().len()).collect(),
+    /// Each prompt with its completion. A completion may be empty, and then counts for nothing, but not
+    /// all of them.
+    ///
+    /// # Errors
+    ///
+    /// No prompts, another number of completions, a prompt without tokens, or completions without any.
+    pub fn new<R: AsRef<[u32]>>(prompts: &[R], completions: &[R]) -> Result<Self, RequestError> {
+        RequestError::check_count("completions", completions.len(), "prompts", prompts.len())?;
+        if let Some(row) = prompts.iter().position(|prompt| prompt.as_ref().is_empty()) {
+            return Err(RequestError::EmptyPrompt { row });
         }
+        let lengths: Vec<_> = completions.iter().map(|row| row.as_ref().len()).collect();
+        if lengths.iter().all(|length| *length == 0) {
+            return Err(RequestError::EmptyBatch);
+        }
+        Ok(Self {
+            tokens: Tokens::completed(prompts, completions),
+            lengths,
+        })
     }
 
     /// Prompts and completions.
@@ -110,7 +144,7 @@ impl Completions {
     ///
     /// # Errors
     ///
-    /// As [`Decoder::hidden`].
+    /// As [`Decoder::score`].
     pub fn logprobs<B: PolicyBackend>(
         &self,
         decoder: &Decoder<B>,
@@ -118,14 +152,19 @@ impl Completions {
         temperature: f64,
     ) -> Result<Tensor<B, 2>, RequestError> {
         let scores = decoder.score(&self.tokens, &self.cells(), adapter, temperature)?;
-        Ok(self.rectangle(scores.logprobs()))
+        self.rectangle(scores.logprobs())
     }
 
     /// One number for each token, in the order of [`cells`](Self::cells), laid out as
     /// `[rows, longest]` with 0 past an end.
-    pub fn rectangle<B: Backend>(&self, numbers: Tensor<B, 1>) -> Tensor<B, 2> {
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Count`] unless there is one number for each token.
+    pub fn rectangle<B: Backend>(&self, numbers: Tensor<B, 1>) -> Result<Tensor<B, 2>, RequestError> {
         let device = numbers.device();
         let [count] = numbers.dims();
+        RequestError::check_count("numbers", count, "tokens", self.lengths.iter().sum())?;
         let longest = self.longest();
         let mut next = 0;
         let mut places = Vec::with_capacity(self.lengths.len() * longest);
@@ -136,9 +175,9 @@ impl Completions {
         }
         let places = index_tensor::<B>(places, &device);
         let zero = Tensor::zeros([1], (&device, numbers.dtype()));
-        Tensor::cat(vec![numbers, zero], 0)
+        Ok(Tensor::cat(vec![numbers, zero], 0)
             .select(0, places)
-            .reshape([self.lengths.len(), longest])
+            .reshape([self.lengths.len(), longest]))
     }
 }
 
@@ -165,7 +204,21 @@ pub enum Normalisation {
 impl Normalisation {
     /// The weight of each completion's tokens in the loss. A batch that is worked off in parts
     /// takes its weights from here and hands each part its own.
-    pub fn weights(self, lengths: &[usize]) -> Vec<f32> {
+    ///
+    /// # Errors
+    ///
+    /// No completions, or 0 as the longest completion allowed.
+    pub fn weights(self, lengths: &[usize]) -> Result<Vec<f32>, RequestError> {
+        if lengths.is_empty() {
+            return Err(RequestError::EmptyBatch);
+        }
+        if self == Self::Constant(0) {
+            return Err(RequestError::Setting {
+                name: "longest completion",
+                value: 0.0,
+                range: "1 or more",
+            });
+        }
         let rows = lengths.len();
         let tokens: usize = lengths.iter().sum();
         let divisor = |length: usize| match self {
@@ -173,10 +226,10 @@ impl Normalisation {
             Self::TokenMean => tokens,
             Self::Constant(longest) => rows * longest,
         };
-        lengths
+        Ok(lengths
             .iter()
             .map(|length| 1.0 / divisor(*length).max(1) as f32)
-            .collect()
+            .collect())
     }
 }
 
@@ -236,6 +289,10 @@ pub struct Loss<B: Backend> {
 /// A batch's ratios and divergences, over its tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
+    /// Completions that these are of.
+    pub completions: usize,
+    /// Tokens that means and shares are over.
+    pub tokens: usize,
     /// Mean divergence from the reference, 0 without one.
     pub kl_mean: f64,
     /// Share of tokens with a negative advantage and a ratio clipped from below.
@@ -250,18 +307,84 @@ pub struct Statistics {
     pub ratio_max: f64,
 }
 
+impl Statistics {
+    /// The statistics of two parts of a batch together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let tokens = self.tokens + other.tokens;
+        let mean = |one: f64, two: f64| {
+            (one * self.tokens as f64 + two * other.tokens as f64) / tokens.max(1) as f64
+        };
+        Self {
+            completions: self.completions + other.completions,
+            tokens,
+            kl_mean: mean(self.kl_mean, other.kl_mean),
+            clip_low: mean(self.clip_low, other.clip_low),
+            clip_high: mean(self.clip_high, other.clip_high),
+            ratio_mean: mean(self.ratio_mean, other.ratio_mean),
+            ratio_min: self.ratio_min.min(other.ratio_min),
+            ratio_max: self.ratio_max.max(other.ratio_max),
+        }
+    }
+}
+
+/// What is given for each completion of a loss, and rectangles of numbers for its tokens.
+fn check_completions<'a, B: Backend>(
+    rectangles: impl IntoIterator<Item = (&'static str, &'a Tensor<B, 2>)>,
+    lengths: &[usize],
+    advantages: &[f32],
+) -> Result<(), RequestError> {
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    if longest == 0 {
+        return Err(RequestError::EmptyBatch);
+    }
+    let expected = [lengths.len(), longest];
+    for (what, rectangle) in rectangles {
+        let found = rectangle.dims();
+        if found != expected {
+            return Err(RequestError::Rectangle {
+                what,
+                expected,
+                found,
+            });
+        }
+    }
+    RequestError::check_count("advantages", advantages.len(), "completions", lengths.len())?;
+    for (row, &advantage) in advantages.iter().enumerate() {
+        RequestError::check_finite(f64::from(advantage), MEND_REWARD, || {
+            format!("the advantage of row {row}")
+        })?;
+    }
+    Ok(())
+}
+
 impl Objective {
     /// The loss of completions of the given lengths, advantages and weights
     /// ([`Normalisation::weights`]), one each per row.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Rectangle`] for log-probabilities that are not those of these completions,
+    /// [`RequestError::Count`] for advantages or weights, [`RequestError::NotFinite`] for an advantage.
     pub fn loss<B: Backend>(
         &self,
         evidence: &Evidence<B>,
         lengths: &[usize],
         advantages: &[f32],
         weights: &[f32],
-    ) -> Loss<B> {
+    ) -> Result<Loss<B>, RequestError> {
         let policy = evidence.policy.clone();
         let [rows, longest] = policy.dims();
+        let others = [
+            ("sampling policy's log-probabilities", &evidence.sampled),
+            ("reference's log-probabilities", &evidence.reference),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(what, rectangle)| Some((what, rectangle.as_ref()?)));
+        let rectangles = others.chain([("policy's log-probabilities", &policy)]);
+        check_completions(rectangles, lengths, advantages)?;
+        RequestError::check_count("weights", weights.len(), "completions", rows)?;
         let device = policy.device();
         let column = |numbers: &[f32]| {
             let data = TensorData::new(numbers.to_vec(), [rows, 1]);
@@ -304,21 +427,26 @@ impl Objective {
             tokens = tokens + kl.clone().mul_scalar(self.kl_weight);
         }
         let tokens = tokens * real.clone();
-        Loss {
+        Ok(Loss {
             total: (tokens.clone() * column(weights)).sum(),
             tokens,
             ratios: ratios * real.clone(),
             kl: kl.map(|kl| kl * real),
-        }
+        })
     }
 
     /// What the ratios and divergences of a loss were; reads them from the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`loss`](Self::loss).
     pub fn statistics<B: Backend>(
         &self,
         loss: &Loss<B>,
         lengths: &[usize],
         advantages: &[f32],
-    ) -> Statistics {
+    ) -> Result<Statistics, RequestError> {
+        check_completions([("ratios", &loss.ratios)], lengths, advantages)?;
         let [_, longest] = loss.ratios.dims();
         let of_tokens = |rectangle: Tensor<B, 2>| {
             let numbers: Vec<f32> = rectangle.into_data().iter().collect();
@@ -340,7 +468,9 @@ impl Objective {
             hits as f64 / count
         };
         let sum = |numbers: &[(usize, f64)]| numbers.iter().map(|(_, number)| number).sum::<f64>();
-        Statistics {
+        Ok(Statistics {
+            completions: lengths.len(),
+            tokens: ratios.len(),
             kl_mean: loss.kl.clone().map_or(0.0, |kl| sum(&of_tokens(kl)) / count),
             clip_low: share(&|advantage, ratio| advantage < 0.0 && ratio < 1.0 - self.clip_low),
             clip_high: share(&|advantage, ratio| advantage > 0.0 && ratio > 1.0 + self.clip_high),
@@ -350,12 +480,13 @@ impl Objective {
                 .map(|(_, ratio)| *ratio)
                 .fold(f64::INFINITY, f64::min),
             ratio_max: ratios.iter().map(|(_, ratio)| *ratio).fold(0.0, f64::max),
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use burn_flex::{Flex, FlexDevice};
     use proptest::prelude::*;
 
     use super::*;
@@ -364,7 +495,7 @@ mod tests {
     fn weights_of_a_batch_are_those_of_its_parts() {
         let lengths = [3, 1, 4];
         let sums = |normalisation: Normalisation| {
-            let weights = normalisation.weights(&lengths);
+            let weights = normalisation.weights(&lengths).expect("there are completions");
             lengths
                 .iter()
                 .zip(weights)
@@ -374,7 +505,127 @@ mod tests {
         assert!((sums(Normalisation::SequenceMean) - 1.0).abs() < 1e-6);
         assert!((sums(Normalisation::TokenMean) - 1.0).abs() < 1e-6);
         assert!((sums(Normalisation::Constant(16)) - 8.0 / 48.0).abs() < 1e-6);
-        assert_eq!(Normalisation::SequenceMean.weights(&[0]), [1.0]);
+        assert_eq!(Normalisation::SequenceMean.weights(&[0]), Ok(vec![1.0]));
+        assert_eq!(
+            Normalisation::TokenMean.weights(&[]),
+            Err(RequestError::EmptyBatch)
+        );
+        let refused = Normalisation::Constant(0).weights(&[3]);
+        assert!(matches!(refused, Err(RequestError::Setting { .. })));
+    }
+
+    #[test]
+    fn rewards_that_are_not_finite_are_named() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for scale in [AdvantageScale::Group, AdvantageScale::None] {
+                let message = advantages(&[vec![0.5], vec![0.0, bad]], scale)
+                    .expect_err("must be refused")
+                    .to_string();
+                assert!(message.contains("the reward of child 1 in group 1"), "{message}");
+            }
+        }
+        let overflowing = advantages(&[vec![f64::MAX, f64::MAX, 0.0]], AdvantageScale::None);
+        let message = overflowing.expect_err("must be refused").to_string();
+        assert!(message.contains("advantage of child 0"), "{message}");
+    }
+
+    #[test]
+    fn bad_completions_are_named() {
+        let new = |prompts: &[Vec<u32>], completions: &[Vec<u32>]| Completions::new(prompts, completions);
+        assert_eq!(new(&[], &[]), Err(RequestError::EmptyBatch));
+        assert_eq!(new(&[vec![1]], &[vec![]]), Err(RequestError::EmptyBatch));
+        assert_eq!(
+            new(&[vec![1], vec![]], &[vec![2], vec![3]]),
+            Err(RequestError::EmptyPrompt { row: 1 })
+        );
+        assert_eq!(
+            new(&[vec![1], vec![2]], &[vec![3]]),
+            Err(RequestError::Count {
+                what: "completions",
+                each: "prompts",
+                expected: 2,
+                found: 1
+            })
+        );
+        let completions = new(&[vec![1], vec![2]], &[vec![3, 4], vec![]]).expect("one is enough");
+        assert_eq!(completions.cells(), [1, 2]);
+        let numbers = Tensor::<Flex, 1>::zeros([3], &FlexDevice);
+        let refused = completions.rectangle(numbers).expect_err("two tokens");
+        assert!(matches!(
+            refused,
+            RequestError::Count {
+                expected: 2,
+                found: 3,
+                ..
+            }
+        ));
+    }
+
+    fn evidence(rows: &[[f32; 2]]) -> Evidence<Flex> {
+        let tensor = |rows: &[[f32; 2]]| {
+            let data = TensorData::new(rows.concat(), [rows.len(), 2]);
+            Tensor::from_data(data, (&FlexDevice, DType::F32))
+        };
+        Evidence {
+            policy: tensor(rows),
+            sampled: Some(tensor(&vec![[0.0; 2]; rows.len()])),
+            reference: Some(tensor(&vec![[-0.1; 2]; rows.len()])),
+        }
+    }
+
+    #[test]
+    fn a_loss_refuses_what_is_not_one_for_each_row() {
+        let objective = Objective::default();
+        let evidence = evidence(&[[0.0; 2]; 3]);
+        let loss = |lengths: &[usize], advantages: &[f32], weights: &[f32]| {
+            objective
+                .loss(&evidence, lengths, advantages, weights)
+                .map(|_| ())
+                .expect_err("must be refused")
+                .to_string()
+        };
+        assert!(loss(&[2, 1], &[1.0; 3], &[1.0; 3]).contains("[3, 2] numbers"));
+        assert!(loss(&[2, 1, 1], &[1.0; 4], &[1.0; 3]).contains("4 advantages for 3"));
+        assert!(loss(&[2, 1, 1], &[1.0; 3], &[1.0; 2]).contains("2 weights for 3"));
+        assert!(loss(&[1, 1, 1], &[1.0; 3], &[1.0; 3]).contains("[3, 1]"));
+        assert!(loss(&[2, 3, 1], &[1.0; 3], &[1.0; 3]).contains("[3, 3]"));
+        assert!(loss(&[0; 3], &[1.0; 3], &[1.0; 3]).contains("empty"));
+        assert!(loss(&[2, 1, 1], &[0.0, f32::NAN, 1.0], &[1.0; 3]).contains("the advantage of row 1"));
+    }
+
+    #[test]
+    fn statistics_of_parts_are_those_of_the_whole() {
+        let objective = Objective::default();
+        let rows = [[0.3, -0.4], [0.1, 0.0], [-0.5, 0.6]];
+        let (lengths, advantages) = ([2, 1, 2], [1.0, -1.0, -0.5]);
+        let of = |part: std::ops::Range<usize>| {
+            let (lengths, advantages) = (&lengths[part.clone()], &advantages[part.clone()]);
+            let loss = objective
+                .loss(
+                    &evidence(&rows[part.clone()]),
+                    lengths,
+                    advantages,
+                    &vec![1.0; part.len()],
+                )
+                .expect("valid");
+            objective.statistics(&loss, lengths, advantages).expect("valid")
+        };
+        let (whole, parts) = (of(0..3), of(0..2).with(of(2..3)));
+        assert_eq!((whole.completions, whole.tokens), (3, 5));
+        assert_eq!((parts.completions, parts.tokens), (3, 5));
+        assert_eq!(
+            (parts.ratio_min, parts.ratio_max),
+            (whole.ratio_min, whole.ratio_max)
+        );
+        assert!(whole.clip_low > 0.0 && whole.clip_high > 0.0 && whole.kl_mean > 0.0);
+        for (one, other) in [
+            (parts.kl_mean, whole.kl_mean),
+            (parts.clip_low, whole.clip_low),
+            (parts.clip_high, whole.clip_high),
+            (parts.ratio_mean, whole.ratio_mean),
+        ] {
+            assert!((one - other).abs() < 1e-12, "{one} {other}");
+        }
     }
 
     proptest! {
@@ -383,7 +634,7 @@ mod tests {
             rewards in prop::collection::vec(prop::collection::vec(0f64..1.0, 1..9), 1..5),
         ) {
             for scale in [AdvantageScale::Group, AdvantageScale::GroupPopulation, AdvantageScale::Batch, AdvantageScale::None] {
-                for (group, found) in rewards.iter().zip(advantages(&rewards, scale)) {
+                for (group, found) in rewards.iter().zip(advantages(&rewards, scale).expect("finite")) {
                     prop_assert!(found.iter().sum::<f64>().abs() < 1e-6);
                     for (one, other) in group.iter().zip(&found).zip(group.iter().zip(&found).skip(1)) {
                         prop_assert_eq!(one.0 < other.0, one.1 < other.1);
@@ -394,7 +645,8 @@ mod tests {
 
         #[test]
         fn equal_rewards_have_exact_zeros(reward in 0f64..1.0, size in 1usize..9) {
-            let found = advantages(&[vec![reward; size], vec![0.0, 1.0]], AdvantageScale::Group);
+            let found = advantages(&[vec![reward; size], vec![0.0, 1.0]], AdvantageScale::Group)
+                .expect("finite");
             prop_assert_eq!(&found[0], &vec![0.0; size]);
         }
     }

@@ -1,11 +1,12 @@
 //! Low-rank adapters [Hu et al., LoRA, arXiv 2106.09685].
 
 use burn_tensor::backend::{AutodiffBackend, Backend};
-use burn_tensor::{DType, Distribution, FloatDType, Tensor, TensorData};
+use burn_tensor::{DType, FloatDType, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::backend::PolicyBackend;
 use crate::config::ModelConfig;
 use crate::error::RequestError;
 
@@ -94,6 +95,9 @@ impl Projection {
     }
 }
 
+/// Highest rank that is believed; a matrix has no more than its smaller width.
+const HIGHEST_RANK: usize = 1 << 16;
+
 /// Which projections learn, and how much they can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoraConfig {
@@ -132,11 +136,11 @@ impl LoraConfig {
     /// [`RequestError::Setting`] names a setting outside its range.
     pub fn check(&self) -> Result<(), RequestError> {
         let refuse = |name, value, range| Err(RequestError::Setting { name, value, range });
-        if self.rank == 0 {
-            return refuse("rank", 0.0, "1 or more");
+        if !(1..=HIGHEST_RANK).contains(&self.rank) {
+            return refuse("rank", self.rank as f64, "between 1 and 65536");
         }
-        if self.alpha.is_nan() || self.alpha <= 0.0 {
-            return refuse("alpha", self.alpha, "above 0");
+        if !(self.alpha > 0.0 && self.alpha.is_finite()) {
+            return refuse("alpha", self.alpha, "above 0 and finite");
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return refuse("dropout", self.dropout, "at least 0 and below 1");
@@ -148,10 +152,27 @@ impl LoraConfig {
     }
 }
 
+/// Whether an adapter learns or is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Without dropout.
+    Evaluation,
+    /// With the configuration's dropout. What is dropped is a function of the seed, the layer, the
+    /// projection and the shape of the input, so that a step can be repeated; passes that are to drop
+    /// independently have seeds of their own.
+    Training {
+        /// Of one pass.
+        seed: u64,
+    },
+}
+
 /// Updates to the projections of a frozen decoder: y = W x + scale · B A x.
 #[derive(Debug, Clone)]
 pub struct Adapter<B: Backend> {
     config: LoraConfig,
+    mode: Mode,
+    /// Whether the decoder is the text model of a multimodal one, which changes names in files.
+    pub(crate) multimodal: bool,
     /// By layer and [`Projection`].
     layers: Vec<[Option<LowRank<B>>; 7]>,
 }
@@ -166,7 +187,7 @@ pub struct LowRank<B: Backend> {
 }
 
 impl<B: Backend> Adapter<B> {
-    /// A fresh adapter, which changes nothing yet: A uniform in ±√(1 / inputs), B zero. The draws
+    /// A fresh adapter in evaluation mode, which changes nothing yet: A uniform in ±√(1 / inputs), B zero. The draws
     /// are a function of `seed`.
     ///
     /// # Errors
@@ -214,6 +235,8 @@ impl<B: Backend> Adapter<B> {
         };
         Ok(Self {
             config: config.clone(),
+            mode: Mode::Evaluation,
+            multimodal: model.multimodal,
             layers: (0..model.layers()).map(layer).collect::<Result<_, E>>()?,
         })
     }
@@ -238,7 +261,24 @@ impl<B: Backend> Adapter<B> {
         self.updates().flat_map(|(_, _, update)| [&update.a, &update.b])
     }
 
-    /// An adapter of the same form whose matrices are made from these.
+    /// Whether it learns or is used.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The same adapter in a mode.
+    #[must_use]
+    pub fn in_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether gradients of its matrices are tracked.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.matrices().any(Tensor::is_require_grad)
+    }
+
+    /// An adapter of the same form and mode whose matrices are made from these.
     pub fn map<C: Backend>(&self, mut make: impl FnMut(&Tensor<B, 2>) -> Tensor<C, 2>) -> Adapter<C> {
         let mut layer = |updates: &[Option<LowRank<B>>; 7]| {
             updates.each_ref().map(|update| {
@@ -250,6 +290,8 @@ impl<B: Backend> Adapter<B> {
         };
         Adapter {
             config: self.config.clone(),
+            mode: self.mode,
+            multimodal: self.multimodal,
             layers: self.layers.iter().map(&mut layer).collect(),
         }
     }
@@ -259,8 +301,16 @@ impl<B: Backend> Adapter<B> {
         self.layers.get(layer)?[projection as usize].as_ref()
     }
 
-    /// scale · B A x for `input`, `[tokens, inputs]`, in the input's type. While gradients are
-    /// tracked, dropout applies to the input.
+    /// scale · B A, `[outputs, inputs]`.
+    pub(crate) fn product(&self, layer: usize, projection: Projection) -> Option<Tensor<B, 2>> {
+        let LowRank { a, b } = self.update(layer, projection)?;
+        Some(b.clone().matmul(a.clone()).mul_scalar(self.config.scale()))
+    }
+}
+
+impl<B: PolicyBackend> Adapter<B> {
+    /// scale · B A x for `input`, `[tokens, inputs]`, in the input's type; in training mode of an input
+    /// of which a share is dropped.
     pub(crate) fn apply(
         &self,
         layer: usize,
@@ -269,33 +319,38 @@ impl<B: Backend> Adapter<B> {
     ) -> Option<Tensor<B, 2>> {
         let LowRank { a, b } = self.update(layer, projection)?;
         let number_type = FloatDType::from(input.dtype());
-        let input = if self.config.dropout > 0.0 && a.is_require_grad() {
-            dropout(input, self.config.dropout)
-        } else {
-            input
+        let input = match self.mode {
+            Mode::Training { seed } if self.config.dropout > 0.0 => {
+                dropout(input, self.config.dropout, seed_of(seed, layer, projection))
+            }
+            _ => input,
         };
         let inner = input.matmul(a.clone().cast(number_type).transpose());
         let outer = inner.matmul(b.clone().cast(number_type).transpose());
         Some(outer.mul_scalar(self.config.scale()))
     }
-
-    /// scale · B A, `[outputs, inputs]`.
-    pub(crate) fn product(&self, layer: usize, projection: Projection) -> Option<Tensor<B, 2>> {
-        let LowRank { a, b } = self.update(layer, projection)?;
-        Some(b.clone().matmul(a.clone()).mul_scalar(self.config.scale()))
-    }
 }
 
 impl<B: AutodiffBackend> Adapter<B> {
-    /// The same adapter on a backend that differentiates, its matrices tracked.
-    pub fn trainable(inner: &Adapter<B::InnerBackend>) -> Self {
-        inner.map(|matrix| Tensor::from_inner(matrix.clone()).require_grad())
+    /// The same adapter on a backend that differentiates, its matrices tracked. In training mode it
+    /// drops what the seed says; in evaluation mode gradients are those of the adapter as it is used.
+    pub fn trainable(inner: &Adapter<B::InnerBackend>, mode: Mode) -> Self {
+        inner
+            .map(|matrix| Tensor::from_inner(matrix.clone()).require_grad())
+            .in_mode(mode)
     }
 }
 
+/// The seed of one projection's draws.
+fn seed_of(seed: u64, layer: usize, projection: Projection) -> u64 {
+    let mut random = ChaCha12Rng::seed_from_u64(seed);
+    random.set_stream((layer * Projection::ALL.len() + projection as usize) as u64);
+    random.random()
+}
+
 /// Zeroes a share of the numbers and scales up the others, so that the mean stays.
-fn dropout<B: Backend>(input: Tensor<B, 2>, share: f64) -> Tensor<B, 2> {
+fn dropout<B: PolicyBackend>(input: Tensor<B, 2>, share: f64, seed: u64) -> Tensor<B, 2> {
     let keep = 1.0 - share;
-    let kept = input.random_like(Distribution::Bernoulli(keep));
+    let kept = B::keep_mask(input.dims(), keep, seed, input.dtype(), &input.device());
     input * kept.mul_scalar(1.0 / keep)
 }

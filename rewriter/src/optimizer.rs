@@ -1,9 +1,14 @@
 //! AdamW on an adapter [Loshchilov & Hutter, Decoupled Weight Decay Regularization, arXiv 1711.05101].
 
-use burn_tensor::Tensor;
-use burn_tensor::backend::{AutodiffBackend, Backend};
+use std::path::Path;
 
+use burn_tensor::backend::{AutodiffBackend, Backend};
+use burn_tensor::{FloatDType, Tensor};
+
+use crate::error::{FileError, RequestError};
 use crate::lora::Adapter;
+use crate::store::{self, Stored};
+use crate::weights::Weights;
 
 /// The settings of AdamW, with PyTorch's defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,17 +81,76 @@ impl<B: Backend> Gradient<B> {
         Tensor::cat(squares, 0).sum().sqrt()
     }
 
-    /// Shortened to `longest`: g · min(1, longest / (‖g‖ + 1e-6)).
-    #[must_use]
-    pub fn clipped(self, longest: f64) -> Self {
-        let norm = self.norm();
-        let factor = norm.add_scalar(1e-6).recip().mul_scalar(longest).clamp_max(1.0);
-        Self(
-            self.0
-                .into_iter()
-                .map(|part| part * factor.clone().unsqueeze())
-                .collect(),
-        )
+    /// # Errors
+    ///
+    /// [`RequestError::OtherAdapter`] names the first part that has not its matrix's shape.
+    fn check(&self, adapter: &Adapter<B>) -> Result<(), RequestError> {
+        check_shapes("gradient", adapter, self.0.iter())
+    }
+}
+
+/// # Errors
+///
+/// [`RequestError::OtherAdapter`] names the first matrix that has not the adapter's shape.
+fn check_shapes<'a, B: Backend>(
+    what: &'static str,
+    adapter: &Adapter<B>,
+    found: impl Iterator<Item = &'a Tensor<B, 2>>,
+) -> Result<(), RequestError> {
+    let shape = |matrix: &Tensor<B, 2>| matrix.dims().to_vec();
+    let expected: Vec<_> = adapter.matrices().map(shape).collect();
+    let found: Vec<_> = found.map(shape).collect();
+    for index in 0..expected.len().max(found.len()) {
+        let [expected, found] =
+            [&expected, &found].map(|shapes| shapes.get(index).cloned().unwrap_or_default());
+        if expected != found {
+            return Err(RequestError::OtherAdapter {
+                what,
+                index,
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl AdamW {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] names a setting outside its range.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let share = 0.0..1.0;
+        let is_length = |longest: f64| longest > 0.0 && longest.is_finite();
+        let longest = self.max_grad_norm.unwrap_or(1.0);
+        let ranges = [
+            (
+                "beta_1",
+                self.beta_1,
+                share.contains(&self.beta_1),
+                "at least 0 and below 1",
+            ),
+            (
+                "beta_2",
+                self.beta_2,
+                share.contains(&self.beta_2),
+                "at least 0 and below 1",
+            ),
+            ("eps", self.eps, is_length(self.eps), "above 0 and finite"),
+            (
+                "weight_decay",
+                self.weight_decay,
+                self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
+                "0 or more and finite",
+            ),
+            ("max_grad_norm", longest, is_length(longest), "above 0 and finite"),
+        ];
+        for (name, value, holds, range) in ranges {
+            if !holds {
+                return Err(RequestError::Setting { name, value, range });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -104,6 +168,22 @@ struct Moments<B: Backend> {
     first: Tensor<B, 2>,
     second: Tensor<B, 2>,
 }
+
+/// What one step led to.
+#[derive(Debug, Clone)]
+pub struct Step<B: Backend> {
+    /// The adapter after it.
+    pub adapter: Adapter<B>,
+    /// Length of the gradient before it was shortened.
+    pub gradient_norm: f64,
+}
+
+/// What to do about a gradient that is not finite.
+const MEND_GRADIENT: &str = "this step changes nothing; lower the learning rate, look at the batch, or go back to the last checkpoint";
+
+/// PyTorch's names for the running means, and for the number of steps.
+const MOMENTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];
+const STEPS: &str = "step";
 
 impl<B: Backend> Optimizer<B> {
     /// An optimizer that has seen nothing.
@@ -124,9 +204,51 @@ impl<B: Backend> Optimizer<B> {
         self.steps
     }
 
-    /// The adapter after one step against the gradient.
-    #[must_use]
-    pub fn step(&mut self, adapter: &Adapter<B>, gradient: Gradient<B>, learning_rate: f64) -> Adapter<B> {
+    /// One step against the gradient, which is shortened first: g · min(1, longest / (‖g‖ + 1e-6)).
+    /// Reads the gradient's length from the device.
+    ///
+    /// # Errors
+    ///
+    /// A setting or learning rate outside its range, a gradient of another adapter, or one whose length
+    /// is not finite. The optimizer is then as it was.
+    pub fn step(
+        &mut self,
+        adapter: &Adapter<B>,
+        gradient: Gradient<B>,
+        learning_rate: f64,
+    ) -> Result<Step<B>, RequestError> {
+        self.settings.check()?;
+        if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
+            return Err(RequestError::Setting {
+                name: "learning_rate",
+                value: learning_rate,
+                range: "0 or more and finite",
+            });
+        }
+        gradient.check(adapter)?;
+        check_shapes(
+            "optimizer's moments",
+            adapter,
+            self.moments.iter().map(|moments| &moments.first),
+        )?;
+        let gradient_norm = number(gradient.norm());
+        RequestError::check_finite(gradient_norm, MEND_GRADIENT, || {
+            format!("the length of the gradient of step {}", self.steps + 1)
+        })?;
+        Ok(Step {
+            adapter: self.apply(adapter, gradient, gradient_norm, learning_rate),
+            gradient_norm,
+        })
+    }
+
+    /// AdamW's update, for a gradient of this adapter and of this length.
+    fn apply(
+        &mut self,
+        adapter: &Adapter<B>,
+        gradient: Gradient<B>,
+        norm: f64,
+        learning_rate: f64,
+    ) -> Adapter<B> {
         let AdamW {
             beta_1,
             beta_2,
@@ -134,16 +256,14 @@ impl<B: Backend> Optimizer<B> {
             weight_decay,
             max_grad_norm,
         } = self.settings;
-        let gradient = match max_grad_norm {
-            Some(longest) => gradient.clipped(longest),
-            None => gradient,
-        };
+        let clip = max_grad_norm.map_or(1.0, |longest| (longest / (norm + 1e-6)).min(1.0));
         self.steps += 1;
         let time = f64::from(self.steps);
         let (scale_1, scale_2) = (1.0 - beta_1.powf(time), 1.0 - beta_2.powf(time));
         let mut parts = gradient.0.into_iter().zip(&mut self.moments);
         adapter.map(|matrix| {
             let (part, moments) = parts.next().expect("a gradient has a part for each matrix");
+            let part = part.mul_scalar(clip);
             let square = part.clone() * part.clone();
             moments.first = moments.first.clone().mul_scalar(beta_1) + part.mul_scalar(1.0 - beta_1);
             moments.second = moments.second.clone().mul_scalar(beta_2) + square.mul_scalar(1.0 - beta_2);
@@ -153,4 +273,71 @@ impl<B: Backend> Optimizer<B> {
                 - direction.mul_scalar(learning_rate)
         })
     }
+
+    /// Writes the moments, named after the adapter's matrices as PyTorch names them, and the number of
+    /// steps into a safetensors file, whole or not at all. The settings are the caller's to keep.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or the adapter is not the one that the optimizer works on.
+    pub fn save(&self, file: &Path, adapter: &Adapter<B>) -> Result<(), FileError> {
+        check_shapes(
+            "optimizer's moments",
+            adapter,
+            self.moments.iter().map(|moments| &moments.first),
+        )
+        .map_err(|why| FileError::content(file, why))?;
+        let named = adapter.matrix_names().into_iter().zip(&self.moments);
+        let tensors = named.flat_map(|(name, Moments { first, second })| {
+            let [first_name, second_name] = MOMENTS.map(|moment| format!("{name}.{moment}"));
+            [
+                (first_name, Stored::matrix(first.clone())),
+                (second_name, Stored::matrix(second.clone())),
+            ]
+        });
+        store::write_tensors(file, tensors.collect(), &[(STEPS, self.steps.to_string())])
+    }
+
+    /// Reads what [`save`](Self::save) wrote for an adapter of this form; steps go on as if there had
+    /// been no break.
+    ///
+    /// # Errors
+    ///
+    /// The file does not read, lacks the number of steps, or is of another adapter.
+    pub fn load(file: &Path, settings: AdamW, adapter: &Adapter<B>) -> Result<Self, FileError> {
+        let mut weights = Weights::open_file(file)?;
+        let steps = weights
+            .note(STEPS)
+            .and_then(|steps| steps.parse().ok())
+            .ok_or_else(|| {
+                FileError::content(
+                    file,
+                    format!("the header has no number of steps (`{STEPS}`): this is no file of an optimizer"),
+                )
+            })?;
+        let named = adapter.matrix_names().into_iter().zip(adapter.matrices());
+        let moments = named
+            .map(|(name, matrix)| {
+                let [first, second] = MOMENTS.map(|moment| {
+                    let name = format!("{name}.{moment}");
+                    weights.read::<B, 2>(&name, matrix.dims(), FloatDType::F32, &matrix.device())
+                });
+                Ok(Moments {
+                    first: first?,
+                    second: second?,
+                })
+            })
+            .collect::<Result<_, FileError>>()?;
+        weights.finish("", "LoRA-adapted")?;
+        Ok(Self {
+            settings,
+            steps,
+            moments,
+        })
+    }
+}
+
+fn number<B: Backend>(scalar: Tensor<B, 1>) -> f64 {
+    let data = scalar.into_data();
+    data.iter::<f64>().next().expect("a scalar has one number")
 }

@@ -1,14 +1,13 @@
 //! Adapters in PEFT's layout, which other trainers and servers such as vLLM read.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn_tensor::FloatDType;
 use burn_tensor::backend::Backend;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::config::{ModelConfig, read_json};
+use crate::config::{ModelConfig, Table, read_json};
 use crate::decoder::Names;
 use crate::error::FileError;
 use crate::lora::{Adapter, LoraConfig, LowRank, Projection};
@@ -20,21 +19,6 @@ const WEIGHTS: &str = "adapter_model.safetensors";
 /// What PEFT puts before a module's path.
 const PREFIX: &str = "base_model.model.";
 
-/// The parts of `adapter_config.json` that decide what an adapter computes.
-#[derive(Deserialize)]
-struct ConfigFile {
-    peft_type: String,
-    r: usize,
-    lora_alpha: f64,
-    #[serde(default)]
-    lora_dropout: f64,
-    target_modules: Value,
-    #[serde(default)]
-    use_rslora: bool,
-    #[serde(flatten)]
-    rest: BTreeMap<String, Value>,
-}
-
 /// What is written; everything else has PEFT's default.
 #[derive(Serialize)]
 struct WrittenConfig<'a> {
@@ -45,30 +29,54 @@ struct WrittenConfig<'a> {
     lora_alpha: f64,
     lora_dropout: f64,
     target_modules: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exclude_modules: Option<&'static str>,
     use_rslora: bool,
     bias: &'static str,
     fan_in_fan_out: bool,
     inference_mode: bool,
 }
 
-/// Settings that change what is computed and must not be used.
-const UNSUPPORTED: [&str; 8] = [
-    "rank_pattern",
-    "alpha_pattern",
-    "layers_to_transform",
-    "layer_replication",
-    "modules_to_save",
-    "use_dora",
-    "fan_in_fan_out",
-    "lora_bias",
+/// The modules of a multimodal model that are called like the decoder's projections and are none.
+const OTHER_MODULES: &str = ".*(vision_tower|multi_modal_projector).*";
+
+/// Settings that do not change what an adapter computes, or are read on their own. Which modules are
+/// excluded shows in the tensors that are there.
+const HARMLESS: [&str; 22] = [
+    "auto_mapping",
+    "base_model_name_or_path",
+    "bias",
+    "ensure_weight_tying",
+    "eva_config",
+    "exclude_modules",
+    "inference_mode",
+    "init_lora_weights",
+    "layers_pattern",
+    "lora_alpha",
+    "lora_dropout",
+    "megatron_config",
+    "megatron_core",
+    "peft_type",
+    "peft_version",
+    "qalora_group_size",
+    "r",
+    "revision",
+    "runtime_config",
+    "target_modules",
+    "task_type",
+    "use_rslora",
 ];
+
+/// Kinds of `init_lora_weights` that leave the base model's weights as they are; others, such as pissa
+/// and olora, subtract the first update from them.
+const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
 impl LoraConfig {
     /// Reads `adapter_config.json` of an adapter's folder.
     ///
     /// # Errors
     ///
-    /// The file is missing or does not read, or the adapter is of a kind that is not supported.
+    /// The file is missing or does not read, or has a setting that is not supported and in use.
     pub fn from_folder(folder: &Path) -> Result<Self, FileError> {
         let path = folder.join(CONFIG);
         if !path.exists() {
@@ -77,32 +85,57 @@ impl LoraConfig {
                 file: CONFIG,
             });
         }
-        let refuse = |why: String| FileError::content(&path, why);
-        let file: ConfigFile =
-            serde_json::from_value(read_json(&path)?).map_err(|why| refuse(why.to_string()))?;
-        if file.peft_type != "LORA" {
-            return Err(refuse(format!(
-                "`peft_type` is {}: only LORA is supported",
-                file.peft_type
-            )));
+        Self::from_value(&read_json(&path)?).map_err(|why| FileError::content(&path, why))
+    }
+
+    fn from_value(value: &Value) -> Result<Self, String> {
+        let entries = value.as_object().ok_or("the file must hold an object")?;
+        let table = Table::new("", entries);
+        let missing = |name: &str| format!("`{name}` is missing");
+        let kind: String = table.get("peft_type")?.ok_or_else(|| missing("peft_type"))?;
+        if kind != "LORA" {
+            return Err(format!("`peft_type` is {kind}: only LORA is supported"));
         }
-        for name in UNSUPPORTED {
-            if file.rest.get(name).is_some_and(is_used) {
-                return Err(refuse(format!("`{name}` is used, which is not supported")));
-            }
-        }
-        if file.rest.get("bias").is_some_and(|bias| bias != "none") {
-            return Err(refuse("`bias` must be none".into()));
-        }
+        refuse_unsupported(entries)?;
+        let modules = entries
+            .get("target_modules")
+            .ok_or_else(|| missing("target_modules"))?;
         let config = Self {
-            rank: file.r,
-            alpha: file.lora_alpha,
-            dropout: file.lora_dropout,
-            targets: targets(&file.target_modules).map_err(refuse)?,
-            rank_stabilised: file.use_rslora,
+            rank: table.get("r")?.ok_or_else(|| missing("r"))?,
+            alpha: table.get("lora_alpha")?.ok_or_else(|| missing("lora_alpha"))?,
+            dropout: table.get("lora_dropout")?.unwrap_or(0.0),
+            targets: targets(modules)?,
+            rank_stabilised: table.get("use_rslora")?.unwrap_or(false),
         };
-        config.check().map_err(|why| refuse(why.to_string()))?;
+        config.check().map_err(|why| why.to_string())?;
         Ok(config)
+    }
+}
+
+/// # Errors
+///
+/// Names the first setting in use by which the adapter would compute something else.
+fn refuse_unsupported(entries: &Map<String, Value>) -> Result<(), String> {
+    for (name, value) in entries {
+        if is_used(value) && !HARMLESS.contains(&name.as_str()) {
+            return Err(format!(
+                "`{name}` is {value}, which is not supported: train or merge the adapter without it"
+            ));
+        }
+    }
+    if let Some(bias) = entries
+        .get("bias")
+        .filter(|bias| is_used(bias) && *bias != "none")
+    {
+        return Err(format!(
+            "`bias` is {bias}, which is not supported: it must be none"
+        ));
+    }
+    match entries.get("init_lora_weights") {
+        Some(Value::String(start)) if !PLAIN_STARTS.contains(&start.as_str()) => Err(format!(
+            "`init_lora_weights` is {start}, which changes the base model's weights: convert the adapter to plain LoRA when saving it"
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -140,11 +173,29 @@ fn targets(modules: &Value) -> Result<Vec<Projection>, String> {
     }
 }
 
-/// The names of A and B in files.
-pub(crate) fn tensor_names(layer: usize, projection: Projection) -> [String; 2] {
-    let path = Names::TEXT.projection(layer, projection);
+/// The names of A and B in files, for the names that the model's own tensors have.
+fn tensor_names(names: Names, layer: usize, projection: Projection) -> [String; 2] {
+    let path = names.projection(layer, projection);
     let path = path.strip_suffix(".weight").unwrap_or(&path);
     ["A", "B"].map(|part| format!("{PREFIX}{path}.lora_{part}.weight"))
+}
+
+/// The names that a file uses. An adapter of a text model is found under a multimodal one's names, too,
+/// and the other way round: its matrices are the same.
+fn names_in(weights: &Weights, targets: &[Projection], multimodal: bool) -> Names {
+    let own = names_of(multimodal);
+    let is_there = |names: Names| {
+        let first = targets.first();
+        first.is_some_and(|target| weights.contains(&tensor_names(names, 0, *target)[0]))
+    };
+    [own, Names::INNER, Names::FORMER_INNER, Names::TEXT]
+        .into_iter()
+        .find(|names| is_there(*names))
+        .unwrap_or(own)
+}
+
+fn names_of(multimodal: bool) -> Names {
+    if multimodal { Names::INNER } else { Names::TEXT }
 }
 
 impl<B: Backend> Adapter<B> {
@@ -171,9 +222,10 @@ impl<B: Backend> Adapter<B> {
         device: &B::Device,
     ) -> Result<Self, FileError> {
         let mut weights = Weights::open_file(file)?;
+        let names = names_in(&weights, &config.targets, model.multimodal);
         let adapter = Self::build(config, model, |layer, projection| {
             let [outputs, inputs] = projection.shape(model);
-            let [a, b] = tensor_names(layer, projection);
+            let [a, b] = tensor_names(names, layer, projection);
             Ok::<_, FileError>(LowRank {
                 a: weights.read(&a, [config.rank, inputs], FloatDType::F32, device)?,
                 b: weights.read(&b, [outputs, config.rank], FloatDType::F32, device)?,
@@ -183,8 +235,11 @@ impl<B: Backend> Adapter<B> {
         Ok(adapter)
     }
 
-    /// Writes the adapter into a folder, which is made if it is not there. `base_model` is the name
-    /// or path of the model that it belongs to.
+    /// Writes the adapter into a folder, which is made if it is not there, each file whole or not at
+    /// all. `base_model` is the name or path of the model that it belongs to.
+    ///
+    /// Below a multimodal model the modules have the names of transformers from 4.52 on, which vLLM
+    /// reads as well.
     ///
     /// # Errors
     ///
@@ -202,25 +257,27 @@ impl<B: Backend> Adapter<B> {
             lora_alpha: config.alpha,
             lora_dropout: config.dropout,
             target_modules: targets.into_iter().map(Projection::name).collect(),
+            exclude_modules: self.multimodal.then_some(OTHER_MODULES),
             use_rslora: config.rank_stabilised,
             bias: "none",
             fan_in_fan_out: false,
             inference_mode: true,
         };
         store::write_json(&folder.join(CONFIG), &written)?;
-        store::write_tensors(&folder.join(WEIGHTS), self.named_tensors())
+        store::write_tensors(&folder.join(WEIGHTS), self.named_tensors(), &[])
     }
 
     /// A and B of all targets with their names in files.
-    pub(crate) fn named_tensors(&self) -> Vec<(String, Stored<B>)> {
+    fn named_tensors(&self) -> Vec<(String, Stored<B>)> {
+        let matrices = self.matrices().map(|matrix| Stored::matrix(matrix.clone()));
+        self.matrix_names().into_iter().zip(matrices).collect()
+    }
+
+    /// What A and B of all targets are called in files, in the order of [`matrices`](Self::matrices).
+    pub(crate) fn matrix_names(&self) -> Vec<String> {
+        let names = names_of(self.multimodal);
         self.updates()
-            .flat_map(|(layer, projection, LowRank { a, b })| {
-                let [a_name, b_name] = tensor_names(layer, projection);
-                [
-                    (a_name, Stored::matrix(a.clone())),
-                    (b_name, Stored::matrix(b.clone())),
-                ]
-            })
+            .flat_map(|(layer, projection, _)| tensor_names(names, layer, projection))
             .collect()
     }
 }

@@ -1,7 +1,11 @@
 //! Tensors written to safetensors files, one at a time.
 
 use std::borrow::Cow;
-use std::path::Path;
+#[cfg(unix)]
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use burn_tensor::backend::Backend;
 use burn_tensor::{DType, Tensor};
@@ -69,17 +73,74 @@ impl<B: Backend> View for Stored<B> {
     }
 }
 
+/// Writes tensors and notes into a safetensors file, whole or not at all.
+///
+/// # Errors
+///
+/// The file cannot be written; what stood there before stays.
 pub(crate) fn write_tensors<B: Backend>(
     path: &Path,
     tensors: Vec<(String, Stored<B>)>,
+    notes: &[(&str, String)],
 ) -> Result<(), FileError> {
-    let format = [("format".to_owned(), "pt".to_owned())].into();
-    safetensors::serialize_to_file(tensors, Some(format), path).map_err(|why| FileError::content(path, why))
+    let format = ("format".to_owned(), "pt".to_owned());
+    let notes = notes
+        .iter()
+        .map(|(name, note)| ((*name).to_owned(), note.clone()));
+    let notes = notes.chain([format]).collect();
+    write_whole(path, |partial| {
+        safetensors::serialize_to_file(tensors, Some(notes), partial)
+            .map_err(|why| FileError::content(path, why))
+    })
 }
 
+/// Writes a JSON file, whole or not at all.
+///
+/// # Errors
+///
+/// As [`write_tensors`].
 pub(crate) fn write_json(path: &Path, content: &impl Serialize) -> Result<(), FileError> {
     let text = serde_json::to_string_pretty(content).map_err(|why| FileError::content(path, why))?;
-    std::fs::write(path, text + "\n").map_err(FileError::io(path))
+    write_whole(path, |partial| {
+        std::fs::write(partial, text + "\n").map_err(FileError::io(path))
+    })
+}
+
+/// Has a file written beside its place, and moves it there when the disk holds all of it: a process or
+/// machine that stops meanwhile leaves the file as it was before.
+///
+/// # Errors
+///
+/// Those of `write`, and [`FileError::Io`].
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&Path) -> Result<(), FileError>,
+) -> Result<(), FileError> {
+    let partial = partial_of(path);
+    let written = write(&partial).and_then(|()| settle(&partial, path).map_err(FileError::io(path)));
+    if written.is_err() {
+        // The error that counts is the first one; there may be no partial file at all.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// A name beside `path` that no other process writes.
+fn partial_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn settle(partial: &Path, path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).open(partial)?.sync_all()?;
+    std::fs::rename(partial, path)?;
+    // Only Unix lets a folder's entries be made durable.
+    #[cfg(unix)]
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Files that a model needs beside its weights, as far as it has them.
@@ -114,7 +175,7 @@ impl<B: PolicyBackend> Decoder<B> {
             }
         }
         write_json(&folder.join("config.json"), &self.written_config(source)?)?;
-        write_tensors(&folder.join("model.safetensors"), self.named_tensors())
+        write_tensors(&folder.join("model.safetensors"), self.named_tensors(), &[])
     }
 
     /// The source's `config.json`, or its text model's, with the type of these weights.
@@ -123,6 +184,9 @@ impl<B: PolicyBackend> Decoder<B> {
         if let Some(text) = config.get_mut("text_config").map(Value::take) {
             config = text;
             config["architectures"] = json!([self.config().architecture.class()]);
+            // Of these two the table around it may have decided.
+            config["model_type"] = json!(self.config().architecture.name());
+            config["tie_word_embeddings"] = json!(self.config().tied);
         }
         let number_type = match self.embedding.dtype() {
             DType::F16 => "float16",
@@ -164,5 +228,25 @@ impl<B: PolicyBackend> Decoder<B> {
             }
         }
         named
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_fails_to_be_written_stays_as_it_was() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("numbers.json");
+        write_json(&path, &[1, 2]).expect("written");
+        let failed = write_whole(&path, |partial| {
+            std::fs::write(partial, "[1,").map_err(FileError::io(partial))?;
+            Err(FileError::content(&path, "the disk is full"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(read_json(&path).expect("as it was"), json!([1, 2]));
+        let files = std::fs::read_dir(folder.path()).expect("read").count();
+        assert_eq!(files, 1, "the partial file is gone");
     }
 }

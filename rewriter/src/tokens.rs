@@ -41,8 +41,8 @@ impl Tokens {
     }
 
     /// Prompts filled on the left, followed by completions filled on the right, so that all
-    /// completions begin in the same column.
-    pub fn completed<R: AsRef<[u32]>>(prompts: &[R], completions: &[R]) -> Self {
+    /// completions begin in the same column. There are as many completions as prompts.
+    pub(crate) fn completed<R: AsRef<[u32]>>(prompts: &[R], completions: &[R]) -> Self {
         let width = |rows: &[R]| rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
         let (before, after) = (width(prompts), width(completions));
         let mut tokens = Self::with_capacity(before + after, prompts.len());
@@ -58,14 +58,19 @@ impl Tokens {
 
     /// Rows filled on the left whose first token stands at `starts`, as tokens do that follow those in a
     /// cache.
-    pub fn continued(rows: &[&[u32]], starts: &[u32]) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Count`] unless each row has a start.
+    pub fn continued(rows: &[&[u32]], starts: &[u32]) -> Result<Self, RequestError> {
+        RequestError::check_count("first positions", starts.len(), "rows", rows.len())?;
         let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
         let mut tokens = Self::with_capacity(columns, rows.len());
         for (row, &start) in rows.iter().zip(starts) {
             tokens.push_padding(columns - row.len());
             tokens.push_tokens(row, start);
         }
-        tokens
+        Ok(tokens)
     }
 
     fn with_capacity(columns: usize, rows: usize) -> Self {
@@ -89,7 +94,9 @@ impl Tokens {
     fn push_tokens(&mut self, row: &[u32], start: u32) {
         self.ids.extend_from_slice(row);
         self.real.resize(self.ids.len(), true);
-        self.positions.extend((start..).take(row.len()));
+        // A position that does not fit is beyond every context, where it is refused.
+        let positions = (0..row.len()).map(|index| start.saturating_add(index as u32));
+        self.positions.extend(positions);
     }
 
     /// The columns `from..to` alone.
@@ -136,8 +143,11 @@ impl Tokens {
 
     /// # Errors
     ///
-    /// A row without tokens, a token outside the vocabulary, a position outside the context.
+    /// No rows, a row without tokens, a token outside the vocabulary, a position outside the context.
     pub(crate) fn check(&self, vocabulary: usize, context: usize) -> Result<(), RequestError> {
+        if self.rows == 0 {
+            return Err(RequestError::EmptyBatch);
+        }
         for row in 0..self.rows() {
             let cells = row * self.columns..(row + 1) * self.columns;
             if !self.real[cells.clone()].contains(&true) {
@@ -195,7 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn rows_and_starts_come_in_pairs() {
+        assert_eq!(
+            Tokens::continued(&[&[1], &[2]], &[0]),
+            Err(RequestError::Count {
+                what: "first positions",
+                each: "rows",
+                expected: 2,
+                found: 1
+            })
+        );
+        let far = Tokens::continued(&[&[1, 2]], &[u32::MAX]).expect("one start for one row");
+        assert!(matches!(
+            far.check(9, 9),
+            Err(RequestError::ContextOverflow { .. })
+        ));
+    }
+
+    #[test]
     fn bad_rows_are_named() {
+        let none = Tokens::padded::<Vec<u32>>(&[], Padding::Left);
+        assert_eq!(none.check(9, 9), Err(RequestError::EmptyBatch));
         let tokens = Tokens::padded(&[vec![1], vec![]], Padding::Left);
         assert_eq!(tokens.check(9, 9), Err(RequestError::EmptyPrompt { row: 1 }));
         let tokens = Tokens::padded(&[vec![1, 9]], Padding::Left);

@@ -1,6 +1,7 @@
 //! A checkpoint's tensors, read one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub struct Weights {
     folder: PathBuf,
     files: Vec<WeightFile>,
     places: BTreeMap<String, Place>,
+    /// What the files' headers say beside their tensors.
+    notes: BTreeMap<String, String>,
     /// Tensors asked for so far.
     used: BTreeSet<String>,
 }
@@ -62,7 +65,7 @@ pub(crate) fn shards(index: &Path) -> Result<BTreeSet<String>, FileError> {
     let shards: BTreeSet<_> = content.weight_map.into_values().collect();
     match shards
         .iter()
-        .find(|shard| Path::new(shard).components().count() != 1)
+        .find(|shard| Path::new(shard).file_name() != Some(OsStr::new(shard)))
     {
         Some(shard) => Err(FileError::content(
             index,
@@ -113,6 +116,7 @@ impl Weights {
             folder: folder.to_owned(),
             files: Vec::new(),
             places: BTreeMap::new(),
+            notes: BTreeMap::new(),
             used: BTreeSet::new(),
         }
     }
@@ -142,6 +146,9 @@ impl Weights {
         let header: Metadata = serde_json::from_slice(&header).map_err(|why| {
             FileError::content(&path, format!("the safetensors header does not read: {why}"))
         })?;
+        let notes = header.metadata().iter().flatten();
+        self.notes
+            .extend(notes.map(|(name, note)| (name.clone(), note.clone())));
         let start = 8 + length;
         for (name, info) in header.tensors() {
             let (from, to) = info.data_offsets;
@@ -175,6 +182,11 @@ impl Weights {
     /// Whether there is a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.places.contains_key(name)
+    }
+
+    /// What a file's header says under this name beside its tensors.
+    pub(crate) fn note(&self, name: &str) -> Option<&str> {
+        self.notes.get(name).map(String::as_str)
     }
 
     /// Reads a tensor in the type `number_type`.

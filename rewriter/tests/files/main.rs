@@ -1,5 +1,9 @@
 //! A model's files as people have them: whole, split, damaged, or of another model.
 
+mod adapters;
+mod hub;
+mod learning;
+mod long;
 mod model;
 
 use std::fs;
@@ -9,12 +13,9 @@ use burn_flex::{Flex, FlexDevice};
 use burn_tensor::{FloatDType, Tensor};
 use capo_rewriter::cache::KvCache;
 use capo_rewriter::chat::ChatTemplate;
-use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::hub::ModelSource;
-use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
 use capo_rewriter::sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use capo_rewriter::tokens::{Padding, Tokens};
@@ -102,6 +103,22 @@ fn a_multimodal_checkpoint_loads_its_text_model() {
         logits(&load(folder.path()).expect("loads")),
         logits(&load(plain.path()).expect("loads"))
     );
+}
+
+#[test]
+fn a_multimodal_checkpoint_is_written_as_its_text_model() {
+    let folder = ModelFiles::new()
+        .configure(&json!({ "model_type": "ministral3" }))
+        .without_head_norms()
+        .inside("language_model.")
+        .write();
+    let model = load(folder.path()).expect("loads");
+    assert!(model.config().multimodal);
+    let written = folder.path().join("written");
+    model.save(&written, folder.path()).expect("written");
+    let again = load(&written).expect("loads");
+    assert!(!again.config().multimodal);
+    assert_eq!(logits(&again), logits(&model));
 }
 
 #[test]
@@ -287,13 +304,13 @@ fn tokens_that_follow_a_cache_see_what_one_pass_sees() {
     let whole = model.hidden(&Tokens::padded(&rows, Padding::Left), None, None);
     let whole = numbers(whole.expect("a valid input").narrow(1, 2, 3));
 
-    let mut cache = KvCache::new(model.config(), 2, 5, FloatDType::F32, &model.device());
+    let mut cache = KvCache::new(model.config(), 2, 5, FloatDType::F32, &model.device()).expect("fits");
     let (first, rest): (Vec<_>, Vec<_>) = rows.iter().map(|row| row.split_at(2)).unzip();
-    let first = Tokens::continued(&first, &[0, 0]);
+    let first = Tokens::continued(&first, &[0, 0]).expect("a start for each row");
     model
         .hidden(&first, None, Some(&mut cache))
         .expect("a valid input");
-    let rest = Tokens::continued(&rest, &[2, 2]);
+    let rest = Tokens::continued(&rest, &[2, 2]).expect("a start for each row");
     let rest = numbers(
         model
             .hidden(&rest, None, Some(&mut cache))
@@ -316,65 +333,5 @@ fn a_model_is_not_written_over_another() {
     assert_eq!(
         logits(&load(folder.path()).expect("is as it was")),
         logits(&model)
-    );
-}
-
-#[test]
-fn adapters_keep_to_their_targets() {
-    let folder = ModelFiles::new().write();
-    let model = load(folder.path()).expect("loads");
-    let lora = LoraConfig {
-        targets: vec![Projection::Down, Projection::Query],
-        dropout: 0.05,
-        rank_stabilised: true,
-        ..LoraConfig::all(2, 8.0)
-    };
-    let adapter: Adapter<Flex> = Adapter::new(&lora, model.config(), 7, &model.device()).expect("valid");
-    assert_eq!(adapter.updates().count(), 4);
-    let saved = folder.path().join("adapter");
-    adapter.save(&saved, "tiny").expect("written");
-    let again: Adapter<Flex> = Adapter::from_folder(&saved, model.config(), &model.device()).expect("loads");
-    assert_eq!(again.config().targets, [Projection::Query, Projection::Down]);
-    assert_eq!(again.config().rank_stabilised, lora.rank_stabilised);
-    for (one, other) in adapter.matrices().zip(again.matrices()) {
-        one.to_data().assert_eq(&other.to_data(), true);
-    }
-
-    let edit = |key: &str, value: serde_json::Value| {
-        let file = saved.join("adapter_config.json");
-        let mut config: serde_json::Value =
-            serde_json::from_str(&fs::read_to_string(&file).expect("read")).expect("JSON");
-        let old = config[key].take();
-        config[key] = value;
-        fs::write(&file, config.to_string()).expect("written");
-        let message = Adapter::<Flex>::from_folder(&saved, model.config(), &model.device())
-            .expect_err("must be refused")
-            .to_string();
-        config[key] = old;
-        fs::write(&file, config.to_string()).expect("written");
-        message
-    };
-    assert!(edit("r", json!(3)).contains("[2, 8]"));
-    assert!(edit("use_dora", json!(true)).contains("use_dora"));
-    assert!(edit("target_modules", json!(["q_proj"])).contains("down_proj"));
-    assert!(edit("target_modules", json!(["c_attn"])).contains("c_attn"));
-    assert!(edit("peft_type", json!("IA3")).contains("IA3"));
-}
-
-#[test]
-fn a_hub_that_is_out_of_reach_is_named() {
-    let source = ModelSource::Hub {
-        repository: "nobody/nothing-of-this-name".to_owned(),
-        revision: "0123456789abcdef0123456789abcdef01234567".to_owned(),
-    };
-    let message = source.fetch().expect_err("there is no such model").to_string();
-    assert!(message.contains("nobody/nothing-of-this-name"), "{message}");
-    assert!(message.contains("config.json"), "{message}");
-    let folder = ModelFiles::new().write();
-    let local = ModelSource::Folder(folder.path().to_owned());
-    assert_eq!(local.fetch().expect("a folder is where it is"), folder.path());
-    assert_eq!(
-        ModelConfig::from_folder(folder.path()).expect("reads").layers(),
-        2
     );
 }

@@ -87,6 +87,13 @@ impl ModelFiles {
         self
     }
 
+    /// As the models have it whose queries and keys are not normalised.
+    pub(crate) fn without_head_norms(mut self) -> Self {
+        self.shapes
+            .retain(|name, _| !name.contains("q_norm") && !name.contains("k_norm"));
+        self
+    }
+
     pub(crate) fn stored_as(mut self, number: Number) -> Self {
         self.number = number;
         self

@@ -8,7 +8,7 @@ use capo_rewriter::decoder::Decoder;
 use capo_rewriter::grpo::{
     AdvantageScale, Completions, Evidence, Normalisation, Objective, RatioLevel, advantages,
 };
-use capo_rewriter::lora::Adapter;
+use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use serde::Deserialize;
 
@@ -67,6 +67,7 @@ impl File {
             &unpadded(&self.prompt_ids, &self.prompt_mask),
             &unpadded(&self.completion_ids, &self.completion_mask),
         )
+        .expect("as many completions as prompts")
     }
 
     /// The log-probabilities of the sampling policy and of the reference.
@@ -127,6 +128,7 @@ fn parity_of_advantages() {
             other => panic!("advantage {other}"),
         };
         let found: Vec<_> = advantages(&groups, scale)
+            .expect("finite rewards")
             .concat()
             .iter()
             .map(|number| *number as f32)
@@ -157,7 +159,9 @@ fn parity_of_completion_logprobs() {
     let scores = model
         .score(completions.tokens(), &completions.cells(), Some(&adapter), 1.0)
         .expect("valid rows");
-    let entropy = completions.rectangle(scores.entropy());
+    let entropy = completions
+        .rectangle(scores.entropy())
+        .expect("one for each token");
     assert_eq!(entropy.dims(), [rows, longest]);
     Largest::new("GRPO: entropy", LOGITS).compare_all(&numbers(entropy), &file.entropy.concat());
 }
@@ -172,7 +176,7 @@ fn parity_of_policy_steps() {
     let lengths = completions.lengths();
     for variant in &file.variants {
         let what = format!("GRPO {}", variant.name);
-        let learning = Adapter::<Learning>::trainable(&start.adapter);
+        let learning = Adapter::<Learning>::trainable(&start.adapter, Mode::Evaluation);
         let policy = completions
             .logprobs(&decoder, Some(&learning), variant.temperature)
             .expect("valid rows");
@@ -184,8 +188,10 @@ fn parity_of_policy_steps() {
         };
         let objective = variant.objective();
         let advantages = &file.advantages[&variant.advantage];
-        let weights = variant.normalisation().weights(lengths);
-        let loss = objective.loss(&evidence, lengths, advantages, &weights);
+        let weights = variant.normalisation().weights(lengths).expect("valid");
+        let loss = objective
+            .loss(&evidence, lengths, advantages, &weights)
+            .expect("valid");
 
         Largest::of_losses(format!("{what}: loss"))
             .compare(numbers(loss.total.clone().inner())[0], variant.loss);
@@ -198,7 +204,8 @@ fn parity_of_policy_steps() {
             Largest::of_losses(format!("{what}: {name}"))
                 .compare_all(&numbers(found.clone().inner()), &expected.concat());
         }
-        let statistics = objective.statistics(&loss, lengths, advantages);
+        let statistics = objective.statistics(&loss, lengths, advantages).expect("valid");
+        assert_eq!(statistics.tokens, lengths.iter().sum::<usize>(), "{what}");
         let mut stats = Largest::of_losses(format!("{what}: statistics"));
         for (name, expected) in &variant.stats {
             let found = match name.as_str() {
@@ -219,11 +226,11 @@ fn parity_of_policy_steps() {
         if let Some(name) = &variant.grad_file {
             start.compare_gradient(&gradient, name);
         }
-        let after = Optimizer::new(file.optim.settings(), &start.adapter).step(
-            &start.adapter,
-            gradient,
-            file.optim.lr,
-        );
+        let step = Optimizer::new(file.optim.settings(), &start.adapter)
+            .step(&start.adapter, gradient, file.optim.lr)
+            .expect("a finite gradient");
+        assert_norm(step.gradient_norm as f32, variant.grad_norm, &what);
+        let after = step.adapter;
         let squares: f64 = after
             .matrices()
             .flat_map(|matrix| numbers(matrix.clone()))

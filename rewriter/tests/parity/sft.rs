@@ -1,7 +1,7 @@
 //! Three steps of supervised fine-tuning.
 
 use capo_rewriter::decoder::Decoder;
-use capo_rewriter::lora::Adapter;
+use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use capo_rewriter::sft::SftBatch;
 use serde::Deserialize;
@@ -55,7 +55,7 @@ impl Batch {
                 (ids, learned)
             })
             .collect();
-        SftBatch::masked(&rows)
+        SftBatch::masked(&rows).expect("a valid batch")
     }
 }
 
@@ -72,7 +72,7 @@ fn parity_of_supervised_steps() {
         let what = format!("SFT step {index}");
         let batch = batch.masked();
         assert_eq!(batch.cells().len(), step.supervised_tokens, "{what}");
-        let learning = Adapter::<Learning>::trainable(&adapter);
+        let learning = Adapter::<Learning>::trainable(&adapter, Mode::Evaluation);
         let losses = batch.losses(&decoder, Some(&learning)).expect("a valid batch");
         let columns = batch.tokens().columns();
         let mut tokens = Largest::of_losses(format!("{what}: token losses"));
@@ -86,7 +86,11 @@ fn parity_of_supervised_steps() {
         if index == 0 {
             start.compare_gradient(&gradient, &sft.grad_step0_file);
         }
-        adapter = optimizer.step(&adapter, gradient, sft.optim.lr);
+        let after = optimizer
+            .step(&adapter, gradient, sft.optim.lr)
+            .expect("a finite gradient");
+        assert_norm(after.gradient_norm as f32, step.grad_norm_before_clip, &what);
+        adapter = after.adapter;
     }
     let most = 2.0 * sft.optim.lr * sft.steps.len() as f64;
     start.compare_parameters(&adapter, &sft.params_after3_file, most);
