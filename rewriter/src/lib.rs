@@ -8,7 +8,7 @@
 //! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
-//! | [`optimizer`] | gradients of an adapter, and AdamW's steps |
+//! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
@@ -25,6 +25,7 @@ pub mod optimizer;
 pub mod peft;
 pub mod rope;
 pub mod sampling;
+pub mod schedule;
 pub mod scores;
 pub mod sft;
 pub mod store;
