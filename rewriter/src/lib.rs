@@ -9,11 +9,13 @@
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
+//! | [`checkpoint`] | a training kept on disk |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
 pub mod cache;
 pub mod chat;
+pub mod checkpoint;
 pub mod config;
 pub mod decoder;
 pub mod error;
