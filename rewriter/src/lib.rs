@@ -9,7 +9,9 @@
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
+//! | [`template`], [`feedback`] | what the rewriter is asked, and how feedback is cut to fit |
 //! | [`checkpoint`] | a training kept on disk |
+//! | [`nano`] | small models with random weights |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
@@ -19,10 +21,12 @@ pub mod checkpoint;
 pub mod config;
 pub mod decoder;
 pub mod error;
+pub mod feedback;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
 pub mod lora;
+pub mod nano;
 pub mod optimizer;
 pub mod peft;
 pub mod rope;
@@ -31,6 +35,7 @@ pub mod schedule;
 pub mod scores;
 pub mod sft;
 pub mod store;
+pub mod template;
 pub mod tokenizer;
 pub mod tokens;
 pub mod weights;
