@@ -9,7 +9,7 @@
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
-//! | [`template`], [`feedback`] | what the rewriter is asked, and how feedback is cut to fit |
+//! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`] | a training kept on disk |
 //! | [`nano`] | small models with random weights |
 //! | [`backend`] | what a backend may do better than burn's own operations |
@@ -28,6 +28,7 @@ pub mod hub;
 pub mod lora;
 pub mod nano;
 pub mod optimizer;
+pub mod pairs;
 pub mod peft;
 pub mod rope;
 pub mod sampling;
