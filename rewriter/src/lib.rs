@@ -8,26 +8,35 @@
 //! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
-//! | [`optimizer`] | gradients of an adapter, and AdamW's steps |
+//! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
+//! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
+//! | [`checkpoint`] | a training kept on disk |
+//! | [`nano`] | small models with random weights |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
 pub mod cache;
 pub mod chat;
+pub mod checkpoint;
 pub mod config;
 pub mod decoder;
 pub mod error;
+pub mod feedback;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
 pub mod lora;
+pub mod nano;
 pub mod optimizer;
+pub mod pairs;
 pub mod peft;
 pub mod rope;
 pub mod sampling;
+pub mod schedule;
 pub mod scores;
 pub mod sft;
 pub mod store;
+pub mod template;
 pub mod tokenizer;
 pub mod tokens;
 pub mod weights;

@@ -143,6 +143,23 @@ fn settle(partial: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a folder for a model, whose files must not be mixed with another's.
+///
+/// # Errors
+///
+/// The folder cannot be made, or holds anything.
+pub(crate) fn make_empty_folder(folder: &Path) -> Result<(), FileError> {
+    std::fs::create_dir_all(folder).map_err(FileError::io(folder))?;
+    let mut there = std::fs::read_dir(folder).map_err(FileError::io(folder))?;
+    if there.next().is_some() {
+        return Err(FileError::content(
+            folder,
+            "the folder is not empty: choose a new one",
+        ));
+    }
+    Ok(())
+}
+
 /// Files that a model needs beside its weights, as far as it has them.
 const COMPANIONS: [&str; 4] = [
     "generation_config.json",
@@ -160,14 +177,7 @@ impl<B: PolicyBackend> Decoder<B> {
     /// [`FileError::Content`] when the folder holds anything, which would be mixed with this model, and
     /// [`FileError::Io`] when a file cannot be read or written.
     pub fn save(&self, folder: &Path, source: &Path) -> Result<(), FileError> {
-        std::fs::create_dir_all(folder).map_err(FileError::io(folder))?;
-        let mut there = std::fs::read_dir(folder).map_err(FileError::io(folder))?;
-        if there.next().is_some() {
-            return Err(FileError::content(
-                folder,
-                "the folder is not empty: choose a new one",
-            ));
-        }
+        make_empty_folder(folder)?;
         for name in COMPANIONS {
             let from = source.join(name);
             if from.exists() {

@@ -1,0 +1,302 @@
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::nano::NanoConfig;
+
+fn request() -> RewriteRequest {
+    RewriteRequest {
+        parent: "You answer customers.".into(),
+        draft: None,
+        feedback: "It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.".into(),
+        objective: Objective {
+            metric: "success".into(),
+            value: Some(0.5),
+        },
+        constraints: vec![
+            Constraint {
+                metric: "handovers".into(),
+                threshold: 0.25,
+                multiplier: 2.0,
+                cost: Some(0.5),
+            },
+            Constraint {
+                metric: "turns".into(),
+                threshold: 8.0,
+                multiplier: 0.0,
+                cost: Some(8.0),
+            },
+            Constraint {
+                metric: "prompt_length".into(),
+                threshold: 5.0,
+                multiplier: 0.125,
+                cost: None,
+            },
+        ],
+    }
+}
+
+/// A model over bytes with a context of so many tokens.
+fn folder(context: usize) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let config = NanoConfig {
+        hidden: 4,
+        layers: 1,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: 2,
+        intermediate: 4,
+        context,
+        tied: true,
+    };
+    let tokenizer = Tokenizer::of_bytes().expect("builds");
+    config.write(folder.path(), &tokenizer, 0).expect("writes");
+    folder
+}
+
+fn template(context: usize) -> RewriteTemplate {
+    RewriteTemplate::from_folder(folder(context).path()).expect("reads")
+}
+
+/// The same model as one that follows instructions, which thinks aloud unless told not to.
+fn thinking() -> RewriteTemplate {
+    let folder = folder(4096);
+    let path = folder.path().join("config.json");
+    let mut config = read_json(&path).expect("reads");
+    config.as_object_mut().expect("an object").remove(WORDING_KEY);
+    std::fs::write(&path, config.to_string()).expect("written");
+    let chat = "\
+        {%- for message in messages %}\
+        {{- '<|' + message.role + '|>' }}\
+        {%- if message.role == 'assistant' %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}\
+        {{- message.content + '<|eos|>\\n' }}\
+        {%- endfor %}\
+        {%- if add_generation_prompt %}{{- '<|assistant|>' }}\
+        {%- if not enable_thinking %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}{%- endif %}";
+    std::fs::write(folder.path().join("chat_template.jinja"), chat).expect("written");
+    RewriteTemplate::from_folder(folder.path()).expect("reads")
+}
+
+fn text(template: &RewriteTemplate, tokens: &[u32]) -> String {
+    template.tokenizer().decode(tokens, false).expect("decodes")
+}
+
+#[test]
+fn the_compact_wording_says_the_bare_facts() {
+    let template = template(4096);
+    let prompt = template.prompt(&request(), 100).expect("fits");
+    assert_eq!(
+        text(&template, &prompt.tokens),
+        "<|bos|><|system|>You answer customers.<|user|>success 0.500\n\
+         handovers 0.500 > 0.250 * 2.00\n\
+         turns 8.000 <= 8.000 * 0.00\n\
+         prompt_length <= 5.000 * 0.12\n\n\
+         It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.<|assistant|>"
+    );
+    assert!(prompt.left_out.is_nothing());
+}
+
+#[test]
+fn the_instruction_says_what_is_to_be_done() {
+    let messages = Wording::Instruction.messages(&request());
+    assert_eq!(
+        messages[0],
+        Message::new("system", "You improve system prompts of AI agents.")
+    );
+    assert_eq!(
+        messages[1].content,
+        "Rewrite the system prompt of an AI agent so that the weighted score below rises.\n\n\
+         ## Goal\n\
+         Maximise `success` (now 0.500), weight 1.00, subject to:\n\
+         - `handovers` ≤ 0.250: now 0.500 (violated), weight 2.00\n\
+         - `turns` ≤ 8.000: now 8.000 (satisfied), weight 0.00\n\
+         - `prompt_length` ≤ 5.000: weight 0.12\n\
+         A larger weight means that violating this constraint costs more, and that slack in it earns more.\n\n\
+         ## Current system prompt\n\
+         <prompt>\nYou answer customers.\n</prompt>\n\n\
+         ## Feedback\n\
+         It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.\n\n\
+         ## Your answer\n\
+         Keep what works and change what the feedback and the weights call for. Write general instructions, never \
+         the answer to a particular example. Answer with the complete new system prompt and nothing else."
+    );
+}
+
+#[test]
+fn a_draft_stands_beside_the_prompt_it_came_from() {
+    let second = RewriteRequest {
+        draft: Some("You answer at once.".into()),
+        feedback: String::new(),
+        constraints: vec![],
+        ..request()
+    };
+    let user = |wording: Wording| wording.messages(&second)[1].content.clone();
+    assert_eq!(
+        user(Wording::Compact),
+        "success 0.500\n\n<draft>\nYou answer at once.\n</draft>"
+    );
+    let instruction = user(Wording::Instruction);
+    let parts = "- no constraint\n|</prompt>\n\n## Latest rewrite|<draft>\nYou answer at once.\n</draft>|## Feedback\n(none)\n";
+    for part in parts.split('|') {
+        assert!(instruction.contains(part), "{instruction}");
+    }
+}
+
+#[test]
+fn an_example_asks_as_inference_does_and_ends_its_answer() {
+    for template in [template(4096), thinking()] {
+        let child = "You look up every parcel.";
+        let example = template.example(&request(), child, 100).expect("fits");
+        assert_eq!(example.prompt, template.prompt(&request(), 100).expect("fits"));
+        assert_eq!(
+            text(&template, &example.completion),
+            format!("{child}<|eos|>"),
+            "{:?}",
+            template.wording
+        );
+        assert_eq!(template.child(&example.completion).as_deref(), Ok(child));
+    }
+    let template = thinking();
+    let prompt = template.prompt(&request(), 100).expect("fits");
+    assert!(text(&template, &prompt.tokens).ends_with("<|assistant|><think>\n\n</think>\n\n"));
+}
+
+#[test]
+fn a_child_ends_where_the_answer_does() {
+    let template = template(256);
+    let answer = template
+        .tokenizer()
+        .encode(" Be kind.\n<|eos|>more")
+        .expect("encodes");
+    assert_eq!(template.child(&answer).as_deref(), Ok("Be kind."));
+    assert_eq!(template.child(&answer[..4]).as_deref(), Ok("Be"));
+    assert_eq!(template.child(&[]).as_deref(), Ok(""));
+}
+
+#[test]
+fn children_that_cannot_be_learned_are_refused() {
+    let template = template(4096);
+    let refused = |child: &str, room| {
+        template
+            .example(&request(), child, room)
+            .expect_err("must be refused")
+    };
+    // The end of an answer takes a token.
+    assert_eq!(refused("12345", 5), TemplateError::Child { tokens: 6, room: 5 });
+    let spelt = refused("Say <|eos|> often.", 100).to_string();
+    assert!(spelt.contains("spells the token"), "{spelt}");
+}
+
+#[test]
+fn feedback_is_cut_by_no_more_than_is_needed() {
+    let request = RewriteRequest {
+        feedback: (0..30)
+            .map(|line| format!("line {line:02}"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+        ..request()
+    };
+    let whole = template(4096).prompt(&request, 50).expect("fits").tokens.len();
+    // The mark and its line end take 33 bytes; four lines of eight do not make room for it.
+    let template = template(whole + 50 - 1);
+    let prompt = template.prompt(&request, 50).expect("fits");
+    assert_eq!(
+        prompt.left_out,
+        LeftOut {
+            lines: 5,
+            characters: 35
+        }
+    );
+    let shown = text(&template, &prompt.tokens);
+    assert!(
+        shown.contains("\n\n[… 35 characters left out …]\nline 05\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_without_feedback_is_refused() {
+    let why = template(128).prompt(&request(), 60).expect_err("must be refused");
+    assert!(
+        matches!(
+            why,
+            TemplateError::Overflow {
+                room: 60,
+                context: 128,
+                ..
+            }
+        ),
+        "{why}"
+    );
+    let bare = RewriteRequest {
+        feedback: String::new(),
+        ..request()
+    };
+    template(128).prompt(&bare, 60).expect_err("must be refused");
+    template(128)
+        .prompt(&bare, 500)
+        .expect_err("no room for anything");
+}
+
+#[test]
+fn a_model_states_its_wording() {
+    let folder = folder(128);
+    assert_eq!(
+        Wording::from_folder(folder.path()).expect("reads"),
+        Wording::Compact
+    );
+    let path = folder.path().join("config.json");
+    std::fs::write(&path, "{}").expect("written");
+    assert_eq!(
+        Wording::from_folder(folder.path()).expect("reads"),
+        Wording::Instruction
+    );
+    std::fs::write(&path, json!({ "rewriter_wording": "verbose" }).to_string()).expect("written");
+    let why = Wording::from_folder(folder.path())
+        .expect_err("unknown")
+        .to_string();
+    assert!(
+        why.contains("rewriter_wording") && why.contains("verbose"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_model_without_an_end_is_refused() {
+    let folder = folder(128);
+    for name in ["config.json", "generation_config.json"] {
+        let path = folder.path().join(name);
+        let mut config = read_json(&path).expect("reads");
+        config.as_object_mut().expect("an object").remove("eos_token_id");
+        std::fs::write(&path, config.to_string()).expect("written");
+    }
+    let why = RewriteTemplate::from_folder(folder.path()).expect_err("must be refused");
+    assert!(why.to_string().contains("eos_token_id"), "{why}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_prompt_fits_or_is_refused(
+        lines in prop::collection::vec("[a-z ]{0,40}", 0..24), context in 150usize..700, room in 0usize..200,
+    ) {
+        let template = template(context);
+        let request = RewriteRequest { feedback: lines.join("\n"), ..request() };
+        let bare = RewriteRequest { feedback: String::new(), ..request.clone() };
+        let length = |request: &RewriteRequest| template.text(request).map(|text| template.encode(&text).map(|ids| ids.len()));
+        let whole = length(&request).expect("renders").expect("encodes");
+        let least = length(&bare).expect("renders").expect("encodes");
+        match template.prompt(&request, room) {
+            Ok(prompt) => {
+                prop_assert!(prompt.tokens.len() + room <= context);
+                prop_assert_eq!(prompt.left_out.is_nothing(), whole + room <= context);
+                let shown = text(&template, &prompt.tokens);
+                prop_assert!(shown.contains("You answer customers.") && shown.contains("handovers 0.500"));
+            }
+            // A mark and the lines before it are what may be too much.
+            Err(why) => prop_assert!(least + 2 + 40 + room > context, "{}", why),
+        }
+    }
+}
