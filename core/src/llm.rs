@@ -268,9 +268,25 @@ pub trait Llm {
         true
     }
 
+    /// How this model is asked for a rewrite.
+    fn rewrite_form(&self) -> RewriteForm {
+        RewriteForm::Instructed
+    }
+
     /// Answers one conversation. Retries, rate limits and concurrency are the implementation's
     /// business; the arena counts one call for each `chat`.
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
+}
+
+/// How a model is asked for a rewrite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RewriteForm {
+    /// With instructions, and the new prompt between tags in the answer: for models that know many tasks.
+    #[default]
+    Instructed,
+    /// With the facts alone, and the new prompt as the whole answer: for models that learned this task.
+    Learned,
 }
 
 /// Who is asked. Roles without a model of their own fall back, see [`Role::fallback`].

@@ -12,6 +12,8 @@ pub enum Template {
     Critic,
     /// The rewriter's message.
     Rewriter,
+    /// The message of a rewriter that learned this task.
+    Learned,
     /// Asks a rewriter once more.
     Retry,
     /// Feedback of the form trajectory.
@@ -21,13 +23,14 @@ pub enum Template {
 }
 
 impl Template {
-    const ALL: [(Self, &'static str, &'static str); 5] = [
+    const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Critic, "critic", include_str!("templates/critic.jinja")),
         (
             Self::Rewriter,
             "rewriter",
             include_str!("templates/rewriter.jinja"),
         ),
+        (Self::Learned, "learned", include_str!("templates/learned.jinja")),
         (Self::Retry, "retry", include_str!("templates/retry.jinja")),
         (
             Self::Trajectories,
@@ -62,6 +65,64 @@ impl Template {
             .expect("the crate's own contexts fit its templates")
             .trim()
             .to_owned()
+    }
+}
+
+/// The objective of a prompt as critic and rewriter are told it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ObjectiveFacts {
+    /// Name of the metric.
+    pub metric: String,
+    /// Its mean.
+    pub value: f64,
+}
+
+/// A constraint in force on a prompt as critic and rewriter are told it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConstraintFacts {
+    /// Name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// What it measures.
+    pub explanation: String,
+    /// Mean cost.
+    pub cost: f64,
+    /// τ.
+    pub threshold: f64,
+    /// (cost − τ)/s.
+    pub residual: f64,
+    /// λ.
+    pub multiplier: f64,
+}
+
+/// Everything that a learned rewriter is told; training and search give it this one text.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RewriteFacts<'a> {
+    /// The objective of the draft, or of the prompt where there is no draft.
+    pub objective: ObjectiveFacts,
+    /// The costs of the same.
+    pub constraints: Vec<ConstraintFacts>,
+    /// p, which is rewritten.
+    pub prompt: &'a str,
+    /// An earlier rewrite of it, which is to be improved on.
+    pub draft: Option<&'a str>,
+    /// ξ on the draft, or on the prompt where there is no draft; may be empty.
+    pub feedback: &'a str,
+}
+
+impl RewriteFacts<'_> {
+    /// The message. The feedback comes last: where the text is too long for a model, its end can be left out.
+    ///
+    /// ```
+    /// use capo_core::templates::{ObjectiveFacts, RewriteFacts};
+    ///
+    /// let objective = ObjectiveFacts { metric: "success".to_owned(), value: 0.5 };
+    /// let facts = RewriteFacts { objective, constraints: vec![], prompt: "Be kind.", draft: None, feedback: "" };
+    /// assert_eq!(facts.text(), "Objective: success 0.500\n\nPrompt:\nBe kind.\n\nFeedback:\nnone");
+    /// ```
+    pub fn text(&self) -> String {
+        Template::Learned.render(self)
     }
 }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::arena::Models;
-use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Role};
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, RewriteForm, Role};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use web_time::Instant;
@@ -52,6 +52,10 @@ impl Llm for BreathingModel {
 
     fn is_priced(&self) -> bool {
         self.model.is_priced()
+    }
+
+    fn rewrite_form(&self) -> RewriteForm {
+        self.model.rewrite_form()
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {

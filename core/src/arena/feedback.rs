@@ -1,6 +1,5 @@
 //! What critic and rewriter are told about a parent: its state, its failing rollouts, the feedback ξ.
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::measure::Batch;
@@ -16,25 +15,8 @@ use crate::run_state::SetKey;
 use crate::sampling::subset;
 use crate::score::Means;
 use crate::study::FeedbackForm;
-use crate::templates::Template;
+use crate::templates::{ConstraintFacts, ObjectiveFacts, Template};
 use crate::usage::Usage;
-
-#[derive(Serialize)]
-pub(super) struct ObjectiveView {
-    metric: String,
-    value: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct ConstraintView {
-    metric: String,
-    unit: String,
-    explanation: String,
-    cost: f64,
-    threshold: f64,
-    residual: f64,
-    multiplier: f64,
-}
 
 /// Feedback with the evidence it rests on.
 struct Evidence {
@@ -110,10 +92,10 @@ impl Arena {
         &self,
         parent: CandidateId,
         guidance: Guidance<'_>,
-    ) -> Result<(ObjectiveView, Vec<ConstraintView>), Halt> {
+    ) -> Result<(ObjectiveFacts, Vec<ConstraintFacts>), Halt> {
         let means = self.measured(parent, guidance.batch)?;
         let problem = self.problem.borrow();
-        let objective = ObjectiveView {
+        let objective = ObjectiveFacts {
             metric: problem.objective().spec.name.clone(),
             value: means.objective,
         };
@@ -124,7 +106,7 @@ impl Arena {
                 let spec = &constraint.source.spec;
                 let limit = guidance.limits.get(&spec.name)?;
                 let cost = means.costs[&spec.name];
-                Some(ConstraintView {
+                Some(ConstraintFacts {
                     metric: spec.name.clone(),
                     unit: spec.unit.clone(),
                     explanation: spec.explanation.clone(),
@@ -143,7 +125,7 @@ impl Arena {
     async fn evidence(&self, parent: CandidateId, guidance: Guidance<'_>) -> Result<Evidence, Halt> {
         let settings = self.problem.borrow().study().feedback.clone();
         let (objective, mut constraints) = self.view(parent, guidance)?;
-        let weight = |constraint: &ConstraintView| constraint.multiplier * constraint.residual;
+        let weight = |constraint: &ConstraintFacts| constraint.multiplier * constraint.residual;
         constraints.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
 
         let mut failing: Vec<(String, MetricSource, Vec<usize>)> = Vec::new();

@@ -8,6 +8,7 @@
 mod admission;
 mod caller;
 mod feedback;
+mod learning;
 mod measure;
 mod offspring;
 mod rollouts;
@@ -30,13 +31,19 @@ use crate::random::Streams;
 use crate::score::{Limits, TieBreak};
 use crate::study::differences;
 
+pub use learning::{Attempt, Family, Learner};
 pub use measure::Batch;
-pub use offspring::Guidance;
+pub use offspring::{Guidance, RewriteTask};
 
 /// The models of a study.
 pub trait Models {
     /// The model that serves a role, fallbacks applied.
     fn model(&self, role: Role) -> Rc<dyn Llm>;
+
+    /// What changes the rewriter while it searches; `None` where it stays as it is.
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        None
+    }
 }
 
 /// Tells the time. Core has no clock of its own.

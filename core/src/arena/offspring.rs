@@ -1,8 +1,10 @@
 //! The children a rewriter makes of parents.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use futures::future::join_all;
+use indexmap::IndexMap;
 use serde_json::json;
 
 use super::caller::MeteredCaller;
@@ -10,10 +12,10 @@ use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{EffectName, Event, Origin, RewriteEvent};
-use crate::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role};
+use crate::llm::{AssistantMessage, ChatRequest, FailureKind, Message, RewriteForm, Role};
 use crate::run_state::Unusable;
 use crate::score::{Limits, Multipliers};
-use crate::templates::{Template, delimited_prompt};
+use crate::templates::{RewriteFacts, Template, delimited_prompt};
 use crate::usage::Usage;
 use crate::workload::{Caller, RolloutError};
 
@@ -32,6 +34,36 @@ pub struct Guidance<'a> {
     pub children: u32,
 }
 
+/// A rewrite that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RewriteTask {
+    /// p, which is rewritten.
+    pub parent: CandidateId,
+    /// Which of the parent's children of the round, from 0.
+    pub index: u32,
+    /// An earlier child of the parent, which is to be improved on: numbers and feedback are about it.
+    pub draft: Option<CandidateId>,
+    /// Whether feedback is withheld.
+    pub blind: bool,
+}
+
+impl RewriteTask {
+    /// A rewrite of a parent by the evidence on it.
+    pub fn of(parent: CandidateId, index: u32) -> Self {
+        Self {
+            parent,
+            index,
+            draft: None,
+            blind: false,
+        }
+    }
+
+    /// The candidate that numbers and feedback are about.
+    fn evidence(self) -> CandidateId {
+        self.draft.unwrap_or(self.parent)
+    }
+}
+
 impl Arena {
     /// Asks for `guidance.children` rewrites of each parent and returns the candidates made, without
     /// repetition, parents in the order given. A rewrite that gives no child is journaled as such.
@@ -43,29 +75,12 @@ impl Arena {
         parents: &[CandidateId],
         guidance: Guidance<'_>,
     ) -> Result<Vec<CandidateId>, Halt> {
-        let families = join_all(
-            parents
-                .iter()
-                .map(|&parent| self.rewrite_parent(parent, guidance)),
-        );
-        let families = self.flushing(families).await?;
-        let mut children = Vec::new();
-        let mut halt = None;
-        for family in families {
-            match family {
-                Ok(family) => children.extend(family.into_iter().flatten()),
-                // A child that stopped because another one failed says less than the failure.
-                Err(stopped) => halt = halt.or(Some(stopped)),
-            }
-        }
-        if let Some(halt) = self.halted.borrow_mut().take().or(halt) {
-            return Err(halt);
-        }
-        for &child in &children {
-            self.enlist(child);
-        }
-        let mut distinct: Vec<CandidateId> = Vec::with_capacity(children.len());
-        for child in children {
+        let tasks: Vec<RewriteTask> = parents
+            .iter()
+            .flat_map(|&parent| (0..guidance.children).map(move |index| RewriteTask::of(parent, index)))
+            .collect();
+        let mut distinct: Vec<CandidateId> = Vec::with_capacity(tasks.len());
+        for child in self.rewrites(&tasks, guidance).await?.into_iter().flatten() {
             if !distinct.contains(&child) {
                 distinct.push(child);
             }
@@ -73,25 +88,73 @@ impl Arena {
         Ok(distinct)
     }
 
-    async fn rewrite_parent(
+    /// Makes rewrites and returns the child of each, or none for one that gave none and is journaled as such. Tasks
+    /// about the same evidence share its feedback.
+    ///
+    /// # Errors
+    /// When the budget, a person or a failure stops it; everything that was answered is journaled.
+    pub async fn rewrites(
         &self,
-        parent: CandidateId,
+        tasks: &[RewriteTask],
         guidance: Guidance<'_>,
     ) -> Result<Vec<Option<CandidateId>>, Halt> {
-        let feedback = self.feedback(parent, guidance).await?;
-        let children = (0..guidance.children).map(|index| self.rewrite(parent, index, &feedback, guidance));
+        let mut families: IndexMap<(CandidateId, bool), Vec<RewriteTask>> = IndexMap::new();
+        for task in tasks {
+            families
+                .entry((task.evidence(), task.blind))
+                .or_default()
+                .push(*task);
+        }
+        let families = join_all(
+            families
+                .into_values()
+                .map(|family| self.rewrite_family(family, guidance)),
+        );
+        let families = self.flushing(families).await?;
+        let mut children = HashMap::new();
+        let mut halt = None;
+        for family in families {
+            match family {
+                Ok(family) => children.extend(family),
+                // A child that stopped because another one failed says less than the failure.
+                Err(stopped) => halt = halt.or(Some(stopped)),
+            }
+        }
+        if let Some(halt) = self.halted.borrow_mut().take().or(halt) {
+            return Err(halt);
+        }
+        let children: Vec<_> = tasks.iter().map(|task| children[task]).collect();
+        for &child in children.iter().flatten() {
+            self.enlist(child);
+        }
+        Ok(children)
+    }
+
+    async fn rewrite_family(
+        &self,
+        family: Vec<RewriteTask>,
+        guidance: Guidance<'_>,
+    ) -> Result<Vec<(RewriteTask, Option<CandidateId>)>, Halt> {
+        let feedback = match family.first() {
+            Some(first) if !first.blind => self.feedback(first.evidence(), guidance).await?,
+            _ => String::new(),
+        };
+        let children = family.into_iter().map(|task| {
+            let feedback = feedback.as_str();
+            async move { Ok((task, self.rewrite(task, feedback, guidance).await?)) }
+        });
         join_all(children).await.into_iter().collect()
     }
 
-    /// One child p⁺ = W(p, ξ, λ), or none with the reason. An unusable answer is asked for once
-    /// more.
+    /// One child p⁺ = W(p, ξ, λ), or none with the reason. An instructed rewriter whose answer cannot be used is
+    /// asked once more.
     async fn rewrite(
         &self,
-        parent: CandidateId,
-        index: u32,
+        task: RewriteTask,
         feedback: &str,
         guidance: Guidance<'_>,
     ) -> Result<Option<CandidateId>, Halt> {
+        let RewriteTask { parent, index, .. } = task;
         if let Some(known) = self
             .journal
             .borrow()
@@ -101,23 +164,13 @@ impl Arena {
             return Ok(known.child);
         }
         self.may_start()?;
-        let parent_prompt = self.prompt(parent);
-        let (objective, constraints) = self.view(parent, guidance)?;
-        let prompt_length = self.problem.borrow().characters_allowed(guidance.limits).map(|max_characters| {
-            json!({ "max_characters": max_characters, "characters": parent_prompt.chars().count() })
-        });
-        let text = Template::Rewriter.render(json!({
-            "description": self.description(),
-            "prompt": &*parent_prompt,
-            "objective": objective, "constraints": constraints, "prompt_length": prompt_length, "feedback": feedback,
-            "variant": index + 1, "variants": guidance.children,
-        }));
+        let form = self.models.model(Role::Rewriter).rewrite_form();
         let of = EffectName::Rewrite {
             round: guidance.round,
             parent,
             index,
         };
-        let mut messages = vec![Message::user(text)];
+        let mut messages = vec![Message::user(self.rewrite_text(task, form, feedback, guidance)?)];
         let mut attempt = 0;
         let unusable = self.journal.borrow().state().unusable(&of).cloned();
         if let Some(Unusable { answer, reason }) = unusable {
@@ -130,17 +183,15 @@ impl Arena {
             let (answer, usage) = self
                 .ask(Role::Rewriter, messages.clone(), seed, of.clone(), "the rewrite")
                 .await?;
-            let reason = match delimited_prompt(answer.text()) {
-                None => "it has no text between <prompt> and </prompt>",
-                Some("") => "the text between <prompt> and </prompt> is empty",
-                Some(text) if text == parent_prompt.trim() => "it is identical to the current prompt",
-                Some(text) => {
+            let reason = match usable(form, answer.text(), &self.prompt(parent)) {
+                Ok(text) => {
                     let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
                     self.record_rewrite(parent, index, guidance.round, Some(child), None, usage)?;
                     return Ok(Some(child));
                 }
+                Err(reason) => reason,
             };
-            if attempt == 1 {
+            if attempt == 1 || form == RewriteForm::Learned {
                 self.record_rewrite(parent, index, guidance.round, None, Some(reason.into()), usage)?;
                 return Ok(None);
             }
@@ -149,6 +200,43 @@ impl Arena {
             self.journal_failure(of.clone(), kind, reason.to_owned(), usage, Some(answer.clone()))?;
             messages.extend(once_more(answer, reason));
         }
+    }
+
+    fn rewrite_text(
+        &self,
+        task: RewriteTask,
+        form: RewriteForm,
+        feedback: &str,
+        guidance: Guidance<'_>,
+    ) -> Result<String, Halt> {
+        let (objective, constraints) = self.view(task.evidence(), guidance)?;
+        let prompt = self.prompt(task.parent);
+        let draft = task.draft.map(|draft| self.prompt(draft));
+        if form == RewriteForm::Learned {
+            let facts = RewriteFacts {
+                objective,
+                constraints,
+                prompt: &prompt,
+                draft: draft.as_deref(),
+                feedback,
+            };
+            return Ok(facts.text());
+        }
+        let prompt_length = self.problem.borrow().characters_allowed(guidance.limits).map(
+            |max_characters| json!({ "max_characters": max_characters, "characters": prompt.chars().count() }),
+        );
+        Ok(Template::Rewriter.render(json!({
+            "description": self.description(),
+            "prompt": &*prompt,
+            "draft": draft.as_deref(),
+            "objective": objective, "constraints": constraints, "prompt_length": prompt_length, "feedback": feedback,
+            "variant": task.index + 1, "variants": guidance.children,
+        })))
+    }
+
+    /// The seed that a task's first answer is drawn with: names it wherever answers are kept.
+    pub fn rewrite_seed(&self, round: Round, task: RewriteTask) -> u64 {
+        self.seed_for("rewrite", round, task.parent, 2 * u64::from(task.index))
     }
 
     fn record_rewrite(
@@ -201,6 +289,22 @@ impl Arena {
     pub(super) fn seed_for(&self, purpose: &str, round: Round, parent: CandidateId, index: u64) -> u64 {
         self.streams
             .number(&format!("{purpose}/{parent}"), u64::from(round), index)
+    }
+}
+
+/// The new prompt in an answer, or why there is none.
+fn usable<'a>(form: RewriteForm, answer: &'a str, prompt: &str) -> Result<&'a str, &'static str> {
+    let text = match form {
+        RewriteForm::Instructed => {
+            delimited_prompt(answer).ok_or("it has no text between <prompt> and </prompt>")?
+        }
+        RewriteForm::Learned => answer.trim(),
+    };
+    match text {
+        "" if form == RewriteForm::Learned => Err("it is empty"),
+        "" => Err("the text between <prompt> and </prompt> is empty"),
+        text if text == prompt.trim() => Err("it is identical to the current prompt"),
+        text => Ok(text),
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Event {
     Failure(FailureEvent),
     /// A round is complete.
     Round(RoundEvent),
+    /// The rewriter learned from a round.
+    Learned(LearnedEvent),
     /// What a person changed while it ran.
     Steer(SteerEvent),
     /// The run ended.
@@ -241,6 +243,15 @@ pub struct RoundEvent {
     /// Examples measured in this round by workload, when not the whole split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<IndexMap<String, Vec<String>>>,
+}
+
+/// The rewriter learned from a round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LearnedEvent {
+    /// The round, which is complete.
+    pub round: Round,
+    /// Figures of the update by name, such as `loss`, `reward` or `gradient_norm`.
+    pub figures: IndexMap<String, f64>,
 }
 
 /// What a person changed at a round boundary.

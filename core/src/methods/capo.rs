@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Effort, Method, Search};
-use crate::arena::{Arena, Guidance, Halt};
+use crate::arena::{Arena, Batch, Guidance, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::RoundEvent;
-use crate::multipliers::{DualSettings, DualStepName, Residuals};
+use crate::multipliers::{DualSettings, DualStep, DualStepName, Residuals};
 use crate::random::normal;
 use crate::sampling::without_replacement;
-use crate::score::{Limits, Multipliers, Score, top};
+use crate::score::{Limits, Multipliers, Ranked, Score, top};
 use crate::study::Rounds;
 
 /// CAPO's hyperparameters; the defaults are the paper's.
@@ -147,12 +147,9 @@ impl Method for Capo {
 impl Search for Capo {
     fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
         let choose = move |round: Round, ranked: &[(CandidateId, f64)]| {
-            // k parents without replacement, q_j ∝ exp(γ J_j), optionally among the best only.
+            // Optionally among the best only.
             let eligible = &ranked[..self.mask.unwrap_or(ranked.len()).min(ranked.len())];
-            let scores: Vec<f64> = eligible.iter().map(|(_, score)| *score).collect();
-            let mut stream = arena.streams().stream("parents", u64::from(round), 0);
-            let chosen = without_replacement(&scores, self.gamma, self.parents, &mut stream);
-            chosen.into_iter().map(|index| eligible[index].0).collect()
+            sample(arena, round, eligible, self.gamma, self.parents)
         };
         primal_dual(arena, &self.shared, self.dual_step, choose).boxed_local()
     }
@@ -176,12 +173,7 @@ pub(super) async fn primal_dual(
         // 1. Evaluate the pool; J under λ_t.
         arena.measure(&pool, &batch).await?;
         let scores = arena.scores(&pool, &batch, &limits, &multipliers)?;
-        let mut ranked = arena.ranked(&scores, |score| step.rank_by(score, &limits, &multipliers));
-        ranked.sort_by(crate::score::Ranked::order);
-        let ranked: Vec<(CandidateId, f64)> = ranked
-            .iter()
-            .map(|entry| (entry.candidate, entry.rank_by))
-            .collect();
+        let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
 
         // 2. Parents.  3. Children; the expanded pool P_t ∪ children.
         let parents = choose(round, &ranked);
@@ -201,26 +193,96 @@ pub(super) async fn primal_dual(
             arena.measure(&expanded, &batch).await?;
         }
 
-        // 4. P_best = top k0 by J under λ_t;  λ ← clip(λ + β (mean cost of P_best − τ)/s, 0, λ_max).
-        let scores = gated(
-            arena.scores(&expanded, &batch, &limits, &multipliers)?,
+        // 4. The dual step.  5. P_{t+1}.
+        let scores = arena.scores(&expanded, &batch, &limits, &multipliers)?;
+        let closing = Closing {
             arena,
             settings,
             round,
-            &limits,
-        );
-        let ranked = arena.ranked(&scores, |score| step.rank_by(score, &limits, &multipliers));
+            limits: &limits,
+            multipliers: &multipliers,
+        };
+        (pool, multipliers) = closing
+            .close(&mut *step, &expanded, scores, parents, &batch)
+            .await?;
+        round += 1;
+    }
+    Ok(())
+}
+
+/// Candidates with the number that each is ranked by, best first.
+pub(super) fn rank(
+    arena: &Arena,
+    step: &dyn DualStep,
+    scores: &IndexMap<CandidateId, Score>,
+    limits: &Limits,
+    multipliers: &Multipliers,
+) -> Vec<(CandidateId, f64)> {
+    let mut ranked = arena.ranked(scores, |score| step.rank_by(score, limits, multipliers));
+    ranked.sort_by(Ranked::order);
+    ranked
+        .iter()
+        .map(|entry| (entry.candidate, entry.rank_by))
+        .collect()
+}
+
+/// `count` parents of a round without replacement, q_j ∝ exp(γ J_j).
+pub(super) fn sample(
+    arena: &Arena,
+    round: Round,
+    eligible: &[(CandidateId, f64)],
+    gamma: f64,
+    count: usize,
+) -> Vec<CandidateId> {
+    let scores: Vec<f64> = eligible.iter().map(|(_, score)| *score).collect();
+    let mut stream = arena.streams().stream("parents", u64::from(round), 0);
+    let chosen = without_replacement(&scores, gamma, count, &mut stream);
+    chosen.into_iter().map(|index| eligible[index].0).collect()
+}
+
+/// The end of a round.
+pub(super) struct Closing<'a> {
+    pub(super) arena: &'a Arena,
+    pub(super) settings: &'a PrimalDual,
+    pub(super) round: Round,
+    pub(super) limits: &'a Limits,
+    /// λ_t.
+    pub(super) multipliers: &'a Multipliers,
+}
+
+impl Closing<'_> {
+    /// Moves the multipliers, retains a pool out of `expanded` and closes the round: P_{t+1} and λ_{t+1}. The
+    /// scores may be of more candidates, which are journaled with the others.
+    ///
+    /// P_best = top k0 by J under λ_t;  λ ← clip(λ + β (mean cost of P_best − τ)/s, 0, λ_max);
+    /// P_{t+1} = top k1 by J under λ_t.
+    pub(super) async fn close(
+        &self,
+        step: &mut dyn DualStep,
+        expanded: &[CandidateId],
+        scores: IndexMap<CandidateId, Score>,
+        parents: Vec<CandidateId>,
+        batch: &Batch,
+    ) -> Result<(Vec<CandidateId>, Multipliers), Halt> {
+        let Self {
+            arena,
+            settings,
+            round,
+            limits,
+            multipliers,
+        } = *self;
+        let scores = gated(scores, arena, settings, round, limits);
+        let mut ranked = arena.ranked(&scores, |score| step.rank_by(score, limits, multipliers));
+        ranked.retain(|entry| expanded.contains(&entry.candidate));
         let best = top(ranked.clone(), settings.best);
-        let residuals = mean_residuals(&best, &scores, &limits, |candidate, place| {
+        let residuals = mean_residuals(&best, &scores, limits, |candidate, place| {
             noise(arena, settings.noise, round, candidate, place)
         });
-        let next_multipliers = step.step(&multipliers, &residuals);
-
-        // 5. P_{t+1} = top k1 by J under λ_t.
+        let next_multipliers = step.step(multipliers, &residuals);
         let retained = top(ranked, settings.pool);
         let event = RoundEvent {
             round,
-            multipliers,
+            multipliers: multipliers.clone(),
             scores,
             parents,
             best,
@@ -228,10 +290,9 @@ pub(super) async fn primal_dual(
             retained: retained.clone(),
             batch: None,
         };
-        arena.close_round(event, &batch).await?;
-        (pool, multipliers, round) = (retained, next_multipliers, round + 1);
+        arena.close_round(event, batch).await?;
+        Ok((retained, next_multipliers))
     }
-    Ok(())
 }
 
 /// Scores whose feasibility was judged on noisy costs, when there is noise.

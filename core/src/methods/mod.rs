@@ -38,6 +38,8 @@ methods! {
         "CAPO in which every retained candidate is a parent.";
     "count" => count::CountCapo,
         "CAPO whose dual step sees the sign of a violation, not its size.";
+    "dcapo" => dcapo::Dcapo,
+        "CAPO whose rewriter can learn from what became of its rewrites.";
     "sampling" => sampling::Sampling,
         "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
     "injected" => injected::Injected,

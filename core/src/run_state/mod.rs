@@ -15,8 +15,8 @@ use indexmap::IndexMap;
 use crate::budget::{Budget, Spent};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{
-    CandidateEvent, EffectName, Event, FailureEvent, FinishedEvent, LineId, Origin, RoundEvent, SteerEvent,
-    StudyEvent,
+    CandidateEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent, LineId, Origin, RoundEvent,
+    SteerEvent, StudyEvent,
 };
 use crate::llm::FailureKind;
 
@@ -69,6 +69,7 @@ pub struct RunState {
     unusable: HashMap<EffectName, Unusable>,
     last_failure: Option<FailureEvent>,
     rounds: Vec<RoundEvent>,
+    learned: Vec<LearnedEvent>,
     spent_by_round: Vec<Spent>,
     steers: Vec<SteerEvent>,
     finished: Option<Rc<FinishedEvent>>,
@@ -104,6 +105,18 @@ impl RunState {
             Event::Rewrite(event) => {
                 self.known(&event.parent)?;
                 event.child.iter().try_for_each(|child| self.known(child))
+            }
+            Event::Learned(event) => {
+                let (expected, closed) = (self.learned.len() as Round, self.rounds.len() as Round);
+                if event.round == expected && event.round < closed {
+                    Ok(())
+                } else {
+                    Err(format!(
+                        "the rewriter learned from round {} where round {expected} must come, of {closed} complete \
+                         ones",
+                        event.round
+                    ))
+                }
             }
             Event::Round(event) => {
                 let expected = self.rounds.len() as Round;
@@ -167,6 +180,7 @@ impl RunState {
                 self.rounds.push(event.clone());
                 self.spent_by_round.push(self.ledger.spent());
             }
+            Event::Learned(event) => self.learned.push(event.clone()),
             Event::Steer(event) => {
                 if event.branch.is_some() {
                     self.ledger = Ledger::default();
@@ -276,6 +290,11 @@ impl RunState {
     /// Complete rounds in order.
     pub fn rounds(&self) -> &[RoundEvent] {
         &self.rounds
+    }
+
+    /// What the rewriter learned from a round.
+    pub fn learned(&self, round: Round) -> Option<&LearnedEvent> {
+        self.learned.get(round as usize)
     }
 
     /// What had been spent at the end of each complete round, in order.

@@ -4,13 +4,15 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use capo_core::arena::{Models, RunOptions};
+use capo_core::arena::{Family, Learner, Models, RunOptions};
+use capo_core::ids::Round;
 use capo_core::journal::{Event, Journal, MemoryJournal};
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
 use capo_core::{optimize, verify};
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::{LocalBoxFuture, ready};
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::{blocks, names, page, root, rows, section, tiny};
@@ -73,16 +75,64 @@ fn lines() -> Vec<String> {
         .collect()
 }
 
+/// The tiny world, whose rewriter says what it was told.
+struct Attentive;
+
+impl Models for Attentive {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        tiny::Tiny.model(role)
+    }
+
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        Some(Rc::new(Self))
+    }
+}
+
+impl Learner for Attentive {
+    fn learn<'a>(
+        &'a self,
+        _: Round,
+        families: &'a [Family],
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LlmError>> {
+        let rewards: Vec<f64> = families
+            .iter()
+            .flat_map(|family| &family.attempts)
+            .filter_map(|attempt| Some(attempt.child?.1))
+            .collect();
+        let reward = rewards.iter().sum::<f64>() / rewards.len() as f64;
+        ready(Ok([("reward".to_owned(), reward)].into())).boxed_local()
+    }
+}
+
+/// A run whose rewriter learns.
+fn lessons() -> Vec<String> {
+    let store = MemoryJournal::new();
+    let study = tiny::STUDY.replace("[study]", "[study]\nmethod = \"dcapo\"");
+    let journal = Journal::create(Box::new(store.clone()));
+    let problem = tiny::problem(&study).unwrap();
+    block_on(optimize(
+        problem,
+        journal,
+        Rc::new(Attentive),
+        RunOptions::default(),
+    ))
+    .unwrap();
+    store.lines().to_vec()
+}
+
 #[test]
 fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
-    let (page, lines) = (page("journal"), lines());
+    let (page, mut lines) = (page("journal"), lines());
     block_on(verify(&lines)).unwrap();
+    let lessons = lessons();
+    block_on(verify(&lessons)).unwrap();
+    lines.extend(lessons);
     let examples: Vec<&str> = blocks(&page, "json").into_iter().flat_map(str::lines).collect();
     let mut shown = BTreeSet::new();
     for example in &examples {
         assert!(
             lines.iter().any(|line| line == example),
-            "not a line of the page's run:\n{example}\nIts lines are:\n{}",
+            "not a line of the page's runs:\n{example}\nIts lines are:\n{}",
             lines.join("\n")
         );
         let event: Event = serde_json::from_str(example).unwrap();

@@ -116,7 +116,7 @@ impl Activity {
             self.went_on(stand, at);
         }
         match event {
-            Event::Study(_) | Event::Candidate(_) => {}
+            Event::Study(_) | Event::Candidate(_) | Event::Learned(_) => {}
             Event::Critique(critique) => {
                 let effect = failures::effect_of_critique(critique);
                 self.answered(&effect, "Asked again, then answered.");

@@ -1,0 +1,307 @@
+//! A rewriter that learns while it searches: what it is asked, what it learns from, and what a resumed run tells
+//! it again.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+mod world;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions};
+use capo_core::ids::{CandidateId, Round};
+use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent};
+use capo_core::llm::{
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
+    RewriteForm, Role,
+};
+use capo_core::study::Study;
+use capo_core::{Outcome, RunError, optimize, verify};
+use futures::FutureExt;
+use futures::executor::block_on;
+use futures::future::{LocalBoxFuture, ready};
+use indexmap::IndexMap;
+use world::{EFFORT, Probe, WorldModels, events, problem, study};
+
+/// A rewriter that adds a word, and counts what it is told became of it.
+#[derive(Default)]
+struct Pupil {
+    /// Texts it was asked with.
+    asked: RefCell<Vec<String>>,
+    lessons: RefCell<Vec<(Round, Vec<Family>)>>,
+    /// So many answers are empty.
+    silent: Cell<u32>,
+    /// Whether it refuses to learn.
+    stubborn: Cell<bool>,
+}
+
+impl Llm for Pupil {
+    fn name(&self) -> &'static str {
+        "pupil"
+    }
+
+    fn rewrite_form(&self) -> RewriteForm {
+        RewriteForm::Learned
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        let [Message::User { content }] = &request.messages[..] else {
+            unreachable!("a learned rewriter is told everything in one message")
+        };
+        self.asked.borrow_mut().push(content.clone());
+        let (_, told) = content.split_once("Prompt:\n").unwrap();
+        let (told, _) = told.split_once("\n\nFeedback:\n").unwrap();
+        let last = told.rsplit("\n\nDraft:\n").next().unwrap();
+        let word = ["care", "haste", "filler"][(request.seed.unwrap() % 3) as usize];
+        let content = if self.silent.get() > 0 {
+            self.silent.set(self.silent.get() - 1);
+            " \n".to_owned()
+        } else {
+            format!("{last} {word}\n")
+        };
+        ready(Ok(ChatResponse {
+            message: AssistantMessage {
+                content: Some(content),
+                tool_calls: Vec::new(),
+            },
+            finish: Finish::Stop,
+            usage: CallUsage {
+                usd: Some(0.0),
+                ..CallUsage::default()
+            },
+            failed_tries: None,
+        }))
+        .boxed_local()
+    }
+}
+
+impl Learner for Pupil {
+    fn learn<'a>(
+        &'a self,
+        round: Round,
+        families: &'a [Family],
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LlmError>> {
+        let learned = if self.stubborn.get() {
+            Err(LlmError::failed(
+                FailureKind::Malformed,
+                false,
+                "the loss is not finite",
+            ))
+        } else {
+            self.lessons.borrow_mut().push((round, families.to_vec()));
+            let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
+            Ok([("attempts".to_owned(), attempts.len() as f64)].into())
+        };
+        ready(learned).boxed_local()
+    }
+}
+
+struct School {
+    pupil: Rc<Pupil>,
+    others: WorldModels,
+}
+
+impl Models for School {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        match role {
+            Role::Rewriter => self.pupil.clone(),
+            _ => self.others.model(role),
+        }
+    }
+
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        Some(self.pupil.clone())
+    }
+}
+
+const TABLE: &str = "[method]\nparents = 2\nchildren = 3\npool = 4\n";
+
+fn dcapo(seed: u64, depth: u32) -> Study {
+    study(seed, "dcapo", EFFORT, &format!("{TABLE}depth = {depth}\n"))
+}
+
+fn run(study: Study, pupil: &Rc<Pupil>, lines: Vec<String>) -> (Result<Outcome, RunError>, Vec<String>) {
+    let store = MemoryJournal::from_lines(lines.clone());
+    let numbered = (0..).zip(lines).map(Ok);
+    let journal = Journal::open(Box::new(store.clone()), numbered).unwrap();
+    let probe = Rc::new(Probe::default());
+    let models = School {
+        pupil: pupil.clone(),
+        others: WorldModels(probe.clone()),
+    };
+    let outcome = block_on(optimize(
+        problem(study, &probe),
+        journal,
+        Rc::new(models),
+        RunOptions::default(),
+    ));
+    let lines = store.lines().to_vec();
+    (outcome, lines)
+}
+
+fn rewrites(lines: &[String]) -> Vec<RewriteEvent> {
+    let rewrite = |event| match event {
+        Event::Rewrite(rewrite) => Some(rewrite),
+        _ => None,
+    };
+    events(lines).into_iter().filter_map(rewrite).collect()
+}
+
+#[test]
+fn each_round_is_a_lesson_about_all_rewrites_of_each_parent() {
+    for depth in [1, 2, 3] {
+        let pupil = Rc::new(Pupil::default());
+        let (outcome, lines) = run(dcapo(3, depth), &pupil, Vec::new());
+        let outcome = outcome.unwrap();
+        let state = outcome.journal.state();
+        let lessons = pupil.lessons.borrow();
+        assert_eq!(lessons.len(), state.rounds().len());
+        for ((round, families), closed) in lessons.iter().zip(state.rounds()) {
+            assert_eq!(*round, closed.round);
+            let parents: Vec<_> = families.iter().map(|family| family.parent).collect();
+            assert_eq!(parents, closed.parents);
+            for family in families {
+                assert_eq!(family.lagrangian, closed.scores[&family.parent].lagrangian);
+                let depths: Vec<_> = family.attempts.iter().map(|attempt| attempt.depth).collect();
+                let expected: Vec<_> = (1..=depth).flat_map(|depth| [depth; 3]).collect();
+                assert_eq!(depths, expected);
+                for (index, attempt) in (0..).zip(&family.attempts) {
+                    let written = state.rewrite(*round, family.parent, index).unwrap();
+                    assert_eq!(attempt.child.map(|(child, _)| child), written.child);
+                    if let Some((child, lagrangian)) = attempt.child {
+                        assert_eq!(lagrangian, closed.scores[&child].lagrangian);
+                    }
+                }
+            }
+        }
+        let figures: Vec<_> = (0..6)
+            .map(|round| state.learned(round).unwrap().figures["attempts"])
+            .collect();
+        assert_eq!(figures[0], f64::from(3 * depth));
+        assert!(
+            figures[1..]
+                .iter()
+                .all(|figure| *figure == f64::from(2 * 3 * depth))
+        );
+        let verified = block_on(verify(&lines)).unwrap();
+        assert!(verified.finished && verified.rounds == 6);
+    }
+}
+
+#[test]
+fn a_deeper_rewrite_is_of_the_parent_and_told_of_the_draft() {
+    let pupil = Rc::new(Pupil::default());
+    let (outcome, lines) = run(dcapo(5, 2), &pupil, Vec::new());
+    let state = outcome.unwrap().journal;
+    let state = state.state();
+    let prompt = |candidate: &CandidateId| state.candidate(candidate).unwrap().prompt.to_string();
+    let asked = pupil.asked.borrow();
+    let of_seed: Vec<_> = rewrites(&lines)
+        .into_iter()
+        .filter(|rewrite| rewrite.round == 0)
+        .collect();
+    for rewrite in &of_seed {
+        assert_eq!(prompt(&rewrite.parent), "Act.");
+        let child = prompt(&rewrite.child.unwrap());
+        let words = child.split_whitespace().count();
+        assert_eq!(words, if rewrite.index < 3 { 2 } else { 3 }, "{child}");
+    }
+    let drafts = |text: &&String| text.contains("\n\nDraft:\nAct. ");
+    let of_first_round = &asked[..6];
+    assert_eq!(of_first_round.iter().filter(drafts).count(), 3);
+    // The seed is rewritten before there is any evidence to speak of.
+    let blind = of_first_round
+        .iter()
+        .filter(|text| text.ends_with("Feedback:\nnone"));
+    assert_eq!(blind.count(), 3);
+    let told = of_first_round.iter().find(drafts).unwrap();
+    assert!(told.contains("Feedback:\nIt should take more care."), "{told}");
+    assert!(told.starts_with("Objective: success "), "{told}");
+    assert!(told.contains("\nConstraint: effort "), "{told}");
+    assert!(told.contains(", at most 1.600, weight 1.00\n"), "{told}");
+}
+
+#[test]
+fn only_the_best_of_each_line_is_admitted() {
+    for seed in 0..8 {
+        let (outcome, lines) = run(dcapo(seed, 2), &Rc::default(), Vec::new());
+        let journal = outcome.unwrap().journal;
+        let rewrites = rewrites(&lines);
+        let mut pool = vec![journal.state().candidates().next().map(|(id, _)| *id).unwrap()];
+        for round in journal.state().rounds() {
+            let admitted: Vec<_> = round.retained.iter().filter(|id| !pool.contains(id)).collect();
+            let score = |id: &CandidateId| round.scores[id].lagrangian;
+            for child in &admitted {
+                let is_best_of_a_line = rewrites
+                    .iter()
+                    .filter(|rewrite| rewrite.round == round.round && rewrite.child == Some(**child))
+                    .any(|rewrite| {
+                        let line = rewrites.iter().filter(|other| {
+                            (other.round, other.parent, other.index % 3)
+                                == (rewrite.round, rewrite.parent, rewrite.index % 3)
+                        });
+                        line.filter_map(|other| other.child)
+                            .all(|other| score(&other) <= score(child))
+                    });
+                assert!(is_best_of_a_line, "seed {seed} round {}", round.round);
+            }
+            pool.clone_from(&round.retained);
+        }
+    }
+}
+
+#[test]
+fn a_resumed_run_hears_every_lesson_again_and_writes_none_twice() {
+    let pupil = Rc::new(Pupil::default());
+    let (outcome, lines) = run(dcapo(9, 2), &pupil, Vec::new());
+    let outcome = outcome.unwrap();
+    let is_learned = |line: &&String| line.starts_with(r#"{"event":"learned""#);
+    assert_eq!(lines.iter().filter(is_learned).count(), 6);
+    for kept in (1..lines.len()).step_by(37).chain([lines.len()]) {
+        let again = Rc::new(Pupil::default());
+        let (resumed, more) = run(dcapo(9, 2), &again, lines[..kept].to_vec());
+        assert_eq!(resumed.unwrap().finished, outcome.finished, "{kept}");
+        assert_eq!(*again.lessons.borrow(), *pupil.lessons.borrow(), "{kept}");
+        assert_eq!(more.iter().filter(is_learned).count(), 6, "{kept}");
+    }
+}
+
+#[test]
+fn an_empty_answer_is_no_child_and_not_asked_for_again() {
+    let pupil = Rc::new(Pupil::default());
+    pupil.silent.set(2);
+    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    outcome.unwrap();
+    let first: Vec<_> = rewrites(&lines).into_iter().take(3).collect();
+    assert_eq!(first.iter().filter(|rewrite| rewrite.child.is_none()).count(), 2);
+    let told = first
+        .iter()
+        .filter(|rewrite| rewrite.reason.as_deref() == Some("it is empty"));
+    assert_eq!(told.count(), 2);
+    let lessons = pupil.lessons.borrow();
+    let (_, families) = &lessons[0];
+    assert_eq!(
+        families[0]
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.child.is_none())
+            .count(),
+        2
+    );
+    assert_eq!(pupil.asked.borrow().len(), rewrites(&lines).len());
+}
+
+#[test]
+fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
+    let pupil = Rc::new(Pupil::default());
+    pupil.stubborn.set(true);
+    let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.finished.reason.as_deref(), Some("the loss is not finite"));
+    assert_eq!(outcome.journal.state().rounds().len(), 1);
+    // Resumed, it learns from the round that is complete.
+    pupil.stubborn.set(false);
+    let (resumed, _) = run(dcapo(4, 1), &pupil, lines);
+    assert_eq!(resumed.unwrap().journal.state().rounds().len(), 6);
+    assert_eq!(pupil.lessons.borrow().len(), 6);
+}
