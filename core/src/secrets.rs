@@ -18,3 +18,17 @@ pub fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     TELLING.iter().any(|word| name.contains(word))
 }
+
+/// Whether HTTP has headers of this name: a token (RFC 9110, section 5.6.2). The crate `http` says the same, but
+/// with a table of the well-known names, which a page would load.
+///
+/// ```
+/// use capo_core::secrets::is_header_name;
+///
+/// assert!(is_header_name("X-Team"));
+/// assert!(!is_header_name("X Team") && !is_header_name(""));
+/// ```
+pub fn is_header_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_allowed)
+}

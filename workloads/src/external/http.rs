@@ -6,7 +6,7 @@ use std::time::Duration;
 use capo_core::address::Address;
 use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
-use capo_core::secrets::is_secret_header;
+use capo_core::secrets::{is_header_name, is_secret_header};
 use capo_core::workload::RolloutError;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
@@ -37,7 +37,7 @@ impl Endpoint {
         let headers = settings
             .headers
             .iter()
-            .map(|(header, value)| written_header(header, value))
+            .map(|(header, value)| Ok((header_name(header, "headers")?, check_header(header, value)?)))
             .collect::<Result<_, BuildError>>()?;
         let headers_env = settings
             .headers_env
@@ -269,26 +269,30 @@ pub(super) fn address(endpoint: &str) -> Result<Address, BuildError> {
     Ok(address)
 }
 
-/// A header with the value that the study gives it, which must not be a key.
-pub(super) fn written_header(header: &str, value: &str) -> Result<(HeaderName, HeaderValue), BuildError> {
+/// The value of a header that the study gives, which must not be a key.
+pub(super) fn check_header(header: &str, value: &str) -> Result<HeaderValue, BuildError> {
     let bad = |problem: &str| BuildError::setting(format!("workload.headers.{header}"), problem);
     let value = HeaderValue::try_from(value).map_err(|_| bad("not a value for an HTTP header"))?;
-    let name = header_name(header, "headers")?;
-    if is_secret_header(name.as_str()) {
+    if !is_header_name(header) {
+        return Err(no_header(header, "headers"));
+    }
+    if is_secret_header(header) {
         return Err(bad(
             "carries a key; name its environment variable with headers_env",
         ));
     }
-    Ok((name, value))
+    Ok(value)
 }
 
 fn header_name(name: &str, setting: &str) -> Result<HeaderName, BuildError> {
-    HeaderName::try_from(name).map_err(|_| {
-        BuildError::setting(
-            format!("workload.{setting}.{name}"),
-            "not a name for an HTTP header",
-        )
-    })
+    HeaderName::try_from(name).map_err(|_| no_header(name, setting))
+}
+
+fn no_header(name: &str, setting: &str) -> BuildError {
+    BuildError::setting(
+        format!("workload.{setting}.{name}"),
+        "not a name for an HTTP header",
+    )
 }
 
 /// Whether a request failed before it could be sent.

@@ -327,7 +327,7 @@ pub(crate) fn check_written(settings: &Map<String, Value>) -> Result<(), BuildEr
     }
     let headers = settings.get("headers").and_then(Value::as_object);
     for (header, value) in headers.into_iter().flatten() {
-        http::written_header(header, value.as_str().unwrap_or_default())?;
+        http::check_header(header, value.as_str().unwrap_or_default())?;
     }
     Ok(())
 }
