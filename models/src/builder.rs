@@ -196,6 +196,7 @@ impl<'a> Builder<'a> {
             account,
             headers: HeaderMap::new(),
             http,
+            rewrite_form: spec.rewrite_form.unwrap_or_default(),
             asking: Asking {
                 temperature: spec.temperature,
                 max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
@@ -405,7 +406,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use capo_core::arena::Models as _;
-    use capo_core::llm::{ChatRequest, Message};
+    use capo_core::llm::{ChatRequest, Message, RewriteForm};
     use futures::executor::block_on;
     use serde_json::json;
 
@@ -492,6 +493,24 @@ mod tests {
         assert_eq!(answer(2, stated), (first.0, Some(0.0)));
         let unknown = json!({ "provider": "simulated", "model": "sim-tiny" });
         assert!(refused(unknown).contains("sim-tiny"));
+    }
+
+    #[test]
+    fn a_model_is_asked_for_rewrites_as_its_table_says() {
+        let form = |table| {
+            build_one(table)
+                .unwrap()
+                .get(Role::Rewriter)
+                .unwrap()
+                .rewrite_form()
+        };
+        assert_eq!(form(openai(json!({}))), RewriteForm::Instructed);
+        assert_eq!(
+            form(openai(json!({ "rewrite_form": "learned" }))),
+            RewriteForm::Learned
+        );
+        let simulated = json!({ "provider": "simulated", "rewrite_form": "learned" });
+        assert!(refused(simulated).contains("`rewrite_form` means nothing for provider `simulated`"));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message};
+use capo_core::llm::{
+    CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, RewriteForm,
+};
 use futures::future::LocalBoxFuture;
 use http::HeaderMap;
 use rig_core::DynModel;
@@ -51,6 +53,7 @@ pub(crate) struct Client {
     pub(crate) account: Account,
     pub(crate) headers: HeaderMap,
     pub(crate) http: DynHttpClient,
+    pub(crate) rewrite_form: RewriteForm,
     pub(crate) asking: Asking,
     pub(crate) timeout: Duration,
     pub(crate) backoff: Backoff,
@@ -75,6 +78,10 @@ impl Llm for Client {
 
     fn is_priced(&self) -> bool {
         self.tariff.is_known()
+    }
+
+    fn rewrite_form(&self) -> RewriteForm {
+        self.rewrite_form
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {

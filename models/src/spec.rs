@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use capo_core::llm::RewriteForm;
 use rig_core::completion::{Effort, Reasoning};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,10 @@ pub struct ModelSpec {
     /// Further HTTP headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
+    /// How the model is asked for a rewrite: `learned` for one that was trained on this one task and is told the
+    /// facts alone; `instructed` unless stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewrite_form: Option<RewriteForm>,
     /// What tokens cost, when the price table does not know or is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -135,6 +140,7 @@ impl ModelSpec {
                 ("retries", self.retries.is_some()),
                 ("abort_after", self.abort_after.is_some()),
                 ("headers", !self.headers.is_empty()),
+                ("rewrite_form", self.rewrite_form.is_some()),
             ]
         } else {
             vec![("latency", self.latency.is_some()), ("seed", self.seed.is_some())]

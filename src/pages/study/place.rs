@@ -111,6 +111,7 @@ pub(super) fn label(key: &str) -> String {
         "timeout_seconds" => "Patience, seconds",
         "concurrency" => "Calls at a time",
         "abort_after" => "Give up after failures",
+        "rewrite_form" => "Asked for rewrites",
         "latency" => "Seconds per simulated second",
         other => return format::label(other),
     };
