@@ -114,7 +114,7 @@ impl NanoConfig {
         let template = folder.join("chat_template.jinja");
         std::fs::write(&template, CHAT_TEMPLATE).map_err(FileError::io(&template))?;
         tokenizer.save(&folder.join("tokenizer.json"))?;
-        write_tensors(&folder.join(SINGLE), draw(&config, seed))
+        write_tensors(&folder.join(SINGLE), draw(&config, seed), &[])
     }
 
     fn config_file(&self, vocabulary: usize, ids: &Ids) -> serde_json::Value {
