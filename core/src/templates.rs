@@ -96,30 +96,63 @@ pub struct ConstraintFacts {
     pub multiplier: f64,
 }
 
-/// Everything that a learned rewriter is told; training and search give it this one text.
+/// A constraint in force as a learned rewriter is told it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RewriteFacts<'a> {
-    /// The objective of the draft, or of the prompt where there is no draft.
-    pub objective: ObjectiveFacts,
-    /// The costs of the same.
-    pub constraints: Vec<ConstraintFacts>,
-    /// p, which is rewritten.
-    pub prompt: &'a str,
-    /// An earlier rewrite of it, which is to be improved on.
-    pub draft: Option<&'a str>,
-    /// ξ on the draft, or on the prompt where there is no draft; may be empty.
-    pub feedback: &'a str,
+pub struct WeightedConstraint {
+    /// Name of the metric.
+    pub metric: String,
+    /// Mean cost, in the metric's unit.
+    pub cost: f64,
+    /// τ, in the metric's unit.
+    pub threshold: f64,
+    /// λ ≥ 0.
+    pub multiplier: f64,
 }
 
-impl RewriteFacts<'_> {
-    /// The message. The feedback comes last: where the text is too long for a model, its end can be left out.
+impl From<ConstraintFacts> for WeightedConstraint {
+    fn from(facts: ConstraintFacts) -> Self {
+        Self {
+            metric: facts.metric,
+            cost: facts.cost,
+            threshold: facts.threshold,
+            multiplier: facts.multiplier,
+        }
+    }
+}
+
+/// Everything that a learned rewriter is told, p⁺ ~ π(· | p⁽⁰⁾, p⁽ᵈ⁻¹⁾, ξ⁽ᵈ⁻¹⁾, λ). Training and search give it this
+/// one text.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RewriteFacts {
+    /// The objective of the draft, or of the prompt where there is no draft.
+    pub objective: ObjectiveFacts,
+    /// The constraints in force with the costs of the same, in the study's order.
+    pub constraints: Vec<WeightedConstraint>,
+    /// p⁽⁰⁾, which is rewritten.
+    pub prompt: String,
+    /// p⁽ᵈ⁻¹⁾, an earlier rewrite of it, which is to be improved on.
+    pub draft: Option<String>,
+    /// ξ on the draft, or on the prompt where there is no draft; may be empty.
+    pub feedback: String,
+}
+
+impl RewriteFacts {
+    /// Where the feedback begins in [`text`](Self::text); nothing follows it.
+    pub const FEEDBACK: &str = "\n\nFeedback:\n";
+
+    /// The message.
     ///
     /// ```
     /// use capo_core::templates::{ObjectiveFacts, RewriteFacts};
     ///
-    /// let objective = ObjectiveFacts { metric: "success".to_owned(), value: 0.5 };
-    /// let facts = RewriteFacts { objective, constraints: vec![], prompt: "Be kind.", draft: None, feedback: "" };
-    /// assert_eq!(facts.text(), "Objective: success 0.500\n\nPrompt:\nBe kind.\n\nFeedback:\nnone");
+    /// let facts = RewriteFacts {
+    ///     objective: ObjectiveFacts { metric: "success".to_owned(), value: 0.5 },
+    ///     constraints: Vec::new(),
+    ///     prompt: "Be kind.".to_owned(),
+    ///     draft: None,
+    ///     feedback: String::new(),
+    /// };
+    /// assert!(facts.text().ends_with("Objective: success 0.500\n\nPrompt:\nBe kind.\n\nFeedback:\nnone"));
     /// ```
     pub fn text(&self) -> String {
         Template::Learned.render(self)

@@ -216,7 +216,11 @@ fn a_deeper_rewrite_is_of_the_parent_and_told_of_the_draft() {
     assert_eq!(blind.count(), 3);
     let told = of_first_round.iter().find(drafts).unwrap();
     assert!(told.contains("Feedback:\nIt should take more care."), "{told}");
-    assert!(told.starts_with("Objective: success "), "{told}");
+    assert!(
+        told.starts_with("Rewrite the system prompt of an AI agent"),
+        "{told}"
+    );
+    assert!(told.contains("\n\nObjective: success "), "{told}");
     assert!(told.contains("\nConstraint: effort "), "{told}");
     assert!(told.contains(", at most 1.600, weight 1.00\n"), "{told}");
 }

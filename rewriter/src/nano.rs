@@ -14,7 +14,6 @@ use crate::decoder::Names;
 use crate::error::FileError;
 use crate::lora::Projection;
 use crate::store::{Stored, make_empty_folder, write_json, write_tensors};
-use crate::template::{WORDING_KEY, Wording};
 use crate::tokenizer::{Tokenizer, special};
 use crate::weights::SINGLE;
 
@@ -141,7 +140,6 @@ impl NanoConfig {
             "eos_token_id": ids.end,
             "pad_token_id": ids.padding,
             "dtype": "float32",
-            WORDING_KEY: Wording::Compact,
         })
     }
 }

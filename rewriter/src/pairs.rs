@@ -9,11 +9,11 @@ use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::score::Score;
 use capo_core::study::{FeedbackForm, Study, StudyError, Table};
+use capo_core::templates::{ObjectiveFacts, RewriteFacts, WeightedConstraint};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
-use crate::template::{Constraint, Objective, RewriteRequest};
 
 /// Which pairs are learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl PairSettings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
     /// What the child was made from: parent, feedback, thresholds, λ_t, the parent's measurements.
-    pub request: RewriteRequest,
+    pub request: RewriteFacts,
     /// The child's text.
     pub child: String,
     /// J(parent) under λ_t.
@@ -105,7 +105,7 @@ pub struct Tally {
     pub unfinished: usize,
     /// ΔJ is not above the setting.
     pub no_gain: usize,
-    /// Have parent, feedback and child of an earlier one.
+    /// Have parent, draft, feedback and child of an earlier one.
     pub duplicates: usize,
     /// Kept for training.
     pub training: usize,
@@ -187,7 +187,7 @@ impl Pairs {
                     tally.no_gain += 1;
                 } else if !seen.insert(key(&pair)) {
                     tally.duplicates += 1;
-                } else if is_held_out(&pair.request.parent, settings.held_out) {
+                } else if is_held_out(&pair.request.prompt, settings.held_out) {
                     held_out.push(pair);
                 } else {
                     training.push(pair);
@@ -219,8 +219,10 @@ pub fn is_held_out(parent: &str, share: f64) -> bool {
 }
 
 /// Parent, feedback and child.
-fn key(pair: &Pair) -> [CandidateId; 3] {
-    [&pair.request.parent, &pair.request.feedback, &pair.child].map(|text| CandidateId::of(text))
+fn key(pair: &Pair) -> [CandidateId; 4] {
+    let request = &pair.request;
+    let draft = request.draft.as_deref().unwrap_or_default();
+    [&request.prompt, draft, &request.feedback, &pair.child].map(CandidateId::of)
 }
 
 /// All rewrites of a journal's complete rounds that gave a child, in its order. `tally` counts what
@@ -282,6 +284,7 @@ struct Reader<'a> {
 struct Rewrite {
     round: Round,
     parent: CandidateId,
+    draft: Option<CandidateId>,
     child: CandidateId,
 }
 
@@ -324,6 +327,7 @@ impl<'a> Reader<'a> {
                         Rewrite {
                             round: event.round,
                             parent: event.parent,
+                            draft: event.draft,
                             child,
                         },
                     )),
@@ -347,17 +351,21 @@ impl<'a> Reader<'a> {
 
     /// The pair of a rewrite whose round is complete, or what the journal lacks for it.
     fn pair(&self, line: usize, rewrite: &Rewrite, round: &RoundEvent) -> Result<Pair, String> {
-        let Rewrite { parent, child, .. } = *rewrite;
+        let Rewrite {
+            parent, draft, child, ..
+        } = *rewrite;
         let (from, to) = (score(round, parent)?, score(round, child)?);
-        let request = RewriteRequest {
-            parent: self.prompt(parent)?,
-            draft: None,
-            feedback: self.feedback(parent, round.round)?,
-            objective: Objective {
+        let evidence = draft.unwrap_or(parent);
+        let seen = score(round, evidence)?;
+        let request = RewriteFacts {
+            objective: ObjectiveFacts {
                 metric: self.study()?.objective.metric.clone(),
-                value: Some(from.objective),
+                value: seen.objective,
             },
-            constraints: self.constraints(round, from)?,
+            constraints: self.constraints(round, seen)?,
+            prompt: self.prompt(parent)?,
+            draft: draft.map(|draft| self.prompt(draft)).transpose()?,
+            feedback: self.feedback(evidence, round.round)?,
         };
         Ok(Pair {
             request,
@@ -388,6 +396,8 @@ impl<'a> Reader<'a> {
         match self.state.critique(parent, round) {
             Some(feedback) => Ok(feedback.to_string()),
             None if self.study()?.feedback.form == FeedbackForm::None => Ok(String::new()),
+            // The first rewrites of a run of `dcapo` are made before there is any evidence.
+            None if round == 0 && self.study()?.study.method == "dcapo" => Ok(String::new()),
             None => Err(format!(
                 "the rewrite of {} in round {round} has no critique above it",
                 parent.short()
@@ -395,8 +405,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The constraints in force in a round, in the study's order.
-    fn constraints(&self, round: &RoundEvent, parent: &Score) -> Result<Vec<Constraint>, String> {
+    /// The constraints in force in a round with somebody's costs, in the study's order.
+    fn constraints(&self, round: &RoundEvent, of: &Score) -> Result<Vec<WeightedConstraint>, String> {
         let constraints = self.study()?.constraints.iter();
         constraints
             .filter_map(|constraint| {
@@ -405,9 +415,10 @@ impl<'a> Reader<'a> {
             })
             .map(|(metric, multiplier)| {
                 let threshold = self.thresholds.get(&metric);
-                Ok(Constraint {
+                let cost = of.costs.get(&metric);
+                Ok(WeightedConstraint {
+                    cost: *cost.ok_or_else(|| format!("`{metric}` was not measured"))?,
                     threshold: *threshold.ok_or_else(|| format!("`{metric}` has no threshold"))?,
-                    cost: parent.costs.get(&metric).copied(),
                     multiplier,
                     metric,
                 })

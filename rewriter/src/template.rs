@@ -1,127 +1,29 @@
-//! What the rewriter is asked: one fixed text, the same in training and inference.
+//! What the rewriter is asked, in the tokens of one model: the same in training and inference.
 //!
-//! The words are [`Wording`]'s; the model's own chat template puts its special tokens around them.
+//! The text is [`RewriteFacts::text`]; the model's own chat template puts its special tokens around it.
 //! A special token spelt out in a prompt or a feedback is read as one, as in every chat template.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
-use minijinja::value::Serde;
-use minijinja::{Environment, UndefinedBehavior};
-use serde::{Deserialize, Serialize};
+use capo_core::templates::RewriteFacts;
 
 use crate::chat::{ChatTemplate, Message};
-use crate::config::{ModelConfig, read_json};
+use crate::config::ModelConfig;
 use crate::error::{FileError, RequestError};
 use crate::feedback::{Cuttable, LeftOut};
 use crate::tokenizer::Tokenizer;
 
-/// What a rewrite is made from, p⁺ ~ π(· | p⁽⁰⁾, p⁽ᵈ⁻¹⁾, ξ⁽ᵈ⁻¹⁾, λ).
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RewriteRequest {
-    /// The prompt to be rewritten, p⁽⁰⁾.
-    pub parent: String,
-    /// At depths beyond the first the rewrite p⁽ᵈ⁻¹⁾ that the feedback is about.
-    pub draft: Option<String>,
-    /// The feedback ξ on the draft, or on the parent without one; empty in the form `none`.
-    pub feedback: String,
-    /// What to maximise.
-    pub objective: Objective,
-    /// The constraints in force, in the study's order.
-    pub constraints: Vec<Constraint>,
-}
+/// What stands for a feedback where there is none, see [`RewriteFacts::text`].
+const NO_FEEDBACK: &str = "none";
 
-/// What to maximise.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Objective {
-    /// The metric's name.
-    pub metric: String,
-    /// Its mean under the prompt that the feedback is about, in [0, 1], where known.
-    pub value: Option<f64>,
-}
-
-/// A constraint with its present weight.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Constraint {
-    /// The metric's name.
-    pub metric: String,
-    /// τ, in the metric's unit.
-    pub threshold: f64,
-    /// λ ≥ 0.
-    pub multiplier: f64,
-    /// The mean cost of the prompt that the feedback is about, where known.
-    pub cost: Option<f64>,
-}
-
-/// Which words a model is asked with. A model's `config.json` says so under `rewriter_wording`; one
-/// that says nothing follows instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wording {
-    /// Says what is to be done, for models that follow instructions.
-    #[default]
-    Instruction,
-    /// The bare facts: the parent as system message, then numbers and feedback. For small models
-    /// trained on nothing else.
-    Compact,
-}
-
-/// The key in `config.json`.
-pub(crate) const WORDING_KEY: &str = "rewriter_wording";
-
-const SYSTEM: &str = "You improve system prompts of AI agents.";
-
-impl Wording {
-    const ALL: [(Self, &'static str, &'static str); 2] = [
-        (
-            Self::Instruction,
-            "instruction",
-            include_str!("template/instruction.jinja"),
-        ),
-        (Self::Compact, "compact", include_str!("template/compact.jinja")),
-    ];
-
-    /// The wording that a model's folder states.
-    ///
-    /// # Errors
-    ///
-    /// `config.json` does not read, or states one that does not exist.
-    pub fn from_folder(folder: &Path) -> Result<Self, FileError> {
-        let path = folder.join("config.json");
-        match read_json(&path)?.get(WORDING_KEY) {
-            None => Ok(Self::default()),
-            Some(stated) => serde_json::from_value(stated.clone())
-                .map_err(|why| FileError::content(&path, format!("`{WORDING_KEY}`: {why}"))),
-        }
-    }
-
-    /// The messages of a request: system, user.
-    pub fn messages(self, request: &RewriteRequest) -> Vec<Message> {
-        static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
-            let mut environment = Environment::new();
-            environment.set_undefined_behavior(UndefinedBehavior::Strict);
-            environment.add_filter("fixed", |value: f64, digits: usize| format!("{value:.digits$}"));
-            for (_, name, source) in Wording::ALL {
-                environment
-                    .add_template(name, source)
-                    .expect("the crate's own templates parse");
-            }
-            environment
-        });
-        let (_, name, _) = Self::ALL[self as usize];
-        let user = ENVIRONMENT
-            .get_template(name)
-            .and_then(|template| template.render(Serde(request)))
-            .expect("a request has every name that the crate's own templates use");
-        let system = match self {
-            Self::Instruction => SYSTEM,
-            Self::Compact => &request.parent,
-        };
-        vec![
-            Message::new("system", system),
-            Message::new("user", user.trim_end()),
-        ]
-    }
+/// The text of a request up to its feedback.
+fn without_feedback(facts: &RewriteFacts) -> String {
+    let bare = RewriteFacts {
+        feedback: String::new(),
+        ..facts.clone()
+    };
+    let text = bare.text();
+    text.strip_suffix(NO_FEEDBACK).unwrap_or(&text).to_owned()
 }
 
 /// Why a request cannot be put to a model.
@@ -178,7 +80,6 @@ pub struct RewriteExample {
 /// Requests and answers in the tokens of one model.
 #[derive(Debug)]
 pub struct RewriteTemplate {
-    wording: Wording,
     chat: ChatTemplate,
     tokenizer: Tokenizer,
     context: usize,
@@ -201,7 +102,6 @@ impl RewriteTemplate {
             ));
         }
         Ok(Self {
-            wording: Wording::from_folder(folder)?,
             chat: ChatTemplate::from_folder(folder)?,
             tokenizer: Tokenizer::from_folder(folder, config.vocabulary)?,
             context: config.context,
@@ -225,19 +125,37 @@ impl RewriteTemplate {
     /// # Errors
     ///
     /// [`TemplateError::Overflow`] when it does not fit without feedback either.
-    pub fn prompt(&self, request: &RewriteRequest, room: usize) -> Result<RewritePrompt, TemplateError> {
-        let limit = self.context.saturating_sub(room);
-        let whole = self.encode(&self.text(request)?)?;
-        if whole.len() <= limit {
-            return Ok(RewritePrompt {
-                tokens: whole,
-                left_out: LeftOut::default(),
-            });
+    pub fn prompt(&self, facts: &RewriteFacts, room: usize) -> Result<RewritePrompt, TemplateError> {
+        self.fitted(&without_feedback(facts), facts.feedback.trim(), room)
+    }
+
+    /// Like [`prompt`](Self::prompt), of a request that came as a text: what follows the last mark of
+    /// a feedback can be cut.
+    ///
+    /// # Errors
+    ///
+    /// As [`prompt`](Self::prompt).
+    pub fn prompt_of_text(&self, text: &str, room: usize) -> Result<RewritePrompt, TemplateError> {
+        match text.rfind(RewriteFacts::FEEDBACK) {
+            Some(mark) => {
+                let (asked, feedback) = text.split_at(mark + RewriteFacts::FEEDBACK.len());
+                self.fitted(asked, feedback.trim(), room)
+            }
+            None => self.fitted(text, "", room),
         }
-        let feedback = Cuttable::new(&request.feedback);
+    }
+
+    /// `asked` with the feedback behind it.
+    fn fitted(&self, asked: &str, feedback: &str, room: usize) -> Result<RewritePrompt, TemplateError> {
+        let limit = self.context.saturating_sub(room);
+        let feedback = Cuttable::new(feedback);
+        let whole = self.cut(asked, &feedback, 0)?;
+        if whole.tokens.len() <= limit {
+            return Ok(whole);
+        }
         // Between `few` cuts, too few, and `many`, enough.
         let (mut few, mut many) = (0, feedback.steps());
-        let mut best = self.cut(request, &feedback, many)?;
+        let mut best = self.cut(asked, &feedback, many)?;
         if best.tokens.len() > limit {
             return Err(TemplateError::Overflow {
                 prompt: best.tokens.len(),
@@ -247,7 +165,7 @@ impl RewriteTemplate {
         }
         while many - few > 1 {
             let cuts = few.midpoint(many);
-            let prompt = self.cut(request, &feedback, cuts)?;
+            let prompt = self.cut(asked, &feedback, cuts)?;
             if prompt.tokens.len() <= limit {
                 (best, many) = (prompt, cuts);
             } else {
@@ -266,7 +184,7 @@ impl RewriteTemplate {
     /// request.
     pub fn example(
         &self,
-        request: &RewriteRequest,
+        request: &RewriteFacts,
         child: &str,
         room: usize,
     ) -> Result<RewriteExample, TemplateError> {
@@ -295,31 +213,22 @@ impl RewriteTemplate {
         Ok(text.trim().to_owned())
     }
 
-    fn cut(
-        &self,
-        request: &RewriteRequest,
-        feedback: &Cuttable<'_>,
-        cuts: usize,
-    ) -> Result<RewritePrompt, RequestError> {
-        let (text, left_out) = feedback.without(cuts);
-        let request = RewriteRequest {
-            feedback: text,
-            ..request.clone()
+    fn cut(&self, asked: &str, feedback: &Cuttable<'_>, cuts: usize) -> Result<RewritePrompt, RequestError> {
+        let (feedback, left_out) = feedback.without(cuts);
+        let text = match feedback.as_str() {
+            "" if asked.ends_with(RewriteFacts::FEEDBACK) => format!("{asked}{NO_FEEDBACK}"),
+            feedback => format!("{asked}{feedback}"),
         };
         Ok(RewritePrompt {
-            tokens: self.encode(&self.text(&request)?)?,
+            tokens: self.encode(&self.text(text)?)?,
             left_out,
         })
     }
 
-    fn completion(&self, request: &RewriteRequest, child: &str) -> Result<Vec<u32>, TemplateError> {
-        let without_feedback = RewriteRequest {
-            feedback: String::new(),
-            ..request.clone()
-        };
-        let asked = self.text(&without_feedback)?;
-        let mut messages = self.wording.messages(&without_feedback);
-        messages.push(Message::new("assistant", child));
+    fn completion(&self, request: &RewriteFacts, child: &str) -> Result<Vec<u32>, TemplateError> {
+        let question = without_feedback(request);
+        let asked = self.text(question.clone())?;
+        let messages = [Message::new("user", question), Message::new("assistant", child)];
         let answered = self.chat.render(&messages, false, Some(false))?;
         let answer = answered.strip_prefix(&asked).ok_or(TemplateError::Answer(
             "the chat template writes the request otherwise once it is answered",
@@ -339,9 +248,9 @@ impl RewriteTemplate {
     }
 
     /// The text up to where the answer begins, by a model that does not think aloud.
-    fn text(&self, request: &RewriteRequest) -> Result<String, RequestError> {
+    fn text(&self, request: String) -> Result<String, RequestError> {
         self.chat
-            .render(&self.wording.messages(request), true, Some(false))
+            .render(&[Message::new("user", request)], true, Some(false))
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>, RequestError> {

@@ -186,13 +186,13 @@ impl Arena {
             let reason = match usable(form, answer.text(), &self.prompt(parent)) {
                 Ok(text) => {
                     let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
-                    self.record_rewrite(parent, index, guidance.round, Some(child), None, usage)?;
+                    self.record_rewrite(task, guidance.round, Some(child), None, usage)?;
                     return Ok(Some(child));
                 }
                 Err(reason) => reason,
             };
             if attempt == 1 || form == RewriteForm::Learned {
-                self.record_rewrite(parent, index, guidance.round, None, Some(reason.into()), usage)?;
+                self.record_rewrite(task, guidance.round, None, Some(reason.into()), usage)?;
                 return Ok(None);
             }
             attempt += 1;
@@ -215,10 +215,10 @@ impl Arena {
         if form == RewriteForm::Learned {
             let facts = RewriteFacts {
                 objective,
-                constraints,
-                prompt: &prompt,
-                draft: draft.as_deref(),
-                feedback,
+                constraints: constraints.into_iter().map(Into::into).collect(),
+                prompt: prompt.to_string(),
+                draft: draft.map(|draft| draft.to_string()),
+                feedback: feedback.to_owned(),
             };
             return Ok(facts.text());
         }
@@ -241,8 +241,7 @@ impl Arena {
 
     fn record_rewrite(
         &self,
-        parent: CandidateId,
-        index: u32,
+        task: RewriteTask,
         round: Round,
         child: Option<CandidateId>,
         reason: Option<String>,
@@ -250,8 +249,9 @@ impl Arena {
     ) -> Result<(), Halt> {
         let event = RewriteEvent {
             round,
-            parent,
-            index,
+            parent: task.parent,
+            index: task.index,
+            draft: task.draft,
             child,
             reason,
             usage,

@@ -159,6 +159,9 @@ pub struct RewriteEvent {
     pub parent: CandidateId,
     /// Which of the parent's children, from 0.
     pub index: u32,
+    /// The earlier rewrite that this one was to improve on, and that the feedback was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<CandidateId>,
     /// The child, or null.
     #[serde(deserialize_with = "Option::deserialize")]
     pub child: Option<CandidateId>,

@@ -104,7 +104,8 @@ impl RunState {
             Event::Critique(event) => self.known(&event.candidate),
             Event::Rewrite(event) => {
                 self.known(&event.parent)?;
-                event.child.iter().try_for_each(|child| self.known(child))
+                let mut others = event.draft.iter().chain(&event.child);
+                others.try_for_each(|other| self.known(other))
             }
             Event::Learned(event) => {
                 let (expected, closed) = (self.learned.len() as Round, self.rounds.len() as Round);

@@ -1,38 +1,29 @@
+use capo_core::templates::{ObjectiveFacts, WeightedConstraint};
 use proptest::prelude::*;
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
+use crate::config::read_json;
 use crate::nano::NanoConfig;
 
-fn request() -> RewriteRequest {
-    RewriteRequest {
-        parent: "You answer customers.".into(),
+fn request() -> RewriteFacts {
+    let constraint = |metric: &str, cost, threshold, multiplier| WeightedConstraint {
+        metric: metric.to_owned(),
+        cost,
+        threshold,
+        multiplier,
+    };
+    RewriteFacts {
+        prompt: "You answer customers.".into(),
         draft: None,
         feedback: "It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.".into(),
-        objective: Objective {
+        objective: ObjectiveFacts {
             metric: "success".into(),
-            value: Some(0.5),
+            value: 0.5,
         },
         constraints: vec![
-            Constraint {
-                metric: "handovers".into(),
-                threshold: 0.25,
-                multiplier: 2.0,
-                cost: Some(0.5),
-            },
-            Constraint {
-                metric: "turns".into(),
-                threshold: 8.0,
-                multiplier: 0.0,
-                cost: Some(8.0),
-            },
-            Constraint {
-                metric: "prompt_length".into(),
-                threshold: 5.0,
-                multiplier: 0.125,
-                cost: None,
-            },
+            constraint("handovers", 0.5, 0.25, 2.0),
+            constraint("turns", 8.0, 8.0, 0.0),
         ],
     }
 }
@@ -59,13 +50,9 @@ fn template(context: usize) -> RewriteTemplate {
     RewriteTemplate::from_folder(folder(context).path()).expect("reads")
 }
 
-/// The same model as one that follows instructions, which thinks aloud unless told not to.
+/// The same model with the chat template of one that thinks aloud unless told not to.
 fn thinking() -> RewriteTemplate {
     let folder = folder(4096);
-    let path = folder.path().join("config.json");
-    let mut config = read_json(&path).expect("reads");
-    config.as_object_mut().expect("an object").remove(WORDING_KEY);
-    std::fs::write(&path, config.to_string()).expect("written");
     let chat = "\
         {%- for message in messages %}\
         {{- '<|' + message.role + '|>' }}\
@@ -83,64 +70,40 @@ fn text(template: &RewriteTemplate, tokens: &[u32]) -> String {
 }
 
 #[test]
-fn the_compact_wording_says_the_bare_facts() {
+fn a_request_is_the_text_of_its_facts() {
     let template = template(4096);
     let prompt = template.prompt(&request(), 100).expect("fits");
+    let facts = request().text();
     assert_eq!(
         text(&template, &prompt.tokens),
-        "<|bos|><|system|>You answer customers.<|user|>success 0.500\n\
-         handovers 0.500 > 0.250 * 2.00\n\
-         turns 8.000 <= 8.000 * 0.00\n\
-         prompt_length <= 5.000 * 0.12\n\n\
-         It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.<|assistant|>"
+        format!("<|bos|><|user|>{facts}<|assistant|>")
     );
+    assert!(facts.ends_with(
+        "Objective: success 0.500\n\
+         Constraint: handovers 0.500, at most 0.250, weight 2.00\n\
+         Constraint: turns 8.000, at most 8.000, weight 0.00\n\n\
+         Prompt:\nYou answer customers.\n\n\
+         Feedback:\nIt hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over."
+    ));
     assert!(prompt.left_out.is_nothing());
-}
-
-#[test]
-fn the_instruction_says_what_is_to_be_done() {
-    let messages = Wording::Instruction.messages(&request());
-    assert_eq!(
-        messages[0],
-        Message::new("system", "You improve system prompts of AI agents.")
-    );
-    assert_eq!(
-        messages[1].content,
-        "Rewrite the system prompt of an AI agent so that the weighted score below rises.\n\n\
-         ## Goal\n\
-         Maximise `success` (now 0.500), weight 1.00, subject to:\n\
-         - `handovers` ≤ 0.250: now 0.500 (violated), weight 2.00\n\
-         - `turns` ≤ 8.000: now 8.000 (satisfied), weight 0.00\n\
-         - `prompt_length` ≤ 5.000: weight 0.12\n\
-         A larger weight means that violating this constraint costs more, and that slack in it earns more.\n\n\
-         ## Current system prompt\n\
-         <prompt>\nYou answer customers.\n</prompt>\n\n\
-         ## Feedback\n\
-         It hands over too often.\n\nUser: where is my parcel?\nAgent: Handing over.\n\n\
-         ## Your answer\n\
-         Keep what works and change what the feedback and the weights call for. Write general instructions, never \
-         the answer to a particular example. Answer with the complete new system prompt and nothing else."
-    );
-}
-
-#[test]
-fn a_draft_stands_beside_the_prompt_it_came_from() {
-    let second = RewriteRequest {
-        draft: Some("You answer at once.".into()),
+    assert_eq!(template.prompt_of_text(&facts, 100), Ok(prompt));
+    let bare = RewriteFacts {
         feedback: String::new(),
-        constraints: vec![],
+        draft: Some("You answer at once.".into()),
         ..request()
     };
-    let user = |wording: Wording| wording.messages(&second)[1].content.clone();
-    assert_eq!(
-        user(Wording::Compact),
-        "success 0.500\n\n<draft>\nYou answer at once.\n</draft>"
+    let prompt = template.prompt(&bare, 100).expect("fits");
+    let shown = text(&template, &prompt.tokens);
+    assert!(
+        shown.ends_with("Draft:\nYou answer at once.\n\nFeedback:\nnone<|assistant|>"),
+        "{shown}"
     );
-    let instruction = user(Wording::Instruction);
-    let parts = "- no constraint\n|</prompt>\n\n## Latest rewrite|<draft>\nYou answer at once.\n</draft>|## Feedback\n(none)\n";
-    for part in parts.split('|') {
-        assert!(instruction.contains(part), "{instruction}");
-    }
+    assert_eq!(template.prompt_of_text(&bare.text(), 100), Ok(prompt));
+    let free = template.prompt_of_text("Hello.", 100).expect("fits");
+    assert_eq!(
+        text(&template, &free.tokens),
+        "<|bos|><|user|>Hello.<|assistant|>"
+    );
 }
 
 #[test]
@@ -149,12 +112,7 @@ fn an_example_asks_as_inference_does_and_ends_its_answer() {
         let child = "You look up every parcel.";
         let example = template.example(&request(), child, 100).expect("fits");
         assert_eq!(example.prompt, template.prompt(&request(), 100).expect("fits"));
-        assert_eq!(
-            text(&template, &example.completion),
-            format!("{child}<|eos|>"),
-            "{:?}",
-            template.wording
-        );
+        assert_eq!(text(&template, &example.completion), format!("{child}<|eos|>"));
         assert_eq!(template.child(&example.completion).as_deref(), Ok(child));
     }
     let template = thinking();
@@ -190,7 +148,7 @@ fn children_that_cannot_be_learned_are_refused() {
 
 #[test]
 fn feedback_is_cut_by_no_more_than_is_needed() {
-    let request = RewriteRequest {
+    let request = RewriteFacts {
         feedback: (0..30)
             .map(|line| format!("line {line:02}"))
             .collect::<Vec<_>>()
@@ -210,7 +168,7 @@ fn feedback_is_cut_by_no_more_than_is_needed() {
     );
     let shown = text(&template, &prompt.tokens);
     assert!(
-        shown.contains("\n\n[… 35 characters left out …]\nline 05\n"),
+        shown.contains("\n[… 35 characters left out …]\nline 05\n"),
         "{shown}"
     );
 }
@@ -229,7 +187,7 @@ fn what_does_not_fit_without_feedback_is_refused() {
         ),
         "{why}"
     );
-    let bare = RewriteRequest {
+    let bare = RewriteFacts {
         feedback: String::new(),
         ..request()
     };
@@ -237,29 +195,6 @@ fn what_does_not_fit_without_feedback_is_refused() {
     template(128)
         .prompt(&bare, 500)
         .expect_err("no room for anything");
-}
-
-#[test]
-fn a_model_states_its_wording() {
-    let folder = folder(128);
-    assert_eq!(
-        Wording::from_folder(folder.path()).expect("reads"),
-        Wording::Compact
-    );
-    let path = folder.path().join("config.json");
-    std::fs::write(&path, "{}").expect("written");
-    assert_eq!(
-        Wording::from_folder(folder.path()).expect("reads"),
-        Wording::Instruction
-    );
-    std::fs::write(&path, json!({ "rewriter_wording": "verbose" }).to_string()).expect("written");
-    let why = Wording::from_folder(folder.path())
-        .expect_err("unknown")
-        .to_string();
-    assert!(
-        why.contains("rewriter_wording") && why.contains("verbose"),
-        "{why}"
-    );
 }
 
 #[test]
@@ -283,9 +218,9 @@ proptest! {
         lines in prop::collection::vec("[a-z ]{0,40}", 0..24), context in 150usize..700, room in 0usize..200,
     ) {
         let template = template(context);
-        let request = RewriteRequest { feedback: lines.join("\n"), ..request() };
-        let bare = RewriteRequest { feedback: String::new(), ..request.clone() };
-        let length = |request: &RewriteRequest| template.text(request).map(|text| template.encode(&text).map(|ids| ids.len()));
+        let request = RewriteFacts { feedback: lines.join("\n"), ..request() };
+        let bare = RewriteFacts { feedback: String::new(), ..request.clone() };
+        let length = |request: &RewriteFacts| template.text(request.text()).map(|text| template.encode(&text).map(|ids| ids.len()));
         let whole = length(&request).expect("renders").expect("encodes");
         let least = length(&bare).expect("renders").expect("encodes");
         match template.prompt(&request, room) {

@@ -127,6 +127,7 @@ impl Run {
             round: self.round,
             parent,
             index: self.rewrites,
+            draft: None,
             child,
             reason: child.is_none().then(|| "no block".to_owned()),
             usage: Usage::default(),

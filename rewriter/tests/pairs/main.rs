@@ -17,8 +17,8 @@ use std::rc::Rc;
 use capo_core::arena::RunOptions;
 use capo_core::journal::{FileJournal, Fsync, SteerEvent};
 use capo_core::optimize;
+use capo_core::templates::WeightedConstraint;
 use capo_rewriter::pairs::{PairSettings, Pairs, PairsError, Tally, is_held_out, read_journal};
-use capo_rewriter::template::Constraint;
 use futures::executor::block_on;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -63,20 +63,20 @@ fn a_run_gives_its_successful_rewrites() {
     let pairs = Pairs::read(&[&path], &EVERYTHING).expect("has pairs");
     assert!(pairs.tally.rewrites >= 2, "{:?}", pairs.tally);
     let first = &pairs.training[0];
-    assert_eq!(first.request.parent, "You answer customers.");
+    assert_eq!(first.request.prompt, "You answer customers.");
     assert!(
         first.child.starts_with("You answer customers. Look up every "),
         "{}",
         first.child
     );
     assert!(first.request.feedback.starts_with("It should look up every "));
-    assert_eq!(first.request.objective.value, Some(0.0));
+    assert_eq!(first.request.objective.value, 0.0);
     // The seed hands everybody over; a quarter of that is the frozen threshold.
-    let handovers = Constraint {
+    let handovers = WeightedConstraint {
         metric: "handovers".into(),
         threshold: 0.25,
         multiplier: 1.0,
-        cost: Some(1.0),
+        cost: 1.0,
     };
     assert_eq!(first.request.constraints, [handovers]);
     // 0 − (1 − 0.25), and half of both with one topic named.
@@ -251,7 +251,7 @@ proptest! {
         let settings = PairSettings { held_out: share, ..EVERYTHING };
         let Ok(pairs) = read(&[&run], settings) else { return Ok(()) };
         let parents = |pairs: &[capo_rewriter::pairs::Pair]| -> Vec<String> {
-            pairs.iter().map(|pair| pair.request.parent.clone()).collect()
+            pairs.iter().map(|pair| pair.request.prompt.clone()).collect()
         };
         let (training, held_out) = (parents(&pairs.training), parents(&pairs.held_out));
         prop_assert!(held_out.iter().all(|parent| !training.contains(parent)));
