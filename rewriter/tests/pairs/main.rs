@@ -11,15 +11,18 @@ mod journal;
 )]
 mod tiny;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use capo_core::arena::RunOptions;
+use capo_core::arena::{Models, RunOptions};
 use capo_core::journal::{FileJournal, Fsync, SteerEvent};
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Message, RewriteForm, Role};
 use capo_core::optimize;
 use capo_core::templates::WeightedConstraint;
 use capo_rewriter::pairs::{PairSettings, Pairs, PairsError, Tally, is_held_out, read_journal};
 use futures::executor::block_on;
+use futures::future::LocalBoxFuture;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -37,6 +40,76 @@ fn read(runs: &[&Run], settings: PairSettings) -> Result<Pairs, PairsError> {
         .map(|(index, run)| run.write(folder.path(), index))
         .collect();
     Pairs::read(&paths, &settings)
+}
+
+/// The tiny world, whose rewriter is asked as one that learned, and what it was asked.
+#[derive(Clone, Default)]
+struct Overheard(Rc<RefCell<Vec<String>>>);
+
+struct Listening {
+    model: Rc<dyn Llm>,
+    heard: Overheard,
+}
+
+impl Models for Overheard {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        let model = tiny::Tiny.model(role);
+        match role {
+            Role::Rewriter => Rc::new(Listening {
+                model,
+                heard: self.clone(),
+            }),
+            _ => model,
+        }
+    }
+}
+
+impl Llm for Listening {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn rewrite_form(&self) -> RewriteForm {
+        RewriteForm::Learned
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        for message in request.messages.iter() {
+            let Message::User { content } = message else {
+                panic!("a learned rewriter is asked in one message of the user's")
+            };
+            self.heard.0.borrow_mut().push(content.clone());
+        }
+        self.model.chat(request)
+    }
+}
+
+#[test]
+fn pairs_ask_as_the_search_asked() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("run.journal.jsonl");
+    let journal = FileJournal::open(&path, Fsync::Never).expect("opens");
+    let study = tiny::STUDY
+        .replace("[study]", "[study]\nmethod = \"dcapo\"")
+        .replace("children = 1", "children = 2\ndepth = 2");
+    let overheard = Overheard::default();
+    block_on(optimize(
+        tiny::problem(&study).expect("a valid study"),
+        journal,
+        Rc::new(overheard.clone()),
+        RunOptions::default(),
+    ))
+    .expect("runs");
+
+    let mut tally = Tally::default();
+    let pairs = read_journal(&path, &mut tally).expect("has pairs");
+    let mut asked: Vec<_> = pairs.iter().map(|pair| pair.request.text()).collect();
+    let mut heard = overheard.0.borrow().clone();
+    asked.sort();
+    heard.sort();
+    assert_eq!(asked, heard);
+    let has = |part: &str| asked.iter().any(|text| text.contains(part));
+    assert!(has("\n\nDraft:\n") && has("\n\nFeedback:\nnone") && has("Feedback:\nIt should look up"));
 }
 
 fn refused(run: &Run, parts: &[&str]) {
