@@ -15,7 +15,7 @@ use std::rc::Rc;
 use crate::arena::{Arena, Halt, RunOptions};
 use crate::control::Control;
 use crate::journal::{FinishedEvent, Journal, JournalError, MemoryJournal, Status, parse_line};
-use crate::methods;
+use crate::methods::{self, Search};
 use crate::optimize::{RunError, conclude, freeze_thresholds};
 
 /// What was checked.
@@ -139,11 +139,13 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         )));
     }
     if let Some(recorded) = &recorded {
+        let is_unlearned =
+            matches!(recorded.status, Status::Failed | Status::Stopped) && lesson_is_owed(&arena, &*method);
         // A session that a person or a failure ended measured nothing more.
-        let halted = halt.map(|_| match recorded.status {
-            Status::Stopped | Status::Failed => Halt::Interrupted,
-            _ => Halt::Budget(String::new()),
-        });
+        let halted = match recorded.status {
+            Status::Stopped | Status::Failed if halt.is_some() || is_unlearned => Some(Halt::Interrupted),
+            _ => halt.map(|_| Halt::Budget(String::new())),
+        };
         let computed = conclude(&arena, &*method, halted.as_ref())
             .await
             .map_err(|error| match error {
@@ -160,6 +162,13 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         rounds,
         finished: recorded.is_some(),
     })
+}
+
+/// Whether the rewriter may still have to learn from the last round: a run can end before that.
+fn lesson_is_owed(arena: &Arena, method: &dyn Search) -> bool {
+    let journal = arena.journal().borrow();
+    let last = journal.state().rounds().last();
+    method.learns() && last.is_some_and(|last| journal.state().learned(last.round).is_none())
 }
 
 /// Whether a run that replays like this can have ended so. `halted`: the search stops where the

@@ -8,13 +8,13 @@ mod world;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions};
+use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions, Unlearned};
 use capo_core::ids::{CandidateId, Round};
-use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent};
+use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent, Status, SteerEvent, branch};
 use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
-    RewriteForm, Role,
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, Llm, LlmError, Message, RewriteForm, Role,
 };
+use capo_core::methods;
 use capo_core::study::Study;
 use capo_core::{Outcome, RunError, optimize, verify};
 use futures::FutureExt;
@@ -31,8 +31,14 @@ struct Pupil {
     lessons: RefCell<Vec<(Round, Vec<Family>)>>,
     /// So many answers are empty.
     silent: Cell<u32>,
-    /// Whether it refuses to learn.
-    stubborn: Cell<bool>,
+    /// It refuses to learn from this round.
+    stubborn: Cell<Option<Round>>,
+    /// Its figure.
+    figure: Cell<Option<f64>>,
+    /// Its answers begin so.
+    thoughts: Cell<&'static str>,
+    /// So many answers are cut.
+    cut: Cell<u32>,
 }
 
 impl Llm for Pupil {
@@ -57,14 +63,20 @@ impl Llm for Pupil {
             self.silent.set(self.silent.get() - 1);
             " \n".to_owned()
         } else {
-            format!("{last} {word}\n")
+            format!("{}{last} {word}\n", self.thoughts.get())
+        };
+        let finish = if self.cut.get() > 0 {
+            self.cut.set(self.cut.get() - 1);
+            Finish::Length
+        } else {
+            Finish::Stop
         };
         ready(Ok(ChatResponse {
             message: AssistantMessage {
                 content: Some(content),
                 tool_calls: Vec::new(),
             },
-            finish: Finish::Stop,
+            finish,
             usage: CallUsage {
                 usd: Some(0.0),
                 ..CallUsage::default()
@@ -80,17 +92,14 @@ impl Learner for Pupil {
         &'a self,
         round: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LlmError>> {
-        let learned = if self.stubborn.get() {
-            Err(LlmError::failed(
-                FailureKind::Malformed,
-                false,
-                "the loss is not finite",
-            ))
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+        let learned = if self.stubborn.get() == Some(round) {
+            Err(Unlearned("the loss is not finite".to_owned()))
         } else {
             self.lessons.borrow_mut().push((round, families.to_vec()));
             let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
-            Ok([("attempts".to_owned(), attempts.len() as f64)].into())
+            let figure = self.figure.get().unwrap_or(attempts.len() as f64);
+            Ok([("attempts".to_owned(), figure)].into())
         };
         ready(learned).boxed_local()
     }
@@ -296,16 +305,152 @@ fn an_empty_answer_is_no_child_and_not_asked_for_again() {
 }
 
 #[test]
-fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
+fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
     let pupil = Rc::new(Pupil::default());
-    pupil.stubborn.set(true);
+    pupil.cut.set(1);
+    pupil.thoughts.set("<think>\nMore care?\n</think>\n\n");
+    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    let journal = outcome.unwrap().journal;
+    let first: Vec<_> = rewrites(&lines).into_iter().take(3).collect();
+    let cut = Some("it was cut off before its end");
+    assert_eq!(
+        first
+            .iter()
+            .filter(|rewrite| rewrite.reason.as_deref() == cut)
+            .count(),
+        1
+    );
+    assert!(journal.state().candidates().len() > 3);
+    for (_, candidate) in journal.state().candidates() {
+        assert!(candidate.prompt.starts_with("Act."), "{}", candidate.prompt);
+    }
+    let pupil = Rc::new(Pupil::default());
+    pupil.thoughts.set("<think>\nOn and on");
+    let (_, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    let endless = Some("it ends before its thoughts do");
+    assert!(
+        rewrites(&lines)
+            .iter()
+            .all(|rewrite| rewrite.reason.as_deref() == endless)
+    );
+}
+
+#[test]
+fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
+    for round in [0, 3, 5] {
+        let pupil = Rc::new(Pupil::default());
+        pupil.stubborn.set(Some(round));
+        let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+        let outcome = outcome.unwrap();
+        let reason = outcome.finished.reason.clone().unwrap();
+        let expected = format!("the rewriter could not learn from round {round}: the loss is not finite");
+        assert!(reason.starts_with(&expected), "{reason}");
+        assert_eq!(outcome.finished.status, Status::Failed);
+        assert_eq!(outcome.journal.state().rounds().len() as Round, round + 1);
+        block_on(verify(&lines)).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        // Resumed, it learns from the round that is complete.
+        pupil.stubborn.set(None);
+        let (resumed, lines) = run(dcapo(4, 1), &pupil, lines);
+        assert_eq!(resumed.unwrap().journal.state().rounds().len(), 6);
+        block_on(verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn a_rewriter_that_lost_what_it_learned_spoils_no_journal() {
+    let pupil = Rc::new(Pupil::default());
+    let (_, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+    pupil.stubborn.set(Some(2));
+    let (outcome, after) = run(dcapo(4, 1), &pupil, lines.clone());
+    let error = outcome.err().unwrap().to_string();
+    assert_eq!(
+        error,
+        "the rewriter could not learn from round 2: the loss is not finite"
+    );
+    assert_eq!(after, lines);
+}
+
+#[test]
+fn a_figure_that_is_no_number_ends_the_run_and_keeps_the_journal_readable() {
+    let pupil = Rc::new(Pupil::default());
+    pupil.figure.set(Some(f64::NAN));
     let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
-    let outcome = outcome.unwrap();
-    assert_eq!(outcome.finished.reason.as_deref(), Some("the loss is not finite"));
-    assert_eq!(outcome.journal.state().rounds().len(), 1);
-    // Resumed, it learns from the round that is complete.
-    pupil.stubborn.set(false);
-    let (resumed, _) = run(dcapo(4, 1), &pupil, lines);
-    assert_eq!(resumed.unwrap().journal.state().rounds().len(), 6);
-    assert_eq!(pupil.lessons.borrow().len(), 6);
+    let reason = outcome.unwrap().finished.reason.clone().unwrap();
+    assert!(
+        reason.contains("round 0: its figure `attempts` is NaN"),
+        "{reason}"
+    );
+    pupil.figure.set(None);
+    let (outcome, _) = run(dcapo(4, 1), &pupil, lines);
+    assert_eq!(outcome.unwrap().journal.state().rounds().len(), 6);
+}
+
+#[test]
+fn a_branch_keeps_what_was_learned_from_the_shared_rounds() {
+    let (_, lines) = run(dcapo(6, 1), &Rc::default(), Vec::new());
+    let change = SteerEvent {
+        multipliers: Some([("effort".to_owned(), 2.0)].into()),
+        ..SteerEvent::default()
+    };
+    let branched = branch(lines.iter().map(String::as_str), 3, change).unwrap();
+    let learned = events(&branched).into_iter().filter_map(|event| match event {
+        Event::Learned(learned) => Some(learned.round),
+        _ => None,
+    });
+    assert_eq!(learned.collect::<Vec<_>>(), [0, 1, 2]);
+    let (outcome, lines) = run(dcapo(6, 1), &Rc::default(), branched);
+    assert_eq!(outcome.unwrap().journal.state().rounds().len(), 6);
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
+fn an_instructed_rewriter_goes_as_deep() {
+    for depth in [2, 3] {
+        let probe = Rc::new(Probe::default());
+        let (outcome, lines) = world::run(dcapo(1, depth), &probe);
+        let effort = methods::build("dcapo", &dcapo(1, depth).method)
+            .unwrap()
+            .at_most(6);
+        let made = rewrites(&lines);
+        assert!(made.len() as u64 <= effort.rewrites && made.iter().any(|rewrite| rewrite.draft.is_some()));
+        assert!(outcome.journal.state().candidates().len() as u64 <= effort.candidates);
+        let is_critique = |event: &Event| matches!(event, Event::Critique(_));
+        let critiques = events(&lines).iter().filter(|event| is_critique(event)).count();
+        assert!(
+            critiques as u64 <= effort.critiques,
+            "{critiques} of {}",
+            effort.critiques
+        );
+        assert!(
+            events(&lines)
+                .iter()
+                .all(|event| !matches!(event, Event::Learned(_)))
+        );
+        block_on(verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn an_open_search_without_new_rewrites_measures_its_pool_again() {
+    let probe = Rc::new(Probe::default());
+    probe.good_rewrites.set(Some(6));
+    let extra = format!("{TABLE}depth = 1\n[budget]\nrollouts = 900\n");
+    let mut open = study(3, "dcapo", EFFORT, &extra);
+    open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
+    let (outcome, lines) = world::run(open, &probe);
+    assert_eq!(probe.rollouts(), 900);
+    let most = probe.served.borrow().keys().map(|(_, _, repeat)| *repeat).max();
+    assert!(most > Some(1), "{most:?}");
+    assert_eq!(outcome.finished.status, Status::Budget);
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
+fn every_dual_step_admits_by_its_own_ranking() {
+    for step in ["count", "pid", "augmented", "fixed"] {
+        let extra = format!("{TABLE}depth = 2\ndual_step = \"{step}\"\n");
+        let (outcome, lines) = run(study(7, "dcapo", EFFORT, &extra), &Rc::default(), Vec::new());
+        assert_eq!(outcome.unwrap().journal.state().rounds().len(), 6, "{step}");
+        block_on(verify(&lines)).unwrap();
+    }
 }

@@ -3,7 +3,7 @@
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::problem::Problem;
-use capo_core::study::{Rounds, StudyError};
+use capo_core::study::StudyError;
 use indexmap::IndexMap;
 
 use crate::models::BuildError;
@@ -15,22 +15,17 @@ use crate::models::BuildError;
 /// When its method does not exist or does not take its settings.
 pub fn roles(problem: &Problem) -> Result<Vec<Role>, StudyError> {
     let study = problem.study();
-    let rounds = match study.study.rounds {
-        Rounds::Count(rounds) => rounds,
-        Rounds::Open(_) => 1,
-    };
-    let effort = methods::build(&study.study.method, &study.method)?.at_most(rounds);
+    let method = methods::build(&study.study.method, &study.method)?;
     let needed = problem
         .workloads()
         .iter()
-        .flat_map(|workload| workload.max_calls());
-    let asked = needed.chain([
-        (Role::Critic, effort.critiques),
-        (Role::Rewriter, effort.rewrites),
-    ]);
+        .flat_map(|workload| workload.max_calls())
+        .filter(|(_, calls)| *calls > 0)
+        .map(|(role, _)| role);
+    let asked = needed.chain(methods::asked(&*method, &study.study.rounds));
     let mut roles = Vec::new();
-    for (role, calls) in asked {
-        if calls > 0 && !roles.contains(&role) {
+    for role in asked {
+        if !roles.contains(&role) {
             roles.push(role);
         }
     }
@@ -67,6 +62,14 @@ mod tests {
             roles(&problem(STUDY)).unwrap(),
             [Role::Agent, Role::Critic, Role::Rewriter]
         );
+    }
+
+    #[test]
+    fn a_critic_who_is_asked_from_the_second_round_on_is_asked() {
+        let open = STUDY
+            .replace("rounds = 2", "rounds = \"until-budget\"\n    method = \"dcapo\"")
+            .replace("[method]", "[budget]\n    rollouts = 100\n    [method]");
+        assert!(roles(&problem(&open)).unwrap().contains(&Role::Critic));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Arena {
             let (answer, usage) = self
                 .ask(Role::Critic, vec![Message::user(text)], seed, of, "the critique")
                 .await?;
-            (answer.text().trim().to_owned(), usage)
+            (answer.message.text().trim().to_owned(), usage)
         };
         let event = CritiqueEvent {
             candidate: parent,

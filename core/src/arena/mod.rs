@@ -31,7 +31,7 @@ use crate::random::Streams;
 use crate::score::{Limits, TieBreak};
 use crate::study::differences;
 
-pub use learning::{Attempt, Family, Learner};
+pub use learning::{Attempt, Family, Learner, Unlearned};
 pub use measure::Batch;
 pub use offspring::{Guidance, RewriteTask};
 

@@ -12,7 +12,7 @@ use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{EffectName, Event, Origin, RewriteEvent};
-use crate::llm::{AssistantMessage, ChatRequest, FailureKind, Message, RewriteForm, Role};
+use crate::llm::{ChatRequest, ChatResponse, FailureKind, Finish, Message, RewriteForm, Role};
 use crate::run_state::Unusable;
 use crate::score::{Limits, Multipliers};
 use crate::templates::{RewriteFacts, Template, delimited_prompt};
@@ -183,7 +183,7 @@ impl Arena {
             let (answer, usage) = self
                 .ask(Role::Rewriter, messages.clone(), seed, of.clone(), "the rewrite")
                 .await?;
-            let reason = match usable(form, answer.text(), &self.prompt(parent)) {
+            let reason = match usable(form, &answer, &self.prompt(parent)) {
                 Ok(text) => {
                     let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
                     self.record_rewrite(task, guidance.round, Some(child), None, usage)?;
@@ -196,7 +196,7 @@ impl Arena {
                 return Ok(None);
             }
             attempt += 1;
-            let (kind, answer) = (FailureKind::Malformed, answer.text().to_owned());
+            let (kind, answer) = (FailureKind::Malformed, answer.message.text().to_owned());
             self.journal_failure(of.clone(), kind, reason.to_owned(), usage, Some(answer.clone()))?;
             messages.extend(once_more(answer, reason));
         }
@@ -230,7 +230,7 @@ impl Arena {
             "prompt": &*prompt,
             "draft": draft.as_deref(),
             "objective": objective, "constraints": constraints, "prompt_length": prompt_length, "feedback": feedback,
-            "variant": task.index + 1, "variants": guidance.children,
+            "variant": task.index % guidance.children + 1, "variants": guidance.children,
         })))
     }
 
@@ -267,7 +267,7 @@ impl Arena {
         seed: u64,
         of: EffectName,
         what: &str,
-    ) -> Result<(AssistantMessage, Usage), Halt> {
+    ) -> Result<(ChatResponse, Usage), Halt> {
         let messages = Rc::new(messages);
         loop {
             self.may_start()?;
@@ -278,7 +278,7 @@ impl Arena {
                 ..ChatRequest::default()
             };
             match caller.call(role, request).await {
-                Ok(response) => return Ok((response.message, caller.usage())),
+                Ok(response) => return Ok((response, caller.usage())),
                 Err(error) => {
                     self.record_failure(of.clone(), what, RolloutError::Llm(error), caller.usage())?;
                 }
@@ -293,18 +293,32 @@ impl Arena {
 }
 
 /// The new prompt in an answer, or why there is none.
-fn usable<'a>(form: RewriteForm, answer: &'a str, prompt: &str) -> Result<&'a str, &'static str> {
+fn usable<'a>(form: RewriteForm, answer: &'a ChatResponse, prompt: &str) -> Result<&'a str, &'static str> {
+    let text = answer.message.text();
     let text = match form {
-        RewriteForm::Instructed => {
-            delimited_prompt(answer).ok_or("it has no text between <prompt> and </prompt>")?
+        RewriteForm::Instructed => match delimited_prompt(text) {
+            None => return Err("it has no text between <prompt> and </prompt>"),
+            Some("") => return Err("the text between <prompt> and </prompt> is empty"),
+            Some(text) => text,
+        },
+        // Its end is the answer's.
+        RewriteForm::Learned if matches!(answer.finish, Finish::Length | Finish::Filter) => {
+            return Err("it was cut off before its end");
         }
-        RewriteForm::Learned => answer.trim(),
+        RewriteForm::Learned => without_thoughts(text.trim()).ok_or("it ends before its thoughts do")?,
     };
     match text {
-        "" if form == RewriteForm::Learned => Err("it is empty"),
-        "" => Err("the text between <prompt> and </prompt> is empty"),
+        "" => Err("it is empty"),
         text if text == prompt.trim() => Err("it is identical to the current prompt"),
         text => Ok(text),
+    }
+}
+
+/// What follows the thoughts of a model that thinks aloud, which some servers leave in the answer.
+fn without_thoughts(answer: &str) -> Option<&str> {
+    match answer.strip_prefix("<think>") {
+        Some(thoughts) => Some(thoughts.split_once("</think>")?.1.trim()),
+        None => Some(answer),
     }
 }
 

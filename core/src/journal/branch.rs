@@ -72,6 +72,7 @@ pub fn branch<L: AsRef<str>>(
                 reached = event.round + 1;
                 before
             }
+            Event::Learned(event) => event.round < round,
             // What failed or ended elsewhere says nothing about this run.
             Event::Failure(_) | Event::Finished(_) => false,
             _ => before,

@@ -2,6 +2,7 @@
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,8 @@ use super::{Effort, Method, Search};
 use crate::arena::{Arena, Attempt, Family, Guidance, Halt, RewriteTask};
 use crate::ids::{CandidateId, Round};
 use crate::multipliers::DualStepName;
-use crate::score::{Limits, Multipliers, Score, top};
+use crate::score::{Limits, Multipliers, Score};
+use crate::study::Rounds;
 
 /// DCAPO's hyperparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,6 +85,10 @@ impl Method for Dcapo {
         self.shared.pool
     }
 
+    fn learns(&self) -> bool {
+        true
+    }
+
     fn gate_noise(&self) -> f64 {
         self.shared.noise
     }
@@ -118,9 +124,13 @@ impl Search for Dcapo {
                 let mut everyone = pool.clone();
                 everyone.extend(lines.iter().flatten().filter_map(|link| link.child));
                 let everyone = distinct(everyone);
+                if everyone.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
+                    arena.measure_again(&pool, &batch).await?;
+                }
                 let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;
                 let mut expanded = pool.clone();
-                expanded.extend(self.admitted(arena, &lines, &scores));
+                let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
+                expanded.extend(self.admitted(&lines, &ranked));
                 let expanded = distinct(expanded);
 
                 // 4. Dual step and retention as in CAPO.  5. The rewriter learns.
@@ -163,11 +173,14 @@ impl Dcapo {
             let tasks: Vec<RewriteTask> = lines
                 .iter()
                 .enumerate()
-                .map(|(line, links)| RewriteTask {
-                    parent: parents[line / siblings as usize],
-                    index: depth * siblings + line as u32 % siblings,
-                    draft: links.last().and_then(|link| link.child),
-                    blind: guidance.round == 0 && links.last().is_none_or(|link| link.child.is_none()),
+                .map(|(line, links)| {
+                    let draft = links.iter().rev().find_map(|link| link.child);
+                    RewriteTask {
+                        parent: parents[line / siblings as usize],
+                        index: depth * siblings + line as u32 % siblings,
+                        draft,
+                        blind: guidance.round == 0 && draft.is_none(),
+                    }
                 })
                 .collect();
             let children = arena.rewrites(&tasks, guidance).await?;
@@ -180,21 +193,14 @@ impl Dcapo {
         Ok(lines)
     }
 
-    /// The best child of each line by J, and of these the best.
-    fn admitted(
-        &self,
-        arena: &Arena,
-        lines: &[Vec<Link>],
-        scores: &indexmap::IndexMap<CandidateId, Score>,
-    ) -> Vec<CandidateId> {
-        let best = |of: Vec<CandidateId>, count| {
-            let scores = of.into_iter().map(|child| (child, scores[&child].clone())).collect();
-            top(arena.ranked(&scores, |score| score.lagrangian), count)
-        };
-        let of_lines = lines
-            .iter()
-            .flat_map(|line| best(line.iter().filter_map(|link| link.child).collect(), 1));
-        best(distinct(of_lines.collect()), self.shared.pool)
+    /// The best child of each line, and of these the top k1. `ranked` is best first.
+    fn admitted(&self, lines: &[Vec<Link>], ranked: &[(CandidateId, f64)]) -> Vec<CandidateId> {
+        let place = |child: &CandidateId| ranked.iter().position(|(candidate, _)| candidate == child);
+        let best = |line: &Vec<Link>| line.iter().filter_map(|link| link.child).min_by_key(place);
+        let mut of_lines = distinct(lines.iter().filter_map(best).collect());
+        of_lines.sort_by_key(place);
+        of_lines.truncate(self.shared.pool);
+        of_lines
     }
 }
 
@@ -204,7 +210,7 @@ fn families(
     round: Round,
     parents: &[CandidateId],
     lines: &[Vec<Link>],
-    scores: &indexmap::IndexMap<CandidateId, Score>,
+    scores: &IndexMap<CandidateId, Score>,
 ) -> Vec<Family> {
     let lagrangian = |candidate: &CandidateId| scores[candidate].lagrangian;
     let family = |parent: &CandidateId| {

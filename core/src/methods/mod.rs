@@ -6,9 +6,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::arena::{Arena, Halt};
+use crate::llm::Role;
 use crate::multipliers::DualSettings;
 use crate::score::{Limits, Multipliers};
-use crate::study::{StudyError, Table, nearest};
+use crate::study::{Rounds, StudyError, Table, nearest};
 
 pub(crate) use capo::noise;
 
@@ -77,6 +78,11 @@ pub trait Method {
     /// on the whole split.
     fn pool(&self) -> usize {
         1
+    }
+
+    /// Whether a rewriter can learn from its rounds.
+    fn learns(&self) -> bool {
+        false
     }
 
     /// Standard deviation σ of the noise on costs at the feasibility gate of the final choice; 0
@@ -206,6 +212,22 @@ pub fn build(name: &str, settings: &Table) -> Result<Box<dyn Method>, StudyError
 /// An unknown name.
 pub fn schema(name: &str) -> Result<Schema, StudyError> {
     Ok(SCHEMAS[place(name)?]())
+}
+
+/// Whom a search asks: critic and rewriter, as far as it does.
+pub fn asked(method: &dyn Method, rounds: &Rounds) -> impl Iterator<Item = Role> + use<> {
+    let effort = method.at_most(match rounds {
+        Rounds::Count(rounds) => *rounds,
+        // What it asks for at all it asks for in one of its first two rounds.
+        Rounds::Open(_) => 2,
+    });
+    [
+        (Role::Critic, effort.critiques),
+        (Role::Rewriter, effort.rewrites),
+    ]
+    .into_iter()
+    .filter(|(_, calls)| *calls > 0)
+    .map(|(role, _)| role)
 }
 
 /// The search of a study's method.

@@ -67,18 +67,10 @@ impl Measured {
 
     /// Everybody a run of the study asks.
     pub(super) fn asked(&self, study: &Study) -> Vec<Role> {
-        let rounds = match study.study.rounds {
-            Rounds::Count(rounds) => rounds,
-            Rounds::Open(_) => 1,
-        };
         let mut asked = self.roles.clone();
         if let Ok(method) = methods::build(&study.study.method, &study.method) {
-            let effort = method.at_most(rounds);
-            for (role, calls) in [
-                (Role::Critic, effort.critiques),
-                (Role::Rewriter, effort.rewrites),
-            ] {
-                if calls > 0 && !asked.contains(&role) {
+            for role in methods::asked(&*method, &study.study.rounds) {
+                if !asked.contains(&role) {
                     asked.push(role);
                 }
             }
