@@ -257,16 +257,16 @@ pub enum RequestError {
         /// What to do.
         advice: &'static str,
     },
-    /// A gradient, or what an optimizer remembers, is of another adapter.
+    /// A gradient, or what an optimizer remembers, is of something else than what learns.
     #[error(
-        "matrix {index} of the {what} has the shape {found:?}, the adapter's {expected:?}: they are of different adapters"
+        "tensor {index} of the {what} has the shape {found:?}, what learns {expected:?}: they are of different adapters or models"
     )]
-    OtherAdapter {
-        /// What does not fit the adapter.
+    OtherParameters {
+        /// What does not fit.
         what: &'static str,
-        /// The matrix in the adapter's order, from 0.
+        /// The tensor in the order of what learns, from 0; a vector counts as a matrix of one row.
         index: usize,
-        /// The shape in the adapter; empty when it has fewer matrices.
+        /// The shape of what learns; empty when it has fewer tensors.
         expected: Vec<usize>,
         /// The shape found; empty when there are fewer matrices.
         found: Vec<usize>,

@@ -8,7 +8,7 @@
 //! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
-//! | [`optimizer`], [`schedule`] | gradients of an adapter, AdamW's steps, and how long they are |
+//! | [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`] | a training kept on disk |
 //! | [`nano`] | small models with random weights |
@@ -29,6 +29,7 @@ pub mod lora;
 pub mod nano;
 pub mod optimizer;
 pub mod pairs;
+pub mod parameters;
 pub mod peft;
 pub mod rope;
 pub mod sampling;

@@ -1,12 +1,13 @@
-//! AdamW on an adapter [Loshchilov & Hutter, Decoupled Weight Decay Regularization, arXiv 1711.05101].
+//! AdamW on an adapter or a whole decoder [Loshchilov & Hutter, Decoupled Weight Decay Regularization, arXiv 1711.05101].
 
 use std::path::Path;
 
 use burn_tensor::backend::{AutodiffBackend, Backend};
 use burn_tensor::{FloatDType, Tensor};
 
+use crate::backend::PolicyBackend;
 use crate::error::{FileError, RequestError};
-use crate::lora::Adapter;
+use crate::parameters::{Parameter, Parameters};
 use crate::store::{self, Stored};
 use crate::weights::Weights;
 
@@ -37,29 +38,30 @@ impl Default for AdamW {
     }
 }
 
-/// The gradient of a loss by the matrices of an adapter, in their order.
+/// The gradient of a loss by what learns, in the order of its tensors, a vector's as a matrix of one row.
 #[derive(Debug, Clone)]
 pub struct Gradient<B: Backend>(Vec<Tensor<B, 2>>);
 
 impl<B: Backend> Gradient<B> {
-    /// The gradient of `loss`, `[1]`, by an adapter made by [`Adapter::trainable`].
-    pub fn of<A: AutodiffBackend<InnerBackend = B>>(loss: &Tensor<A, 1>, adapter: &Adapter<A>) -> Self {
+    /// The gradient of `loss`, `[1]`, by what is tracked: see [`Adapter::trainable`](crate::lora::Adapter::trainable) and
+    /// [`Decoder::trainable`](crate::decoder::Decoder::trainable).
+    pub fn of<A: AutodiffBackend<InnerBackend = B>>(loss: &Tensor<A, 1>, by: &impl Parameters<A>) -> Self {
         let gradients = loss.backward();
-        let of_matrix = |matrix: &Tensor<A, 2>| {
-            // A matrix that the loss does not depend on has none.
-            matrix
-                .grad(&gradients)
-                .unwrap_or_else(|| matrix.clone().inner().zeros_like())
-        };
-        Self(adapter.matrices().map(of_matrix).collect())
+        let parameters = by.parameters();
+        Self(
+            parameters
+                .iter()
+                .map(|parameter| parameter.gradient(&gradients))
+                .collect(),
+        )
     }
 
-    /// The parts, in the order of [`Adapter::matrices`].
+    /// The parts, in the order of [`Parameters::parameters`].
     pub fn parts(&self) -> &[Tensor<B, 2>] {
         &self.0
     }
 
-    /// The sum of two gradients of the same adapter.
+    /// The sum of two gradients by the same.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(
@@ -69,6 +71,12 @@ impl<B: Backend> Gradient<B> {
                 .map(|(one, other)| one + other)
                 .collect(),
         )
+    }
+
+    /// The gradient of the opposite.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self(self.0.into_iter().map(Tensor::neg).collect())
     }
 
     /// Euclidean length over all parts together, `[1]`.
@@ -83,28 +91,32 @@ impl<B: Backend> Gradient<B> {
 
     /// # Errors
     ///
-    /// [`RequestError::OtherAdapter`] names the first part that has not its matrix's shape.
-    fn check(&self, adapter: &Adapter<B>) -> Result<(), RequestError> {
-        check_shapes("gradient", adapter, self.0.iter())
+    /// [`RequestError::OtherParameters`] names the first part that has not its tensor's shape.
+    fn check(&self, learning: &impl Parameters<B>) -> Result<(), RequestError> {
+        check_shapes("gradient", learning, self.0.iter())
     }
 }
 
 /// # Errors
 ///
-/// [`RequestError::OtherAdapter`] names the first matrix that has not the adapter's shape.
+/// [`RequestError::OtherParameters`] names the first matrix that has another shape.
 fn check_shapes<'a, B: Backend>(
     what: &'static str,
-    adapter: &Adapter<B>,
+    learning: &impl Parameters<B>,
     found: impl Iterator<Item = &'a Tensor<B, 2>>,
 ) -> Result<(), RequestError> {
     let shape = |matrix: &Tensor<B, 2>| matrix.dims().to_vec();
-    let expected: Vec<_> = adapter.matrices().map(shape).collect();
+    let expected: Vec<_> = learning
+        .parameters()
+        .iter()
+        .map(|parameter| shape(&parameter.matrix()))
+        .collect();
     let found: Vec<_> = found.map(shape).collect();
     for index in 0..expected.len().max(found.len()) {
         let [expected, found] =
             [&expected, &found].map(|shapes| shapes.get(index).cloned().unwrap_or_default());
         if expected != found {
-            return Err(RequestError::OtherAdapter {
+            return Err(RequestError::OtherParameters {
                 what,
                 index,
                 expected,
@@ -171,9 +183,9 @@ struct Moments<B: Backend> {
 
 /// What one step led to.
 #[derive(Debug, Clone)]
-pub struct Step<B: Backend> {
-    /// The adapter after it.
-    pub adapter: Adapter<B>,
+pub struct Step<P> {
+    /// What learns, after it.
+    pub parameters: P,
     /// Length of the gradient before it was shortened.
     pub gradient_norm: f64,
 }
@@ -185,17 +197,20 @@ const MEND_GRADIENT: &str = "this step changes nothing; lower the learning rate,
 const MOMENTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];
 const STEPS: &str = "step";
 
-impl<B: Backend> Optimizer<B> {
+impl<B: PolicyBackend> Optimizer<B> {
     /// An optimizer that has seen nothing.
-    pub fn new(settings: AdamW, adapter: &Adapter<B>) -> Self {
-        let moments = adapter.matrices().map(|matrix| Moments {
-            first: matrix.zeros_like(),
-            second: matrix.zeros_like(),
-        });
+    pub fn new(settings: AdamW, learning: &impl Parameters<B>) -> Self {
+        let moments = |parameter: &Parameter<B>| {
+            let zeros = parameter.matrix().zeros_like();
+            Moments {
+                first: zeros.clone(),
+                second: zeros,
+            }
+        };
         Self {
             settings,
             steps: 0,
-            moments: moments.collect(),
+            moments: learning.parameters().iter().map(moments).collect(),
         }
     }
 
@@ -209,14 +224,14 @@ impl<B: Backend> Optimizer<B> {
     ///
     /// # Errors
     ///
-    /// A setting or learning rate outside its range, a gradient of another adapter, or one whose length
+    /// A setting or learning rate outside its range, a gradient by something else, or one whose length
     /// is not finite. The optimizer is then as it was.
-    pub fn step(
+    pub fn step<P: Parameters<B>>(
         &mut self,
-        adapter: &Adapter<B>,
+        learning: &P,
         gradient: Gradient<B>,
         learning_rate: f64,
-    ) -> Result<Step<B>, RequestError> {
+    ) -> Result<Step<P>, RequestError> {
         self.settings.check()?;
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
             return Err(RequestError::Setting {
@@ -225,10 +240,10 @@ impl<B: Backend> Optimizer<B> {
                 range: "0 or more and finite",
             });
         }
-        gradient.check(adapter)?;
+        gradient.check(learning)?;
         check_shapes(
             "optimizer's moments",
-            adapter,
+            learning,
             self.moments.iter().map(|moments| &moments.first),
         )?;
         let gradient_norm = number(gradient.norm());
@@ -236,19 +251,19 @@ impl<B: Backend> Optimizer<B> {
             format!("the length of the gradient of step {}", self.steps + 1)
         })?;
         Ok(Step {
-            adapter: self.apply(adapter, gradient, gradient_norm, learning_rate),
+            parameters: self.apply(learning, gradient, gradient_norm, learning_rate),
             gradient_norm,
         })
     }
 
-    /// AdamW's update, for a gradient of this adapter and of this length.
-    fn apply(
+    /// AdamW's update, for a gradient by the same and of this length.
+    fn apply<P: Parameters<B>>(
         &mut self,
-        adapter: &Adapter<B>,
+        learning: &P,
         gradient: Gradient<B>,
         norm: f64,
         learning_rate: f64,
-    ) -> Adapter<B> {
+    ) -> P {
         let AdamW {
             beta_1,
             beta_2,
@@ -260,34 +275,36 @@ impl<B: Backend> Optimizer<B> {
         self.steps += 1;
         let time = f64::from(self.steps);
         let (scale_1, scale_2) = (1.0 - beta_1.powf(time), 1.0 - beta_2.powf(time));
-        let mut parts = gradient.0.into_iter().zip(&mut self.moments);
-        adapter.map(|matrix| {
-            let (part, moments) = parts.next().expect("a gradient has a part for each matrix");
+        let parameters = learning.parameters();
+        let parts = gradient.0.into_iter().zip(&mut self.moments);
+        let changed = parameters.iter().zip(parts).map(|(parameter, (part, moments))| {
             let part = part.mul_scalar(clip);
             let square = part.clone() * part.clone();
             moments.first = moments.first.clone().mul_scalar(beta_1) + part.mul_scalar(1.0 - beta_1);
             moments.second = moments.second.clone().mul_scalar(beta_2) + square.mul_scalar(1.0 - beta_2);
             let root = moments.second.clone().div_scalar(scale_2).sqrt().add_scalar(eps);
             let direction = moments.first.clone().div_scalar(scale_1) / root;
-            matrix.clone().mul_scalar(1.0 - learning_rate * weight_decay)
-                - direction.mul_scalar(learning_rate)
-        })
+            let decay = if parameter.decays() { weight_decay } else { 0.0 };
+            let kept = parameter.matrix().mul_scalar(1.0 - learning_rate * decay);
+            parameter.of_matrix(kept - direction.mul_scalar(learning_rate))
+        });
+        learning.with(changed)
     }
 
-    /// Writes the moments, named after the adapter's matrices as PyTorch names them, and the number of
+    /// Writes the moments, named after the tensors that learn as PyTorch names them, and the number of
     /// steps into a safetensors file, whole or not at all. The settings are the caller's to keep.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or the adapter is not the one that the optimizer works on.
-    pub fn save(&self, file: &Path, adapter: &Adapter<B>) -> Result<(), FileError> {
+    /// The file cannot be written, or what learns is not what the optimizer works on.
+    pub fn save(&self, file: &Path, learning: &impl Parameters<B>) -> Result<(), FileError> {
         check_shapes(
             "optimizer's moments",
-            adapter,
+            learning,
             self.moments.iter().map(|moments| &moments.first),
         )
         .map_err(|why| FileError::content(file, why))?;
-        let named = adapter.matrix_names().into_iter().zip(&self.moments);
+        let named = learning.names().into_iter().zip(&self.moments);
         let tensors = named.flat_map(|(name, Moments { first, second })| {
             let [first_name, second_name] = MOMENTS.map(|moment| format!("{name}.{moment}"));
             [
@@ -298,13 +315,13 @@ impl<B: Backend> Optimizer<B> {
         store::write_tensors(file, tensors.collect(), &[(STEPS, self.steps.to_string())])
     }
 
-    /// Reads what [`save`](Self::save) wrote for an adapter of this form; steps go on as if there had
+    /// Reads what [`save`](Self::save) wrote for something of this form; steps go on as if there had
     /// been no break.
     ///
     /// # Errors
     ///
-    /// The file does not read, lacks the number of steps, or is of another adapter.
-    pub fn load(file: &Path, settings: AdamW, adapter: &Adapter<B>) -> Result<Self, FileError> {
+    /// The file does not read, lacks the number of steps, or is of something else.
+    pub fn load(file: &Path, settings: AdamW, learning: &impl Parameters<B>) -> Result<Self, FileError> {
         let mut weights = Weights::open_file(file)?;
         let steps = weights
             .note(STEPS)
@@ -315,9 +332,10 @@ impl<B: Backend> Optimizer<B> {
                     format!("the header has no number of steps (`{STEPS}`): this is no file of an optimizer"),
                 )
             })?;
-        let named = adapter.matrix_names().into_iter().zip(adapter.matrices());
+        let named = learning.names().into_iter().zip(learning.parameters());
         let moments = named
-            .map(|(name, matrix)| {
+            .map(|(name, parameter)| {
+                let matrix = parameter.matrix();
                 let [first, second] = MOMENTS.map(|moment| {
                     let name = format!("{name}.{moment}");
                     weights.read::<B, 2>(&name, matrix.dims(), FloatDType::F32, &matrix.device())
@@ -328,7 +346,7 @@ impl<B: Backend> Optimizer<B> {
                 })
             })
             .collect::<Result<_, FileError>>()?;
-        weights.finish("", "LoRA-adapted")?;
+        weights.finish("", "what learns here")?;
         Ok(Self {
             settings,
             steps,

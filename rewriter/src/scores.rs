@@ -76,7 +76,8 @@ impl<B: PolicyBackend> Decoder<B> {
                 range: "above 0 and finite",
             });
         }
-        let is_tracked = adapter.is_some_and(Adapter::is_tracked);
+        let is_learning = self.output_layer().is_require_grad();
+        let is_tracked = is_learning || adapter.is_some_and(Adapter::is_tracked);
         let before = index_tensor::<B>(cells.iter().map(|cell| cell - 1), &self.device());
         let hidden = if is_tracked {
             self.hidden(tokens, adapter, None)?
@@ -90,7 +91,11 @@ impl<B: PolicyBackend> Decoder<B> {
         for (index, part) in cells.chunks(size).enumerate() {
             let hidden = hidden.clone().narrow(0, index * size, part.len());
             let targets = part.iter().map(|cell| tokens.ids()[*cell] as usize);
-            let scores = self.score_part(hidden, targets, temperature, is_tracked);
+            let scores = if is_learning {
+                self.score_part_learning(hidden, targets, temperature)
+            } else {
+                self.score_part(hidden, targets, temperature, is_tracked)
+            };
             logprobs.push(scores.logprobs);
             entropies.push(scores.entropy);
         }
@@ -136,6 +141,26 @@ impl<B: PolicyBackend> Decoder<B> {
             logprobs: logprobs + zero,
             entropy,
         }
+    }
+
+    /// As [`score_part`](Self::score_part), while the output layer learns too: its distributions are kept for the
+    /// backward pass.
+    fn score_part_learning(
+        &self,
+        hidden: Tensor<B, 2>,
+        targets: impl IntoIterator<Item = usize>,
+        temperature: f64,
+    ) -> TokenScores<B> {
+        let targets = index_tensor::<B>(targets, &self.device());
+        let logits = self.logits(hidden).cast(FloatDType::F32);
+        let distribution = log_softmax(logits.div_scalar(temperature), 1);
+        let logprobs = distribution
+            .clone()
+            .gather(1, targets.unsqueeze_dim(1))
+            .squeeze_dim(1);
+        let known = distribution.detach();
+        let entropy = (known.clone().exp() * known).sum_dim(1).neg().squeeze_dim(1);
+        TokenScores { logprobs, entropy }
     }
 
     /// As [`hidden`](Self::hidden) without a cache, in several passes where one would hold too many

@@ -134,7 +134,7 @@ fn a_step_that_is_refused_changes_nothing() {
     let good = gradient(&model, &start, Mode::Evaluation);
     let mut optimizer = Optimizer::new(AdamW::default(), &start);
     let Step {
-        adapter: first,
+        parameters: first,
         gradient_norm,
     } = optimizer.step(&start, good.clone(), 0.01).expect("finite");
     let exact = numbers(good.norm())[0];
@@ -166,13 +166,13 @@ fn a_step_that_is_refused_changes_nothing() {
         .step(&smaller.expect("valid"), good.clone(), 0.01)
         .map(|_| ())
         .expect_err("another adapter");
-    assert!(matches!(refused, RequestError::OtherAdapter { index: 0, .. }));
+    assert!(matches!(refused, RequestError::OtherParameters { index: 0, .. }));
     assert_eq!(optimizer.steps(), 1);
     let [one, other] =
         [&mut optimizer, &mut twin].map(|optimizer| optimizer.step(&first, good.clone(), 0.01));
     assert_eq!(
-        flat(&one.expect("finite").adapter),
-        flat(&other.expect("finite").adapter)
+        flat(&one.expect("finite").parameters),
+        flat(&other.expect("finite").parameters)
     );
 }
 
@@ -232,7 +232,10 @@ fn steps_go_on_after_a_break_as_if_there_had_been_none() {
     let start = adapter(&model, 0.0);
     let step = |optimizer: &mut Optimizer<Flex>, adapter: &Adapter<Flex>| {
         let gradient = gradient(&model, adapter, Mode::Evaluation);
-        optimizer.step(adapter, gradient, 0.01).expect("finite").adapter
+        optimizer
+            .step(adapter, gradient, 0.01)
+            .expect("finite")
+            .parameters
     };
     let mut whole = Optimizer::new(AdamW::default(), &start);
     let mut adapter = start.clone();
@@ -293,7 +296,7 @@ fn dropout_is_a_function_of_its_seed_and_only_of_training() {
     let stepped = |seed| {
         let gradient = gradient(&model, &start, training(seed));
         let step = Optimizer::new(AdamW::default(), &start).step(&start, gradient, 0.01);
-        flat(&step.expect("finite").adapter)
+        flat(&step.expect("finite").parameters)
     };
     assert_eq!(stepped(3), stepped(3));
     assert_ne!(stepped(3), stepped(4));

@@ -5,6 +5,7 @@ mod hub;
 mod learning;
 mod long;
 mod model;
+mod whole;
 
 use std::fs;
 use std::path::Path;

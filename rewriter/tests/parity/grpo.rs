@@ -230,7 +230,7 @@ fn parity_of_policy_steps() {
             .step(&start.adapter, gradient, file.optim.lr)
             .expect("a finite gradient");
         assert_norm(step.gradient_norm as f32, variant.grad_norm, &what);
-        let after = step.adapter;
+        let after = step.parameters;
         let squares: f64 = after
             .matrices()
             .flat_map(|matrix| numbers(matrix.clone()))

@@ -90,7 +90,7 @@ fn parity_of_supervised_steps() {
             .step(&adapter, gradient, sft.optim.lr)
             .expect("a finite gradient");
         assert_norm(after.gradient_norm as f32, step.grad_norm_before_clip, &what);
-        adapter = after.adapter;
+        adapter = after.parameters;
     }
     let most = 2.0 * sft.optim.lr * sft.steps.len() as f64;
     start.compare_parameters(&adapter, &sft.params_after3_file, most);

@@ -1,0 +1,171 @@
+//! What an optimizer changes: an adapter, or a whole decoder.
+
+use burn_tensor::Tensor;
+use burn_tensor::backend::{AutodiffBackend, Backend};
+
+use crate::backend::PolicyBackend;
+use crate::decoder::{Decoder, Layer, Names};
+use crate::lora::{Adapter, Projection};
+
+/// One tensor that learns.
+#[derive(Debug, Clone)]
+pub enum Parameter<B: Backend> {
+    /// The weights of a norm, which do not decay.
+    Vector(Tensor<B, 1>),
+    /// The weights of a linear map or of an embedding.
+    Matrix(Tensor<B, 2>),
+}
+
+/// What learns as a whole.
+pub trait Parameters<B: Backend>: Sized {
+    /// Its tensors, in an order that does not change.
+    fn parameters(&self) -> Vec<Parameter<B>>;
+
+    /// What they are called in files, in the same order.
+    fn names(&self) -> Vec<String>;
+
+    /// The same with these tensors, which have the same order and shapes.
+    fn with(&self, parameters: impl IntoIterator<Item = Parameter<B>>) -> Self;
+}
+
+impl<B: Backend> Parameter<B> {
+    /// Itself, a vector as a matrix of one row.
+    pub(crate) fn matrix(&self) -> Tensor<B, 2> {
+        match self {
+            Self::Vector(vector) => vector.clone().unsqueeze_dim(0),
+            Self::Matrix(matrix) => matrix.clone(),
+        }
+    }
+
+    /// One of the same rank, of a matrix as [`matrix`](Self::matrix) gives it.
+    pub(crate) fn of_matrix(&self, matrix: Tensor<B, 2>) -> Self {
+        match self {
+            Self::Vector(_) => Self::Vector(matrix.squeeze_dim(0)),
+            Self::Matrix(_) => Self::Matrix(matrix),
+        }
+    }
+
+    /// Whether weight decay applies.
+    pub(crate) fn decays(&self) -> bool {
+        matches!(self, Self::Matrix(_))
+    }
+
+    fn into_vector(self) -> Tensor<B, 1> {
+        match self {
+            Self::Vector(vector) => vector,
+            Self::Matrix(matrix) => matrix.flatten(0, 1),
+        }
+    }
+
+    fn into_matrix(self) -> Tensor<B, 2> {
+        match self {
+            Self::Vector(vector) => vector.unsqueeze_dim(0),
+            Self::Matrix(matrix) => matrix,
+        }
+    }
+}
+
+impl<A: AutodiffBackend> Parameter<A> {
+    /// The gradient of a loss by it, zero where the loss does not depend on it.
+    pub(crate) fn gradient(&self, gradients: &A::Gradients) -> Tensor<A::InnerBackend, 2> {
+        match self {
+            Self::Vector(vector) => {
+                let gradient = vector.grad(gradients);
+                let gradient = gradient.unwrap_or_else(|| vector.clone().inner().zeros_like());
+                gradient.unsqueeze_dim(0)
+            }
+            Self::Matrix(matrix) => {
+                let gradient = matrix.grad(gradients);
+                gradient.unwrap_or_else(|| matrix.clone().inner().zeros_like())
+            }
+        }
+    }
+}
+
+impl<B: PolicyBackend> Parameters<B> for Adapter<B> {
+    fn parameters(&self) -> Vec<Parameter<B>> {
+        self.matrices().cloned().map(Parameter::Matrix).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.matrix_names()
+    }
+
+    fn with(&self, parameters: impl IntoIterator<Item = Parameter<B>>) -> Self {
+        let mut parameters = parameters.into_iter();
+        self.map(|_| {
+            let next = parameters.next();
+            next.expect("one for each matrix").into_matrix()
+        })
+    }
+}
+
+impl<B: PolicyBackend> Parameters<B> for Decoder<B> {
+    fn parameters(&self) -> Vec<Parameter<B>> {
+        let matrix = |matrix: &Tensor<B, 2>| Parameter::Matrix(matrix.clone());
+        let vector = |vector: &Tensor<B, 1>| Parameter::Vector(vector.clone());
+        let mut all = vec![matrix(&self.embedding)];
+        for layer in &self.layers {
+            all.push(vector(&layer.attention_norm));
+            all.push(vector(&layer.feed_forward_norm));
+            all.extend(layer.head_norms.iter().flatten().map(vector));
+            all.extend(layer.projections.iter().map(matrix));
+        }
+        all.push(vector(&self.norm));
+        all.extend(self.head.iter().map(matrix));
+        all
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = Names::TEXT;
+        let mut all = vec![names.embedding()];
+        for (index, layer) in self.layers.iter().enumerate() {
+            all.push(names.layer(index, "input_layernorm"));
+            all.push(names.layer(index, "post_attention_layernorm"));
+            if layer.head_norms.is_some() {
+                all.push(names.layer(index, "self_attn.q_norm"));
+                all.push(names.layer(index, "self_attn.k_norm"));
+            }
+            all.extend(Projection::ALL.map(|projection| names.projection(index, projection)));
+        }
+        all.push(names.norm());
+        all.extend(self.head.iter().map(|_| names.head().to_owned()));
+        all
+    }
+
+    fn with(&self, parameters: impl IntoIterator<Item = Parameter<B>>) -> Self {
+        let mut parameters = parameters.into_iter();
+        let mut next = || parameters.next().expect("one for each tensor");
+        let mut changed = self.clone();
+        changed.embedding = next().into_matrix();
+        for layer in &mut changed.layers {
+            *layer = Layer {
+                attention_norm: next().into_vector(),
+                feed_forward_norm: next().into_vector(),
+                head_norms: layer
+                    .head_norms
+                    .as_ref()
+                    .map(|_| [next().into_vector(), next().into_vector()]),
+                projections: std::array::from_fn(|_| next().into_matrix()),
+            };
+        }
+        changed.norm = next().into_vector();
+        changed.head = changed.head.map(|_| next().into_matrix());
+        changed
+    }
+}
+
+impl<B> Decoder<B>
+where
+    B: PolicyBackend + AutodiffBackend<InnerBackend: PolicyBackend>,
+{
+    /// The same weights for a backend that differentiates, all of them tracked.
+    pub fn trainable(inner: &Decoder<B::InnerBackend>) -> Self {
+        let frozen = Self::from_inner(inner);
+        let tracked = frozen.parameters().into_iter().map(|parameter| match parameter {
+            Parameter::Vector(vector) => Parameter::Vector(vector.require_grad()),
+            Parameter::Matrix(matrix) => Parameter::Matrix(matrix.require_grad()),
+        });
+        frozen.with(tracked)
+    }
+}
