@@ -3,7 +3,7 @@
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::metric::{Direction, MetricSpec};
-use capo_core::study::{Rounds, Study, Table};
+use capo_core::study::{Study, Table};
 use capo_workloads::tau2::settings::KIND;
 
 use super::draft::{DESCRIPTIONS, EMBEDDINGS};
