@@ -321,6 +321,15 @@ impl RequestError {
                 token,
                 vocabulary,
             },
+            Self::EmptyCompletion { .. } => Self::EmptyCompletion { row },
+            Self::ContextOverflow {
+                prompt, new, context, ..
+            } => Self::ContextOverflow {
+                row,
+                prompt,
+                new,
+                context,
+            },
             other => other,
         }
     }
