@@ -10,6 +10,7 @@
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`policy`], [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
+//! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`] | a training kept on disk |
 //! | [`nano`] | small models with random weights |
@@ -27,8 +28,10 @@ pub mod fine_tuning;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
+pub mod local;
 pub mod lora;
 pub mod nano;
+pub mod online;
 pub mod optimizer;
 pub mod pairs;
 pub mod parameters;
