@@ -257,6 +257,14 @@ pub enum RequestError {
         /// What to do.
         advice: &'static str,
     },
+    /// Something that was kept is not there any more.
+    #[error("{what} are not there: {advice}")]
+    Missing {
+        /// What is missing.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A gradient, or what an optimizer remembers, is of something else than what learns.
     #[error(
         "tensor {index} of the {what} has the shape {found:?}, what learns {expected:?}: they are of different adapters or models"
@@ -320,6 +328,15 @@ impl RequestError {
                 row,
                 token,
                 vocabulary,
+            },
+            Self::EmptyCompletion { .. } => Self::EmptyCompletion { row },
+            Self::ContextOverflow {
+                prompt, new, context, ..
+            } => Self::ContextOverflow {
+                row,
+                prompt,
+                new,
+                context,
             },
             other => other,
         }

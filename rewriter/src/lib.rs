@@ -8,7 +8,9 @@
 //! | [`lora`], [`peft`], [`store`] | what learns beside the frozen decoder, and how both are written |
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
-//! | [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
+//! | [`policy`], [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
+//! | [`fine_tuning`] | supervised training from pairs to checkpoints |
+//! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`] | a training kept on disk |
 //! | [`nano`] | small models with random weights |
@@ -22,15 +24,19 @@ pub mod config;
 pub mod decoder;
 pub mod error;
 pub mod feedback;
+pub mod fine_tuning;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
+pub mod local;
 pub mod lora;
 pub mod nano;
+pub mod online;
 pub mod optimizer;
 pub mod pairs;
 pub mod parameters;
 pub mod peft;
+pub mod policy;
 pub mod rope;
 pub mod sampling;
 pub mod schedule;

@@ -1,0 +1,279 @@
+//! The policy as a rewriter of a search: [`Llm`] without a server.
+
+use std::cell::{Ref, RefCell};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use capo_core::llm::{
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish as AnswerFinish, Llm,
+    LlmError, Message, RewriteForm,
+};
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::PolicyBackend;
+use crate::error::FileError;
+use crate::generate::{Completion, Finish, Generation, GenerationRow};
+use crate::policy::Policy;
+use crate::sampling::Sampling;
+use crate::template::{RewriteTemplate, TemplateError};
+
+/// How rewrites are drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drawing {
+    /// How each token is drawn.
+    pub sampling: Sampling,
+    /// Longest rewrite in tokens, ≥ 1.
+    pub max_new_tokens: usize,
+}
+
+/// A rewrite as it was drawn: what a policy learns from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The seed it was drawn with.
+    pub seed: u64,
+    /// Tokens of the request.
+    pub prompt: Vec<u32>,
+    /// Tokens of the rewrite, the one that ends it included.
+    pub completion: Vec<u32>,
+    /// Log-probability of each of them under the policy that drew it.
+    pub logprobs: Vec<f32>,
+}
+
+/// A policy that rewrites prompts. Rewrites that are asked for together are drawn together, so that siblings
+/// compute their common request once.
+pub struct LocalRewriter<B: PolicyBackend> {
+    name: String,
+    policy: RefCell<Policy<B>>,
+    template: RewriteTemplate,
+    drawing: Drawing,
+    waiting: RefCell<Vec<Waiting>>,
+    samples: RefCell<HashMap<u64, Sample>>,
+    /// Where samples are kept until they are learned from.
+    log: Option<PathBuf>,
+}
+
+struct Waiting {
+    row: GenerationRow,
+    answer: oneshot::Sender<Result<Drawn, LlmError>>,
+}
+
+/// A rewrite with its share of the time that its batch took, in seconds.
+struct Drawn(Completion, f64);
+
+impl<B: PolicyBackend> LocalRewriter<B> {
+    /// A rewriter by the name that errors and screens show.
+    pub fn new(
+        name: impl Into<String>,
+        policy: Policy<B>,
+        template: RewriteTemplate,
+        drawing: Drawing,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            policy: RefCell::new(policy),
+            template,
+            drawing,
+            waiting: RefCell::default(),
+            samples: RefCell::default(),
+            log: None,
+        }
+    }
+
+    /// Keeps every rewrite in a file, JSON Lines, before it is answered, and knows those that the file holds
+    /// already. A torn last line belongs to an answer that nobody got, and is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written, or a line of it is no sample.
+    pub fn keeping_samples(mut self, file: &Path) -> Result<Self, FileError> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(FileError::io(file)(error)),
+        };
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        for (number, line) in (1..).zip(whole.lines()) {
+            let sample: Sample = serde_json::from_str(line)
+                .map_err(|why| FileError::content(file, format!("line {number} is no sample: {why}")))?;
+            self.samples.get_mut().insert(sample.seed, sample);
+        }
+        if whole.len() < text.len() {
+            crate::store::write_whole(file, |path| {
+                std::fs::write(path, whole).map_err(FileError::io(path))
+            })?;
+        }
+        self.log = Some(file.to_owned());
+        Ok(self)
+    }
+
+    /// The policy that answers.
+    pub fn policy(&self) -> Ref<'_, Policy<B>> {
+        self.policy.borrow()
+    }
+
+    /// Answers with another policy from now on.
+    pub(crate) fn replace(&self, policy: Policy<B>) {
+        *self.policy.borrow_mut() = policy;
+    }
+
+    /// Temperature of the log-probabilities of samples.
+    pub(crate) fn temperature(&self) -> f64 {
+        f64::from(self.drawing.sampling.logprob_temperature())
+    }
+
+    /// The rewrite that was drawn with a seed, if it is still known.
+    pub(crate) fn sample(&self, seed: u64) -> Option<Sample> {
+        self.samples.borrow().get(&seed).cloned()
+    }
+
+    /// Forgets all samples: they were learned from.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub(crate) fn forget_samples(&self) -> Result<(), FileError> {
+        self.samples.borrow_mut().clear();
+        match &self.log {
+            Some(log) => {
+                crate::store::write_whole(log, |path| std::fs::write(path, "").map_err(FileError::io(path)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&self, samples: Vec<Sample>) -> io::Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut lines = String::new();
+        for sample in &samples {
+            lines.push_str(&serde_json::to_string(sample)?);
+            lines.push('\n');
+        }
+        let mut file: File = OpenOptions::new().create(true).append(true).open(log)?;
+        file.write_all(lines.as_bytes())?;
+        file.sync_data()?;
+        let kept = samples.into_iter().map(|sample| (sample.seed, sample));
+        self.samples.borrow_mut().extend(kept);
+        Ok(())
+    }
+
+    /// Draws all rewrites that wait.
+    fn draw(&self) {
+        let waiting: Vec<Waiting> = self.waiting.borrow_mut().drain(..).collect();
+        let rows: Vec<GenerationRow> = waiting.iter().map(|one| one.row.clone()).collect();
+        let generation = Generation {
+            sampling: self.drawing.sampling,
+            max_new_tokens: self.drawing.max_new_tokens,
+            stop_tokens: self.template.stop_tokens().to_vec(),
+            share_prefixes: true,
+        };
+        let started = Instant::now();
+        let policy = self.policy.borrow();
+        let drawn = policy.decoder().generate(policy.adapter(), &rows, &generation);
+        let seconds = started.elapsed().as_secs_f64() / rows.len().max(1) as f64;
+        let drawn = drawn.map_err(|why| self.failed(&why)).and_then(|drawn| {
+            let sample = |(row, completion): (&GenerationRow, &Completion)| Sample {
+                seed: row.seed,
+                prompt: row.prompt.clone(),
+                completion: completion.tokens.clone(),
+                logprobs: completion.logprobs.clone(),
+            };
+            let kept = self.keep(rows.iter().zip(&drawn).map(sample).collect());
+            kept.map_err(|why| self.failed(&format!("its samples cannot be kept: {why}")))?;
+            Ok(drawn)
+        });
+        for (index, Waiting { answer, .. }) in waiting.into_iter().enumerate() {
+            let own = drawn.as_ref().map(|drawn| Drawn(drawn[index].clone(), seconds));
+            // Whoever asked may be gone.
+            let _ = answer.send(own.map_err(Clone::clone));
+        }
+    }
+
+    fn failed(&self, why: &impl ToString) -> LlmError {
+        let message = format!("{}: {}", self.name, why.to_string());
+        LlmError::failed(FailureKind::Provider, false, message)
+    }
+
+    async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
+        let [Message::User { content }] = &request.messages[..] else {
+            return Err(self.failed(&"it rewrites prompts and takes part in no other conversation"));
+        };
+        let prompt = self.template.prompt_of_text(content, self.drawing.max_new_tokens);
+        let prompt = prompt.map_err(|why| match why {
+            TemplateError::Overflow { .. } => {
+                LlmError::failed(FailureKind::ContextLength, false, format!("{}: {why}", self.name))
+            }
+            other => self.failed(&other),
+        })?;
+        let input_tokens = prompt.tokens.len() as u64;
+        let row = GenerationRow {
+            prompt: prompt.tokens,
+            seed: request.seed.unwrap_or_default(),
+        };
+        let (sender, answer) = oneshot::channel();
+        self.waiting.borrow_mut().push(Waiting { row, answer: sender });
+        // Whoever else asks at this moment asks before this goes on.
+        once_pending().await;
+        if !self.waiting.borrow().is_empty() {
+            self.draw();
+        }
+        let drawn = answer.await.map_err(|_| self.failed(&"its batch was given up"))?;
+        let Drawn(completion, seconds) = drawn?;
+        let text = self
+            .template
+            .child(&completion.tokens)
+            .map_err(|why| self.failed(&why))?;
+        Ok(ChatResponse {
+            message: AssistantMessage {
+                content: Some(text),
+                tool_calls: Vec::new(),
+            },
+            finish: match completion.finish {
+                Finish::Stop => AnswerFinish::Stop,
+                Finish::Length => AnswerFinish::Length,
+            },
+            usage: CallUsage {
+                input_tokens,
+                output_tokens: completion.tokens.len() as u64,
+                usd: Some(0.0),
+                seconds,
+            },
+            failed_tries: None,
+        })
+    }
+}
+
+impl<B: PolicyBackend> Llm for LocalRewriter<B> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rewrite_form(&self) -> RewriteForm {
+        RewriteForm::Learned
+    }
+
+    fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.answer(request).boxed_local()
+    }
+}
+
+/// Lets whoever else is ready go on first.
+async fn once_pending() {
+    let mut is_first = true;
+    let mut pause = pin!(futures::future::poll_fn(|context| {
+        if std::mem::take(&mut is_first) {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }));
+    pause.as_mut().await;
+}

@@ -1,0 +1,420 @@
+//! Pool-based GRPO: the policy learns from the rewrites of each round of `dcapo` [Algorithm 2].
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use burn_tensor::{Tensor, TensorData};
+use capo_core::arena::{Attempt, Family, Learner, Unlearned};
+use capo_core::ids::Round;
+use capo_core::random::Streams;
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, ready};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::backend::PolicyBackend;
+use crate::checkpoint::{Checkpoints, Contents, Progress, RandomState};
+use crate::decoder::Decoder;
+use crate::error::RequestError;
+use crate::fine_tuning::TrainingError;
+use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
+use crate::local::{LocalRewriter, Sample};
+use crate::optimizer::{AdamW, Gradient, Optimizer};
+use crate::policy::Policy;
+
+/// How a policy learns from rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GrpoSettings {
+    /// Learning rate of every step.
+    pub learning_rate: f64,
+    /// AdamW's.
+    pub optimizer: AdamW,
+    /// Steps on the rewrites of one round, ≥ 1.
+    pub epochs: u32,
+    /// Tokens of one pass forward and back, padding included. One rewrite is never parted.
+    pub pass_tokens: usize,
+    /// What centred rewards are divided by.
+    pub scale: AdvantageScale,
+    /// How the losses of tokens become one.
+    pub normalisation: Normalisation,
+    /// Clipping and divergence. With a weight of the divergence the policy is held to the one that it started as.
+    pub objective: Objective,
+    /// A rewrite that gave no child is rewarded as its parent less this, ≥ 0.
+    pub no_child_penalty: f64,
+    /// Decides dropout.
+    pub seed: u64,
+}
+
+impl Default for GrpoSettings {
+    fn default() -> Self {
+        Self {
+            learning_rate: 1e-5,
+            optimizer: AdamW::default(),
+            epochs: 1,
+            pass_tokens: 8192,
+            scale: AdvantageScale::Group,
+            normalisation: Normalisation::SequenceMean,
+            objective: Objective::default(),
+            no_child_penalty: 1.0,
+            seed: 0,
+        }
+    }
+}
+
+impl GrpoSettings {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] names the first setting outside its range.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let settings = [
+            ("epochs", f64::from(self.epochs), self.epochs > 0, "1 or more"),
+            (
+                "pass_tokens",
+                self.pass_tokens as f64,
+                self.pass_tokens > 0,
+                "1 or more",
+            ),
+            (
+                "learning_rate",
+                self.learning_rate,
+                self.learning_rate > 0.0 && self.learning_rate.is_finite(),
+                "above 0 and finite",
+            ),
+            (
+                "no_child_penalty",
+                self.no_child_penalty,
+                self.no_child_penalty >= 0.0 && self.no_child_penalty.is_finite(),
+                "0 or more and finite",
+            ),
+        ];
+        match settings.into_iter().find(|(.., holds, _)| !holds) {
+            Some((name, value, _, range)) => Err(RequestError::Setting { name, value, range }),
+            None => self.optimizer.check(),
+        }
+    }
+}
+
+/// What is remembered beside weights and moments: the figures of each round learned from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Memory {
+    figures: Vec<IndexMap<String, f64>>,
+}
+
+/// A policy that learns while it rewrites.
+pub struct GrpoLearner<B: PolicyBackend> {
+    rewriter: Rc<LocalRewriter<B>>,
+    settings: GrpoSettings,
+    checkpoints: Checkpoints,
+    /// Folder of the model that the policy started from.
+    source: PathBuf,
+    /// The policy as it started, unless it is the decoder without its adapter.
+    reference: Option<Decoder<B>>,
+    state: RefCell<(Optimizer<B>, Memory)>,
+}
+
+/// A rewrite with its advantage.
+struct Lesson {
+    sample: Sample,
+    advantage: f32,
+    weight: f32,
+}
+
+/// Names in a checkpoint.
+const POLICY: &str = "policy";
+const MOMENTS: &str = "optimizer.safetensors";
+
+const MEND_LOSS: &str =
+    "this step changes nothing; lower the learning rate, or go back to the last checkpoint";
+
+impl<B: PolicyBackend> GrpoLearner<B> {
+    /// Begins where the last of the checkpoints stands, or with the rewriter's policy. The rewriter keeps its
+    /// samples ([`LocalRewriter::keeping_samples`]), and has the policy that training started from.
+    ///
+    /// # Errors
+    ///
+    /// A setting outside its range, or a checkpoint that does not read.
+    pub fn new(
+        rewriter: Rc<LocalRewriter<B>>,
+        settings: GrpoSettings,
+        checkpoints: Checkpoints,
+        source: PathBuf,
+    ) -> Result<Self, TrainingError> {
+        settings.check()?;
+        let start = rewriter.policy().clone();
+        let reference = match &start {
+            Policy::Whole(decoder) if settings.objective.kl_weight != 0.0 => Some(decoder.clone()),
+            _ => None,
+        };
+        let state = match checkpoints.latest()? {
+            None => (Optimizer::new(settings.optimizer, &start), Memory::default()),
+            Some(last) => {
+                let memory = serde_json::from_value(last.progress().state.clone());
+                let memory = memory.map_err(|why| TrainingError::Foreign {
+                    folder: last.folder().display().to_string(),
+                    reason: why.to_string(),
+                })?;
+                let policy = start.load(&last.path(POLICY)?)?;
+                let optimizer = Optimizer::load(&last.path(MOMENTS)?, settings.optimizer, &policy)?;
+                rewriter.replace(policy);
+                (optimizer, memory)
+            }
+        };
+        Ok(Self {
+            rewriter,
+            settings,
+            checkpoints,
+            source,
+            reference,
+            state: RefCell::new(state),
+        })
+    }
+
+    /// Rounds learned from so far.
+    pub fn rounds(&self) -> usize {
+        self.state.borrow().1.figures.len()
+    }
+
+    fn study(&self, round: Round, families: &[Family]) -> Result<IndexMap<String, f64>, TrainingError> {
+        let (mut optimizer, mut memory) = self.state.borrow().clone();
+        if let Some(figures) = memory.figures.get(round as usize) {
+            return Ok(figures.clone());
+        }
+        if memory.figures.len() != round as usize {
+            return Err(TrainingError::Foreign {
+                folder: self.source.display().to_string(),
+                reason: format!(
+                    "it learned from {} rounds, and round {round} is to come",
+                    memory.figures.len()
+                ),
+            });
+        }
+        let mut figures = rewards_of(families);
+        let lessons = self.lessons(families)?;
+        let mut policy = self.rewriter.policy().clone();
+        figures.insert("lessons".to_owned(), lessons.len() as f64);
+        if !lessons.is_empty() {
+            for epoch in 0..self.settings.epochs {
+                let step = self.step(round, epoch, &policy, &mut optimizer, &lessons)?;
+                policy = step.policy;
+                // Of the last step.
+                figures.extend(step.figures);
+            }
+        }
+        memory.figures.push(figures.clone());
+        self.save(&policy, &optimizer, &memory, figures.get("reward").copied())?;
+        self.rewriter.replace(policy);
+        self.rewriter.forget_samples()?;
+        *self.state.borrow_mut() = (optimizer, memory);
+        Ok(figures)
+    }
+
+    /// The rewrites that there is something to learn from: not those of parents whose rewrites were all the same
+    /// to them.
+    fn lessons(&self, families: &[Family]) -> Result<Vec<Lesson>, RequestError> {
+        let reward = |family: &Family, attempt: &Attempt| match attempt.child {
+            Some((_, lagrangian)) => lagrangian,
+            None => family.lagrangian - self.settings.no_child_penalty,
+        };
+        let rewards: Vec<Vec<f64>> = families
+            .iter()
+            .map(|family| {
+                let of = |attempt| reward(family, attempt);
+                family.attempts.iter().map(of).collect()
+            })
+            .collect();
+        let advantages = advantages(&rewards, self.settings.scale)?;
+        let mut lessons = Vec::new();
+        for (family, advantages) in families.iter().zip(advantages) {
+            for (attempt, advantage) in family.attempts.iter().zip(advantages) {
+                if advantage == 0.0 {
+                    continue;
+                }
+                let sample = self.rewriter.sample(attempt.seed);
+                let sample = sample.ok_or(RequestError::Missing {
+                    what: "the tokens of a rewrite of this round",
+                    advice: "they are kept beside the checkpoints; go back to a checkpoint and journal of the same moment",
+                })?;
+                lessons.push(Lesson {
+                    sample,
+                    advantage: advantage as f32,
+                    weight: 0.0,
+                });
+            }
+        }
+        if !lessons.is_empty() {
+            let lengths: Vec<_> = lessons.iter().map(|one| one.sample.completion.len()).collect();
+            let weights = self.settings.normalisation.weights(&lengths)?;
+            for (lesson, weight) in lessons.iter_mut().zip(weights) {
+                lesson.weight = weight;
+            }
+        }
+        Ok(lessons)
+    }
+
+    fn step(
+        &self,
+        round: Round,
+        epoch: u32,
+        policy: &Policy<B>,
+        optimizer: &mut Optimizer<B>,
+        lessons: &[Lesson],
+    ) -> Result<Step<B>, RequestError> {
+        let streams = Streams::new(self.settings.seed);
+        let mut total: Option<(f64, Gradient<B>, Statistics)> = None;
+        for (index, pass) in (0..).zip(passes(lessons, self.settings.pass_tokens)) {
+            let pass_seed = u64::from(epoch) << 32 | index;
+            let seed = streams.number("dropout", u64::from(round), pass_seed);
+            let (loss, gradient, statistics) = self.learn_pass(policy, pass, seed)?;
+            total = Some(match total {
+                None => (loss, gradient, statistics),
+                Some((losses, gradients, known)) => {
+                    (losses + loss, gradients.plus(gradient), known.with(statistics))
+                }
+            });
+        }
+        let (loss, gradient, statistics) = total.ok_or(RequestError::EmptyBatch)?;
+        RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
+        let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
+        let figures = [
+            ("loss", loss),
+            ("gradient_norm", after.gradient_norm),
+            ("kl", statistics.kl_mean),
+            ("clip_low", statistics.clip_low),
+            ("clip_high", statistics.clip_high),
+            ("ratio", statistics.ratio_mean),
+            ("tokens", statistics.tokens as f64),
+        ];
+        Ok(Step {
+            policy: after.parameters,
+            figures: figures.map(|(name, figure)| (name.to_owned(), figure)),
+        })
+    }
+
+    /// Loss, gradient and statistics of some of the lessons.
+    fn learn_pass(
+        &self,
+        policy: &Policy<B>,
+        pass: &[Lesson],
+        seed: u64,
+    ) -> Result<(f64, Gradient<B>, Statistics), RequestError> {
+        let prompts: Vec<_> = pass.iter().map(|one| &one.sample.prompt).collect();
+        let answers: Vec<_> = pass.iter().map(|one| &one.sample.completion).collect();
+        let completions = Completions::new(&prompts, &answers)?;
+        let temperature = self.rewriter.temperature();
+        let device = policy.decoder().device();
+        let drawn: Vec<f32> = pass.iter().flat_map(|one| one.sample.logprobs.clone()).collect();
+        let count = drawn.len();
+        let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
+        let sampled = completions.rectangle(drawn)?;
+        let reference = if self.settings.objective.kl_weight == 0.0 {
+            None
+        } else {
+            let decoder = self.reference.as_ref().unwrap_or(policy.decoder());
+            Some(completions.logprobs(decoder, None, temperature)?)
+        };
+        let advantages: Vec<_> = pass.iter().map(|one| one.advantage).collect();
+        let weights: Vec<_> = pass.iter().map(|one| one.weight).collect();
+        let lengths = completions.lengths();
+        let mut statistics = None;
+        let (loss, gradient) = policy.differentiate(seed, |decoder, adapter| {
+            let evidence = Evidence {
+                policy: completions.logprobs(decoder, adapter, temperature)?,
+                sampled: Some(Tensor::from_inner(sampled)),
+                reference: reference.map(Tensor::from_inner),
+            };
+            let objective = &self.settings.objective;
+            let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
+            statistics = Some(objective.statistics(&loss, lengths, &advantages)?);
+            Ok(loss.total)
+        })?;
+        let statistics = statistics.ok_or(RequestError::EmptyBatch)?;
+        let loss = loss.into_data().iter::<f64>().sum();
+        Ok((loss, gradient, statistics))
+    }
+
+    fn save(
+        &self,
+        policy: &Policy<B>,
+        optimizer: &Optimizer<B>,
+        memory: &Memory,
+        merit: Option<f64>,
+    ) -> Result<(), TrainingError> {
+        let progress = Progress {
+            step: memory.figures.len() as u64,
+            random: RandomState {
+                seed: self.settings.seed,
+                ..RandomState::default()
+            },
+            merit,
+            state: json!(memory),
+        };
+        let contents = Contents::new()
+            .with(POLICY, |path| policy.save(path, &self.source))
+            .with(MOMENTS, |path| optimizer.save(path, policy));
+        self.checkpoints.save(progress, contents)?;
+        Ok(())
+    }
+}
+
+impl<B: PolicyBackend> Learner for GrpoLearner<B> {
+    fn learn<'a>(
+        &'a self,
+        round: Round,
+        families: &'a [Family],
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+        let learned = self.study(round, families);
+        ready(learned.map_err(|why| Unlearned(why.to_string()))).boxed_local()
+    }
+}
+
+struct Step<B: PolicyBackend> {
+    policy: Policy<B>,
+    figures: [(String, f64); 7],
+}
+
+/// What became of a round's rewrites; means only where there is something to be meant.
+fn rewards_of(families: &[Family]) -> IndexMap<String, f64> {
+    let children = families.iter().flat_map(|family| {
+        let gain = |attempt: &Attempt| {
+            attempt
+                .child
+                .map(|(_, reward)| (reward, reward - family.lagrangian))
+        };
+        family.attempts.iter().filter_map(gain)
+    });
+    let children: Vec<(f64, f64)> = children.collect();
+    let attempts = families.iter().map(|family| family.attempts.len()).sum::<usize>();
+    let mut figures = IndexMap::from([
+        ("rewrites".to_owned(), attempts as f64),
+        ("children".to_owned(), children.len() as f64),
+    ]);
+    if !children.is_empty() {
+        let mean = |of: fn(&(f64, f64)) -> f64| children.iter().map(of).sum::<f64>() / children.len() as f64;
+        figures.insert("reward".to_owned(), mean(|(reward, _)| *reward));
+        figures.insert("gain".to_owned(), mean(|(_, gain)| *gain));
+    }
+    figures
+}
+
+/// The lessons, one after the other, in passes of at most so many tokens.
+fn passes(lessons: &[Lesson], tokens: usize) -> Vec<&[Lesson]> {
+    let mut passes = Vec::new();
+    let (mut from, mut prompt, mut answer) = (0, 0, 0);
+    for (index, Lesson { sample, .. }) in lessons.iter().enumerate() {
+        // Prompts are filled on one side and answers on the other.
+        let (wide, long) = (
+            prompt.max(sample.prompt.len()),
+            answer.max(sample.completion.len()),
+        );
+        if index > from && (index - from + 1) * (wide + long) > tokens {
+            passes.push(&lessons[from..index]);
+            (from, prompt, answer) = (index, sample.prompt.len(), sample.completion.len());
+        } else {
+            (prompt, answer) = (wide, long);
+        }
+    }
+    passes.push(&lessons[from..]);
+    passes
+}

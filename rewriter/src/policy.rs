@@ -1,0 +1,136 @@
+//! A policy that learns: a whole decoder, or an adapter beside a frozen one.
+
+use std::path::Path;
+
+use burn_autodiff::Autodiff;
+use burn_tensor::Tensor;
+
+use crate::backend::PolicyBackend;
+use crate::config::ModelConfig;
+use crate::decoder::Decoder;
+use crate::error::{FileError, RequestError};
+use crate::lora::{Adapter, Mode};
+use crate::optimizer::Gradient;
+use crate::parameters::{Parameter, Parameters};
+
+/// What learns, with what it runs on.
+#[derive(Debug, Clone)]
+pub enum Policy<B: PolicyBackend> {
+    /// All weights learn.
+    Whole(Decoder<B>),
+    /// The adapter learns and the base is frozen.
+    Adapted {
+        /// The frozen decoder.
+        base: Decoder<B>,
+        /// What learns.
+        adapter: Adapter<B>,
+    },
+}
+
+impl<B: PolicyBackend> Policy<B> {
+    /// The decoder that answers, with [`adapter`](Self::adapter) where there is one.
+    pub fn decoder(&self) -> &Decoder<B> {
+        match self {
+            Self::Whole(decoder) => decoder,
+            Self::Adapted { base, .. } => base,
+        }
+    }
+
+    /// The adapter, unless the whole decoder learns.
+    pub fn adapter(&self) -> Option<&Adapter<B>> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Adapted { adapter, .. } => Some(adapter),
+        }
+    }
+
+    /// Sizes of the decoder.
+    pub fn config(&self) -> &ModelConfig {
+        self.decoder().config()
+    }
+
+    /// The value of a loss, `[1]`, and its gradient by what learns. `seed` decides what dropout drops.
+    ///
+    /// # Errors
+    ///
+    /// What `loss` gives.
+    pub fn differentiate(
+        &self,
+        seed: u64,
+        loss: impl FnOnce(
+            &Decoder<Autodiff<B>>,
+            Option<&Adapter<Autodiff<B>>>,
+        ) -> Result<Tensor<Autodiff<B>, 1>, RequestError>,
+    ) -> Result<(Tensor<B, 1>, Gradient<B>), RequestError> {
+        match self {
+            Self::Whole(decoder) => {
+                let learning = Decoder::<Autodiff<B>>::trainable(decoder);
+                let loss = loss(&learning, None)?;
+                Ok((loss.clone().inner(), Gradient::of(&loss, &learning)))
+            }
+            Self::Adapted { base, adapter } => {
+                let decoder = Decoder::<Autodiff<B>>::from_inner(base);
+                let learning = Adapter::<Autodiff<B>>::trainable(adapter, Mode::Training { seed });
+                let loss = loss(&decoder, Some(&learning))?;
+                Ok((loss.clone().inner(), Gradient::of(&loss, &learning)))
+            }
+        }
+    }
+
+    /// Writes what learns into a folder: a whole model, or an adapter in PEFT's layout. `source` is the folder
+    /// of the model that it started from.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] when a file cannot be read or written.
+    pub fn save(&self, folder: &Path, source: &Path) -> Result<(), FileError> {
+        match self {
+            Self::Whole(decoder) => decoder.save(folder, source),
+            Self::Adapted { adapter, .. } => adapter.save(folder, &source.display().to_string()),
+        }
+    }
+
+    /// The same kind of policy with what [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    ///
+    /// The folder does not read, or is of another form.
+    pub fn load(&self, folder: &Path) -> Result<Self, FileError> {
+        let device = self.decoder().device();
+        Ok(match self {
+            Self::Whole(decoder) => {
+                Self::Whole(Decoder::from_folder(folder, decoder.number_type(), &device)?)
+            }
+            Self::Adapted { base, .. } => Self::Adapted {
+                base: base.clone(),
+                adapter: Adapter::from_folder(folder, base.config(), &device)?,
+            },
+        })
+    }
+}
+
+impl<B: PolicyBackend> Parameters<B> for Policy<B> {
+    fn parameters(&self) -> Vec<Parameter<B>> {
+        match self {
+            Self::Whole(decoder) => decoder.parameters(),
+            Self::Adapted { adapter, .. } => adapter.parameters(),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Whole(decoder) => decoder.names(),
+            Self::Adapted { adapter, .. } => adapter.names(),
+        }
+    }
+
+    fn with(&self, parameters: impl IntoIterator<Item = Parameter<B>>) -> Self {
+        match self {
+            Self::Whole(decoder) => Self::Whole(decoder.with(parameters)),
+            Self::Adapted { base, adapter } => Self::Adapted {
+                base: base.clone(),
+                adapter: adapter.with(parameters),
+            },
+        }
+    }
+}

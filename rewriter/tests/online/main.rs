@@ -1,0 +1,301 @@
+//! A policy that learns while it searches: from nothing to answers, and from answers to better ones.
+
+mod letters;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+use burn_flex::{Flex, FlexDevice};
+use burn_tensor::FloatDType;
+use capo_core::arena::{Learner, Models, RunOptions};
+use capo_core::journal::{Event, FinishedEvent, Journal, LearnedEvent, MemoryJournal};
+use capo_core::llm::{Llm, Role};
+use capo_core::templates::{ObjectiveFacts, RewriteFacts, WeightedConstraint};
+use capo_core::{RunError, optimize};
+use capo_rewriter::checkpoint::{Checkpoints, Identity, Retention};
+use capo_rewriter::decoder::Decoder;
+use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
+use capo_rewriter::local::{Drawing, LocalRewriter};
+use capo_rewriter::nano::NanoConfig;
+use capo_rewriter::online::{GrpoLearner, GrpoSettings};
+use capo_rewriter::optimizer::AdamW;
+use capo_rewriter::policy::Policy;
+use capo_rewriter::sampling::Sampling;
+use capo_rewriter::template::RewriteTemplate;
+use capo_rewriter::tokenizer::Tokenizer;
+use futures::executor::block_on;
+use serde_json::json;
+use tempfile::TempDir;
+
+/// Longest rewrite, the token that ends it included.
+const ROOM: usize = 5;
+
+/// Three letters of which any may be an `a`.
+fn words() -> Vec<String> {
+    let letters = ["a", "b", "c", "d"];
+    let pairs = letters
+        .iter()
+        .flat_map(|one| letters.map(|two| format!("{one}{two}")));
+    pairs
+        .flat_map(|pair| letters.map(|three| format!("{pair}{three}")))
+        .collect()
+}
+
+fn load(folder: &Path) -> Policy<Flex> {
+    Policy::Whole(Decoder::from_folder(folder, FloatDType::F32, &FlexDevice).expect("loads"))
+}
+
+fn examples(template: &RewriteTemplate) -> Vec<SftExample> {
+    let words = words();
+    let asked = words.iter().cycle().skip(7).step_by(5);
+    words
+        .iter()
+        .zip(asked)
+        .map(|(child, prompt)| {
+            let facts = RewriteFacts {
+                objective: ObjectiveFacts {
+                    metric: "share_of_a".into(),
+                    value: 0.333,
+                },
+                constraints: vec![WeightedConstraint {
+                    metric: "prompt_length".into(),
+                    cost: 0.003,
+                    threshold: 5.0,
+                    multiplier: 1.0,
+                }],
+                prompt: prompt.clone(),
+                draft: None,
+                feedback: String::new(),
+            };
+            let example = template.example(&facts, child, ROOM).expect("fits");
+            (example.prompt.tokens, example.completion)
+        })
+        .collect()
+}
+
+/// A model over bytes that answers with three letters, made once.
+fn model() -> &'static TempDir {
+    static MODEL: OnceLock<TempDir> = OnceLock::new();
+    MODEL.get_or_init(|| {
+        let [start, trained] = [(); 2].map(|()| TempDir::new().expect("a folder"));
+        let config = NanoConfig {
+            hidden: 32,
+            layers: 1,
+            heads: 2,
+            kv_heads: 1,
+            head_dim: 16,
+            intermediate: 64,
+            context: 512,
+            tied: true,
+        };
+        let tokenizer = Tokenizer::of_bytes().expect("builds");
+        config.write(start.path(), &tokenizer, 5).expect("writes");
+        let template = RewriteTemplate::from_folder(start.path()).expect("reads");
+        let settings = SftSettings {
+            epochs: 15,
+            learning_rate: 1e-2,
+            weight_decay: 0.0,
+            ..SftSettings::default()
+        };
+        let mut trainer =
+            SftTrainer::new(load(start.path()), examples(&template), Vec::new(), settings).expect("valid");
+        while trainer.steps() < trainer.total_steps() {
+            trainer.step().expect("finite");
+        }
+        let folder = trained.path().join("model");
+        trainer.policy().save(&folder, start.path()).expect("writes");
+        trained
+    })
+}
+
+fn settings() -> GrpoSettings {
+    GrpoSettings {
+        learning_rate: 3e-3,
+        optimizer: AdamW {
+            weight_decay: 0.0,
+            ..AdamW::default()
+        },
+        pass_tokens: 2048,
+        ..GrpoSettings::default()
+    }
+}
+
+struct School {
+    rewriter: Rc<LocalRewriter<Flex>>,
+    learner: Option<Rc<GrpoLearner<Flex>>>,
+}
+
+impl Models for School {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        assert_eq!(role, Role::Rewriter, "nobody else is asked");
+        self.rewriter.clone()
+    }
+
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        self.learner.clone().map(|learner| learner as Rc<dyn Learner>)
+    }
+}
+
+/// A run of so many rounds over a journal, with checkpoints and samples in a folder.
+fn run(
+    rounds: u32,
+    lines: Vec<String>,
+    folder: &Path,
+    is_learning: bool,
+) -> (Result<Rc<FinishedEvent>, RunError>, Vec<String>) {
+    let source = model().path().join("model");
+    let drawing = Drawing {
+        sampling: Sampling::default(),
+        max_new_tokens: ROOM,
+    };
+    let template = RewriteTemplate::from_folder(&source).expect("reads");
+    let rewriter = LocalRewriter::new("local/nano", load(&source), template, drawing)
+        .keeping_samples(&folder.join("samples.jsonl"))
+        .expect("reads");
+    let rewriter = Rc::new(rewriter);
+    let identity = Identity::of_model(&source, json!("letters"), json!(null)).expect("reads");
+    let retention = Retention {
+        last: NonZeroUsize::MIN,
+        best: false,
+    };
+    let checkpoints = Checkpoints::open(&folder.join("checkpoints"), identity, retention).expect("opens");
+    let learner = GrpoLearner::new(rewriter.clone(), settings(), checkpoints, source).expect("valid");
+    let store = MemoryJournal::from_lines(lines.clone());
+    let journal = Journal::open(Box::new(store.clone()), (0..).zip(lines).map(Ok)).expect("opens");
+    let models = School {
+        rewriter,
+        learner: is_learning.then(|| Rc::new(learner)),
+    };
+    let outcome = block_on(optimize(
+        letters::problem(rounds),
+        journal,
+        Rc::new(models),
+        RunOptions::default(),
+    ));
+    let lines = store.lines().to_vec();
+    (outcome.map(|outcome| outcome.finished), lines)
+}
+
+fn learned(lines: &[String]) -> Vec<LearnedEvent> {
+    let event = |line: &String| serde_json::from_str(line).expect("an event");
+    lines
+        .iter()
+        .filter_map(|line| match event(line) {
+            Event::Learned(learned) => Some(learned),
+            _ => None,
+        })
+        .collect()
+}
+
+fn same(one: &[LearnedEvent], other: &[LearnedEvent]) {
+    assert_eq!(one.len(), other.len());
+    for (one, other) in one.iter().zip(other) {
+        for (name, figure) in &one.figures {
+            let found = other.figures[name];
+            assert!(
+                (figure - found).abs() <= 1e-6,
+                "round {} {name}: {figure} {found}",
+                one.round
+            );
+        }
+    }
+}
+
+#[test]
+fn rewards_rise() {
+    let folder = TempDir::new().expect("a folder");
+    let (finished, lines) = run(14, Vec::new(), folder.path(), true);
+    finished.expect("runs");
+    let learned = learned(&lines);
+    assert_eq!(learned.len(), 14);
+    let rewards: Vec<f64> = learned.iter().map(|learned| learned.figures["reward"]).collect();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (before, after) = (mean(&rewards[..3]), mean(&rewards[11..]));
+    println!("mean share of a: {before:.3} before, {after:.3} after");
+    assert!(after > before + 0.2, "{rewards:?}");
+    for name in ["loss", "gradient_norm", "ratio", "tokens", "gain"] {
+        assert!(learned[0].figures.contains_key(name), "{name}");
+    }
+    assert!(
+        (learned[0].figures["ratio"] - 1.0).abs() < 1e-3,
+        "what drew them is what learns"
+    );
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_as_if_it_had_not_been() {
+    let whole = TempDir::new().expect("a folder");
+    let (finished, lines) = run(4, Vec::new(), whole.path(), true);
+    let finished = finished.expect("runs");
+    let rounds: Vec<usize> = (0..)
+        .zip(&lines)
+        .filter(|(_, line)| line.starts_with("{\"event\":\"round\""))
+        .map(|(place, _)| place)
+        .collect();
+    // After two rounds; in the midst of the third; between a round and its lesson; and between the lesson
+    // and its line.
+    for (kept, checkpointed) in [
+        (rounds[1] + 2, 2),
+        (rounds[2] - 3, 2),
+        (rounds[2] + 1, 2),
+        (rounds[2] + 1, 3),
+    ] {
+        let folder = TempDir::new().expect("a folder");
+        let before = lines[..kept].to_vec();
+        // The files of a run that got so far, and no further.
+        let (_, made) = run(checkpointed, Vec::new(), folder.path(), true);
+        assert_eq!(learned(&made).len() as u32, checkpointed);
+        if kept > rounds[1] + 2 && checkpointed == 2 {
+            copy_samples(&before, folder.path());
+        }
+        let (resumed, after) = run(4, before, folder.path(), true);
+        let resumed = resumed.expect("runs");
+        assert_eq!((&resumed.reason, resumed.best), (&None, finished.best), "{kept}");
+        same(&learned(&lines), &learned(&after));
+    }
+}
+
+/// Draws the samples of a journal's last rewrites once more, as the process did that was killed.
+fn copy_samples(lines: &[String], folder: &Path) {
+    let third = TempDir::new().expect("a folder");
+    for file in ["checkpoints", "samples.jsonl"] {
+        copy(&folder.join(file), &third.path().join(file));
+    }
+    let round = lines
+        .iter()
+        .position(|line| line.contains("\"event\":\"learned\",\"round\":1"));
+    let until = round.map_or(lines.len(), |place| place + 1);
+    let (drawn, _) = run(4, lines[..until].to_vec(), third.path(), false);
+    drawn.expect("runs");
+    copy(&third.path().join("samples.jsonl"), &folder.join("samples.jsonl"));
+}
+
+fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        std::fs::create_dir_all(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("a folder") {
+            let entry = entry.expect("an entry");
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else {
+        std::fs::copy(from, to).expect("copied");
+    }
+}
+
+#[test]
+fn a_rewrite_whose_tokens_are_lost_is_named_and_nothing_is_learned() {
+    let folder = TempDir::new().expect("a folder");
+    let (_, lines) = run(2, Vec::new(), folder.path(), true);
+    let round = lines
+        .iter()
+        .rposition(|line| line.starts_with("{\"event\":\"round\""))
+        .expect("a round");
+    let other = TempDir::new().expect("a folder");
+    let (_, made) = run(1, Vec::new(), other.path(), true);
+    assert_eq!(learned(&made).len(), 1);
+    let (finished, _) = run(2, lines[..=round].to_vec(), other.path(), true);
+    let reason = finished.expect("runs").reason.clone().expect("a reason");
+    assert!(reason.contains("round 1: the tokens of a rewrite"), "{reason}");
+}

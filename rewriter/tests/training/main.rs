@@ -1,0 +1,269 @@
+//! Fine-tuning as a whole: it learns, stops, refuses, and goes on after a break.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use burn_flex::{Flex, FlexDevice};
+use burn_tensor::FloatDType;
+use capo_rewriter::checkpoint::{Checkpoints, Identity, Retention};
+use capo_rewriter::decoder::Decoder;
+use capo_rewriter::error::RequestError;
+use capo_rewriter::fine_tuning::{SftEvent, SftExample, SftSettings, SftStep, SftTrainer, TrainingError};
+use capo_rewriter::lora::{Adapter, LoraConfig};
+use capo_rewriter::nano::NanoConfig;
+use capo_rewriter::policy::Policy;
+use capo_rewriter::tokenizer::Tokenizer;
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A model over bytes that fits into a test.
+fn model() -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    let config = NanoConfig {
+        hidden: 32,
+        layers: 2,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 16,
+        intermediate: 64,
+        context: 64,
+        tied: true,
+    };
+    let tokenizer = Tokenizer::of_bytes().expect("builds");
+    config.write(folder.path(), &tokenizer, 5).expect("writes");
+    folder
+}
+
+fn whole(folder: &Path) -> Policy<Flex> {
+    Policy::Whole(Decoder::from_folder(folder, FloatDType::F32, &FlexDevice).expect("loads"))
+}
+
+fn adapted(folder: &Path) -> Policy<Flex> {
+    let base = Decoder::from_folder(folder, FloatDType::F32, &FlexDevice).expect("loads");
+    let lora = LoraConfig {
+        dropout: 0.2,
+        ..LoraConfig::all(4, 8.0)
+    };
+    let adapter = Adapter::new(&lora, base.config(), 1, &FlexDevice).expect("valid");
+    Policy::Adapted { base, adapter }
+}
+
+/// A word with the same word backwards.
+fn examples(words: &[&str]) -> Vec<SftExample> {
+    let tokens = |text: String| text.bytes().map(u32::from).collect();
+    let example = |word: &&str| {
+        let back: String = word.chars().rev().collect();
+        (tokens(format!("{word}>")), tokens(format!("{back}.")))
+    };
+    words.iter().map(example).collect()
+}
+
+const WORDS: [&str; 10] = ["ab", "abc", "cab", "bca", "acb", "aabb", "bbaa", "cc", "a", "cba"];
+
+fn settings() -> SftSettings {
+    SftSettings {
+        epochs: 4,
+        batch: 4,
+        pass_tokens: 16,
+        learning_rate: 5e-3,
+        evaluate_every: 5,
+        patience: None,
+        seed: 3,
+        ..SftSettings::default()
+    }
+}
+
+fn trainer(policy: Policy<Flex>, settings: SftSettings) -> SftTrainer<Flex> {
+    SftTrainer::new(policy, examples(&WORDS), examples(&["bac", "bb"]), settings).expect("valid")
+}
+
+fn checkpoints(folder: &Path, model: &Path, settings: SftSettings) -> Checkpoints {
+    let identity = Identity::of_model(model, json!("words"), json!(settings)).expect("reads");
+    let retention = Retention {
+        last: NonZeroUsize::MIN,
+        best: true,
+    };
+    Checkpoints::open(folder, identity, retention).expect("opens")
+}
+
+/// Steps and evaluations of a training that is resumed where its folder stands.
+fn run(
+    policy: Policy<Flex>,
+    model: &Path,
+    folder: &Path,
+    settings: SftSettings,
+    most: u64,
+) -> (Vec<SftStep>, Vec<f64>, SftTrainer<Flex>) {
+    let checkpoints = checkpoints(folder, model, settings);
+    let mut trainer = trainer(policy, settings);
+    if let Some(last) = checkpoints.latest().expect("reads") {
+        trainer.resume(&last).expect("resumes");
+    }
+    let (mut steps, mut losses) = (Vec::new(), Vec::new());
+    let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        trainer.run(&checkpoints, model, |event| match event {
+            SftEvent::Step(step) => {
+                steps.push(step);
+                assert!(step.step < most, "killed");
+            }
+            SftEvent::Evaluation { loss, .. } => losses.push(loss),
+        })
+    }));
+    if let Ok(ended) = killed {
+        ended.expect("trains");
+    }
+    (steps, losses, trainer)
+}
+
+#[test]
+fn a_policy_learns_and_goes_on_after_a_break_as_if_there_had_been_none() {
+    let model = model();
+    // Beside random weights an adapter learns little.
+    for (policy, share) in [(whole(model.path()), 0.9), (adapted(model.path()), 0.995)] {
+        let folders = [(); 2].map(|()| TempDir::new().expect("a folder"));
+        let (steps, losses, _) = run(
+            policy.clone(),
+            model.path(),
+            folders[0].path(),
+            settings(),
+            u64::MAX,
+        );
+        assert_eq!(steps.len(), 12);
+        assert_eq!(losses.len(), 3);
+        assert!(
+            losses[2] < losses[0] && steps[11].loss < share * steps[0].loss,
+            "{losses:?}"
+        );
+        // Killed in the midst of what no checkpoint has yet.
+        let (before, ..) = run(policy.clone(), model.path(), folders[1].path(), settings(), 8);
+        assert_eq!(before.len(), 8);
+        let (after, resumed, trainer) = run(policy, model.path(), folders[1].path(), settings(), u64::MAX);
+        assert_eq!(after.first().map(|step| step.step), Some(6));
+        for (step, other) in steps[5..].iter().zip(&after) {
+            assert!((step.loss - other.loss).abs() <= 1e-6, "{step:?} {other:?}");
+            assert_eq!(step.tokens, other.tokens);
+        }
+        assert!((losses[2] - resumed[1]).abs() <= 1e-6);
+        assert_eq!(trainer.steps(), trainer.total_steps());
+    }
+}
+
+#[test]
+fn a_batch_in_passes_is_the_same_batch() {
+    let model = model();
+    let losses = |pass_tokens| {
+        let settings = SftSettings {
+            pass_tokens,
+            ..settings()
+        };
+        let mut trainer = trainer(whole(model.path()), settings);
+        [(); 3].map(|()| trainer.step().expect("finite"))
+    };
+    for (one, other) in losses(8).iter().zip(losses(1 << 20)) {
+        assert!((one.loss - other.loss).abs() < 1e-5, "{one:?} {other:?}");
+        assert!(
+            (one.gradient_norm - other.gradient_norm).abs() < 1e-4,
+            "{one:?} {other:?}"
+        );
+    }
+}
+
+#[test]
+fn it_stops_when_nothing_gets_better() {
+    let model = model();
+    let folder = TempDir::new().expect("a folder");
+    // So large a step unlearns.
+    let settings = SftSettings {
+        learning_rate: 0.3,
+        epochs: 40,
+        evaluate_every: 1,
+        patience: Some(2),
+        ..settings()
+    };
+    let (steps, losses, trainer) = run(
+        whole(model.path()),
+        model.path(),
+        folder.path(),
+        settings,
+        u64::MAX,
+    );
+    assert!(trainer.steps() < trainer.total_steps(), "{losses:?}");
+    assert_eq!(steps.len(), losses.len());
+    let best = losses.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(losses[losses.len() - 2..].iter().all(|loss| *loss >= best));
+    let checkpoints = checkpoints(folder.path(), model.path(), settings);
+    let kept = checkpoints.best().expect("reads").expect("there is one");
+    assert_eq!(kept.progress().merit, Some(-best));
+    // A stop is remembered.
+    drop(checkpoints);
+    let (more, ..) = run(
+        whole(model.path()),
+        model.path(),
+        folder.path(),
+        settings,
+        u64::MAX,
+    );
+    assert_eq!(more, []);
+}
+
+#[test]
+fn what_cannot_be_learned_is_named() {
+    let model = model();
+    let new = |training: Vec<SftExample>, settings| {
+        let trainer = SftTrainer::new(whole(model.path()), training, Vec::new(), settings);
+        trainer.map(|_| ()).expect_err("must be refused").to_string()
+    };
+    let refused = |training| new(training, settings());
+    assert!(refused(vec![(vec![1], vec![2]), (vec![1], vec![])]).contains('1'));
+    assert!(refused(vec![(vec![1; 60], vec![2; 5])]).contains("64"));
+    assert!(refused(vec![(vec![1], vec![999])]).contains("999"));
+    refused(Vec::new());
+    for (settings, name) in [
+        (
+            SftSettings {
+                epochs: 0,
+                ..settings()
+            },
+            "epochs",
+        ),
+        (
+            SftSettings {
+                warmup: 1.0,
+                ..settings()
+            },
+            "warmup",
+        ),
+        (
+            SftSettings {
+                learning_rate: -1.0,
+                ..settings()
+            },
+            "learning rate",
+        ),
+    ] {
+        let message = new(examples(&WORDS), settings);
+        assert!(message.contains(name), "{message}");
+    }
+}
+
+#[test]
+fn numbers_that_are_none_name_their_step_and_keep_the_last_checkpoint() {
+    let model = model();
+    let folder = TempDir::new().expect("a folder");
+    let settings = SftSettings {
+        learning_rate: 1e30,
+        warmup: 0.0,
+        evaluate_every: 1,
+        ..settings()
+    };
+    let checkpoints = checkpoints(folder.path(), model.path(), settings);
+    let mut trainer = trainer(whole(model.path()), settings);
+    let error = trainer
+        .run(&checkpoints, model.path(), |_| {})
+        .expect_err("must fail");
+    assert!(
+        matches!(error, TrainingError::Request(RequestError::NotFinite { .. })),
+        "{error}"
+    );
+    assert!(error.to_string().contains("step"), "{error}");
+}
