@@ -19,7 +19,7 @@ use capo_rewriter::cache::KvCache;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::lora::{Adapter, LoraConfig, Mode};
 use capo_rewriter::nano;
-use capo_rewriter::optimizer::{AdamW, Gradient, Optimizer};
+use capo_rewriter::optimizer::{AdamW, Optimizer};
 use capo_rewriter::sft::SftBatch;
 use capo_rewriter::tokens::{Padding, Tokens};
 use clap::{Parser, ValueEnum};
@@ -41,6 +41,9 @@ struct Arguments {
     /// Tokens that each sequence writes.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..))]
     new_tokens: u64,
+    /// Compute each layer again in the backward pass, for less memory.
+    #[arg(long)]
+    activation_checkpointing: bool,
     /// Timed repetitions, after one that is not timed.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     repetitions: u64,
@@ -76,10 +79,17 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn Error>> {
     let (rows, columns) = (arguments.rows as usize, arguments.tokens as usize);
     let vocabulary = decoder.config().vocabulary as u32;
     let ids: Vec<Vec<u32>> = (0..rows as u32)
-        .map(|row| (0..columns as u32).map(|column| scattered(row, column) % vocabulary).collect())
+        .map(|row| {
+            (0..columns as u32)
+                .map(|column| scattered(row, column) % vocabulary)
+                .collect()
+        })
         .collect();
-    let mut best = Times { wall: Duration::MAX, cpu: Duration::MAX };
-    let mut learning = Learner::new(&decoder)?;
+    let mut best = Times {
+        wall: Duration::MAX,
+        cpu: Duration::MAX,
+    };
+    let mut learning = Learner::new(&decoder, arguments.activation_checkpointing)?;
     let mut tokens = rows * columns;
     for repetition in 0..=arguments.repetitions {
         let times = match arguments.work {
@@ -125,14 +135,20 @@ struct Times {
 
 impl Times {
     fn shorter_of(self, other: Self) -> Self {
-        Self { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu) }
+        Self {
+            wall: self.wall.min(other.wall),
+            cpu: self.cpu.min(other.cpu),
+        }
     }
 }
 
 fn timed<T>(work: impl FnOnce() -> Result<T, Box<dyn Error>>) -> Result<Times, Box<dyn Error>> {
     let (wall, cpu) = (Instant::now(), cpu_time());
     work()?;
-    Ok(Times { wall: wall.elapsed(), cpu: cpu_time().saturating_sub(cpu) })
+    Ok(Times {
+        wall: wall.elapsed(),
+        cpu: cpu_time().saturating_sub(cpu),
+    })
 }
 
 fn cpu_time() -> Duration {
@@ -143,7 +159,11 @@ fn cpu_time() -> Duration {
 fn prefill(decoder: &Decoder<Flex>, ids: &[Vec<u32>]) -> Result<Times, Box<dyn Error>> {
     timed(|| {
         let mut cache = new_cache(decoder, ids, 0)?;
-        Ok(likeliest(decoder, &Tokens::padded(ids, Padding::Left), &mut cache)?)
+        Ok(likeliest(
+            decoder,
+            &Tokens::padded(ids, Padding::Left),
+            &mut cache,
+        )?)
     })
 }
 
@@ -162,7 +182,13 @@ fn decode(decoder: &Decoder<Flex>, ids: &[Vec<u32>], new: usize) -> Result<Times
 
 fn new_cache(decoder: &Decoder<Flex>, ids: &[Vec<u32>], new: usize) -> Result<KvCache<Flex>, Box<dyn Error>> {
     let capacity = ids[0].len() + new;
-    Ok(KvCache::new(decoder.config(), ids.len(), capacity, FloatDType::F32, &FlexDevice)?)
+    Ok(KvCache::new(
+        decoder.config(),
+        ids.len(),
+        capacity,
+        FloatDType::F32,
+        &FlexDevice,
+    )?)
 }
 
 /// The likeliest token after each row.
@@ -181,24 +207,35 @@ fn likeliest(
 struct Learner {
     adapter: Adapter<Flex>,
     optimizer: Optimizer<Flex>,
+    activation_checkpointing: bool,
 }
 
 impl Learner {
-    fn new(decoder: &Decoder<Flex>) -> Result<Self, Box<dyn Error>> {
+    fn new(decoder: &Decoder<Flex>, activation_checkpointing: bool) -> Result<Self, Box<dyn Error>> {
         let adapter = Adapter::new(&LoraConfig::all(8, 16.0), decoder.config(), 1, &FlexDevice)?;
         let optimizer = Optimizer::new(AdamW::default(), &adapter);
-        Ok(Self { adapter, optimizer })
+        Ok(Self {
+            adapter,
+            optimizer,
+            activation_checkpointing,
+        })
     }
 
     /// All tokens but the first of each row are learned.
     fn step(&mut self, decoder: &Decoder<Flex>, ids: &[Vec<u32>]) -> Result<Times, Box<dyn Error>> {
-        let rows: Vec<_> = ids.iter().map(|ids| (ids.clone(), vec![true; ids.len()])).collect();
+        let rows: Vec<_> = ids
+            .iter()
+            .map(|ids| (ids.clone(), vec![true; ids.len()]))
+            .collect();
         let batch = SftBatch::masked(&rows)?;
         timed(|| {
-            let decoder = Decoder::<Learning>::from_inner(decoder);
+            let mut decoder = Decoder::<Learning>::from_inner(decoder);
+            if self.activation_checkpointing {
+                decoder = decoder.recomputing();
+            }
             let learning = Adapter::<Learning>::trainable(&self.adapter, Mode::Training { seed: 0 });
             let loss = batch.losses(&decoder, Some(&learning))?.mean();
-            let gradient = Gradient::of(&loss, &learning);
+            let gradient = decoder.gradient(&loss, &learning);
             self.adapter = self.optimizer.step(&self.adapter, gradient, 1e-4)?.parameters;
             Ok(())
         })

@@ -12,6 +12,9 @@ use crate::cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::{FileError, RequestError};
 use crate::lora::{Adapter, Projection};
+use crate::optimizer::Gradient;
+use crate::parameters::Parameters;
+use crate::recomputation::RecomputedPasses;
 use crate::rope::{Rope, Rotation};
 use crate::tokens::Tokens;
 use crate::weights::Weights;
@@ -28,6 +31,9 @@ pub struct Decoder<B: PolicyBackend> {
     pub(crate) norm: Tensor<B, 1>,
     /// `[vocabulary, hidden]`; the embedding when tied.
     pub(crate) head: Option<Tensor<B, 2>>,
+    /// Where tracked passes leave what their layers are computed from again; without, every activation is
+    /// kept for the backward pass.
+    recomputed: Option<RecomputedPasses<B>>,
 }
 
 #[derive(Debug, Clone)]
@@ -51,14 +57,15 @@ const PASS_COLUMNS: usize = 512;
 const PASS_SCORES: usize = 1 << 26;
 
 /// What all layers of one pass share.
-struct Pass<'a, B: PolicyBackend> {
+#[derive(Debug)]
+pub(crate) struct Pass<'a, B: PolicyBackend> {
     rows: usize,
     columns: usize,
     /// Column at which the pass begins in the cache.
     start: usize,
     rotation: Rotation<B>,
     visible: Windows<B>,
-    adapter: Option<&'a Adapter<B>>,
+    pub(crate) adapter: Option<&'a Adapter<B>>,
 }
 
 impl<B: PolicyBackend> Decoder<B> {
@@ -115,6 +122,7 @@ impl<B: PolicyBackend> Decoder<B> {
             layers,
             norm,
             head,
+            recomputed: None,
         })
     }
 
@@ -181,13 +189,40 @@ impl<B: PolicyBackend> Decoder<B> {
         };
         let ids = index_tensor::<B>(tokens.ids().iter().map(|id| *id as usize), &device);
         let mut stream = self.embedding.clone().select(0, ids);
-        for (index, layer) in self.layers.iter().enumerate() {
-            let normed = self.normalised(stream.clone(), &layer.attention_norm);
-            stream = stream + self.attention(index, &normed, &pass, cache.as_deref_mut());
-            let normed = self.normalised(stream.clone(), &layer.feed_forward_norm);
-            stream = stream + self.feed_forward(index, normed, &pass);
+        let is_tracked = self.embedding.is_require_grad() || adapter.is_some_and(Adapter::is_tracked);
+        match &self.recomputed {
+            Some(passes) if is_tracked && cache.is_none() => stream = passes.run(self, stream, &pass),
+            _ => {
+                for layer in 0..self.layers.len() {
+                    stream = self.layer(layer, stream, &pass, cache.as_deref_mut());
+                }
+            }
         }
-        self.normalised(stream, &self.norm).reshape([rows, columns, self.config.hidden])
+        self.normalised(stream, &self.norm)
+            .reshape([rows, columns, self.config.hidden])
+    }
+
+    /// The stream, `[tokens, hidden]`, after a layer.
+    pub(crate) fn layer(
+        &self,
+        index: usize,
+        stream: Tensor<B, 2>,
+        pass: &Pass<B>,
+        cache: Option<&mut KvCache<B>>,
+    ) -> Tensor<B, 2> {
+        let layer = &self.layers[index];
+        let normed = self.normalised(stream.clone(), &layer.attention_norm);
+        let stream = stream + self.attention(index, &normed, pass, cache);
+        let normed = self.normalised(stream.clone(), &layer.feed_forward_norm);
+        stream + self.feed_forward(index, normed, pass)
+    }
+
+    /// The same weights. What a tracked pass computes is computed again in the backward pass, layer by layer,
+    /// instead of being kept: take the gradient of a loss by [`gradient`](Self::gradient) then.
+    #[must_use]
+    pub fn recomputing(mut self) -> Self {
+        self.recomputed = Some(RecomputedPasses::new());
+        self
     }
 
     /// As [`hidden_of_checked`](Self::hidden_of_checked), pass by pass so that attention scores stay
@@ -338,11 +373,37 @@ where
             layers: inner.layers.iter().map(layer).collect(),
             norm: Tensor::from_inner(inner.norm.clone()),
             head: inner.head.clone().map(Tensor::from_inner),
+            recomputed: None,
+        }
+    }
+}
+
+impl<B> Decoder<B>
+where
+    B: PolicyBackend + AutodiffBackend<InnerBackend: PolicyBackend>,
+{
+    /// The gradient of a `loss`, `[1]`, which this decoder computed, by what is tracked.
+    pub fn gradient(&self, loss: &Tensor<B, 1>, by: &impl Parameters<B>) -> Gradient<B::InnerBackend> {
+        match &self.recomputed {
+            Some(passes) => passes.gradient(self, loss, by),
+            None => Gradient::of(loss, by),
         }
     }
 }
 
 impl<B: PolicyBackend> Pass<'_, B> {
+    /// The same pass with an adapter or none.
+    pub(crate) fn with_adapter<'a>(&self, adapter: Option<&'a Adapter<B>>) -> Pass<'a, B> {
+        Pass {
+            rows: self.rows,
+            columns: self.columns,
+            start: self.start,
+            rotation: self.rotation.clone(),
+            visible: self.visible.clone(),
+            adapter,
+        }
+    }
+
     fn visible(&self, window: Option<usize>) -> &Arc<Visibility<BoolTensor<B>>> {
         let found = self.visible.iter().find(|(of, _)| *of == window);
         &found.expect("a pass has all windows of its model").1

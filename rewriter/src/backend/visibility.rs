@@ -31,7 +31,9 @@ impl<M: Clone> Visibility<M> {
         );
         let keys = tokens.len() / rows;
         assert!(
-            spans.iter().all(|span| span.start <= span.end && span.end <= keys),
+            spans
+                .iter()
+                .all(|span| span.start <= span.end && span.end <= keys),
             "a span ends after the last key"
         );
         Self {

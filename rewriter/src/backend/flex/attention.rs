@@ -174,7 +174,9 @@ impl Heads<'_> {
 
     fn dots(&self, block: &Block, head: usize, scores: &mut [f32]) {
         let width = self.queries.dims[3];
-        let keys = self.keys.rows_of(block.row, block.keys.start, self.key_head(head));
+        let keys = self
+            .keys
+            .rows_of(block.row, block.keys.start, self.key_head(head));
         for (query, scores) in block
             .queries
             .clone()
@@ -192,7 +194,9 @@ impl Heads<'_> {
     /// The values weighted, into the head's part of the output of the block.
     fn mix(&self, block: &Block, head: usize, weights: &[f32], output: &mut [f32]) {
         let [_, _, count, width] = self.queries.dims;
-        let values = self.values.rows_of(block.row, block.keys.start, self.key_head(head));
+        let values = self
+            .values
+            .rows_of(block.row, block.keys.start, self.key_head(head));
         Multiply {
             left: Strided {
                 numbers: weights,
@@ -239,7 +243,13 @@ impl Heads<'_> {
                     }
                     self.weights(&block, head, Some(&keys), &mut weights);
                     let gradients = gradient.rows_of(row, first, head);
-                    self.by_scores(&block, gradients, &values[..width * seen], &weights, &mut by_scores);
+                    self.by_scores(
+                        &block,
+                        gradients,
+                        &values[..width * seen],
+                        &weights,
+                        &mut by_scores,
+                    );
                     let keys = self.keys.rows_of(row, block.keys.start, key_head);
                     Multiply {
                         left: Strided {

@@ -1,6 +1,11 @@
 //! The operations on the CPU, in 32 bits: one pass over memory each, in loops that become vector
 //! instructions, whichever the processor has. Numbers of other types go through burn's operations.
 
+#![allow(
+    clippy::inline_always,
+    reason = "what is not inlined is not compiled for the processor's vectors"
+)]
+
 mod attention;
 mod linear;
 mod multiply;
@@ -165,7 +170,11 @@ impl<const D: usize> Numbers<D> {
         let tensor = tensor.into_primitive().tensor();
         let strides = tensor.layout().strides();
         let is_by_rows = strides[D - 1] == 1 && strides.iter().all(|stride| *stride >= 0);
-        Self::read(if is_by_rows { tensor } else { tensor.to_contiguous() })
+        Self::read(if is_by_rows {
+            tensor
+        } else {
+            tensor.to_contiguous()
+        })
     }
 
     fn read(tensor: FlexTensor) -> Self {

@@ -170,7 +170,9 @@ pub(super) fn target_scores(
         .zip(targets.par_chunks(rows));
     parts.for_each(|((logits, scores), targets)| {
         on_vectors(|| {
-            let rows = logits.chunks_exact_mut(vocabulary).zip(scores.chunks_exact_mut(2));
+            let rows = logits
+                .chunks_exact_mut(vocabulary)
+                .zip(scores.chunks_exact_mut(2));
             for ((logits, scores), target) in rows.zip(targets) {
                 score_target(logits, scores, *target, temperature);
             }

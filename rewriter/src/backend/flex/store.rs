@@ -4,12 +4,20 @@ use burn_flex::{Flex, FlexTensor};
 use burn_tensor::{DType, Element, Tensor, TensorPrimitive, bf16, f16};
 
 /// Writes in place when the store is the only handle to its memory.
-pub(super) fn write_columns(store: Tensor<Flex, 4>, values: Tensor<Flex, 4>, start: usize) -> Tensor<Flex, 4> {
+pub(super) fn write_columns(
+    store: Tensor<Flex, 4>,
+    values: Tensor<Flex, 4>,
+    start: usize,
+) -> Tensor<Flex, 4> {
     let mut store = store.into_primitive().tensor();
     let values = values.into_primitive().tensor();
     let strides = values.layout().strides();
     let is_by_rows = strides[3] == 1 && strides.iter().all(|stride| *stride >= 0);
-    let values = if is_by_rows { values } else { values.to_contiguous() };
+    let values = if is_by_rows {
+        values
+    } else {
+        values.to_contiguous()
+    };
     let is_whole = store.is_contiguous() && store.layout().start_offset() == 0;
     let is_written = is_whole
         && store.dtype() == values.dtype()

@@ -99,3 +99,39 @@ pub(super) fn exponentiate(numbers: &mut [f32], scale: f32, shift: f32) -> f32 {
     }
     sum(numbers, |number| number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_is_exact_to_the_last_places_and_ends_at_zero() {
+        for step in -8_730..=8_800 {
+            let x = step as f32 / 100.0;
+            let exact = f64::from(x).exp();
+            let error = (f64::from(exp(x)) - exact) / exact;
+            assert!(error.abs() < 3e-7, "exp({x}) is off by {error:e}");
+        }
+        for x in [-87.4, -1e4, -1e30, f32::NEG_INFINITY] {
+            assert_eq!(exp(x), 0.0, "{x}");
+        }
+        assert_eq!(exp(f32::INFINITY), exp(88.0));
+        assert!(exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn sums_and_maxima_are_of_all_numbers() {
+        for count in [0, 1, 15, 16, 17, 50] {
+            let numbers: Vec<f32> = (0..count).map(|index| index as f32 - 60.0).collect();
+            assert_eq!(sum(&numbers, |number| number), numbers.iter().sum::<f32>());
+            assert_eq!(
+                dot(&numbers, &numbers),
+                numbers.iter().map(|x| x * x).sum::<f32>()
+            );
+            assert_eq!(
+                largest(&numbers),
+                numbers.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+            );
+        }
+    }
+}
