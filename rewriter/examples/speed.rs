@@ -159,11 +159,7 @@ fn cpu_time() -> Duration {
 fn prefill(decoder: &Decoder<Flex>, ids: &[Vec<u32>]) -> Result<Times, Box<dyn Error>> {
     timed(|| {
         let mut cache = new_cache(decoder, ids, 0)?;
-        Ok(likeliest(
-            decoder,
-            &Tokens::padded(ids, Padding::Left),
-            &mut cache,
-        )?)
+        likeliest(decoder, &Tokens::padded(ids, Padding::Left), &mut cache)
     })
 }
 

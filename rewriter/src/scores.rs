@@ -42,7 +42,7 @@ impl<B: PolicyBackend> Decoder<B> {
     /// what a log-probability sends back to the hidden state is computed with it, instead of from a
     /// distribution kept for the backward pass. Without tracked gradients long rows pass through the
     /// layers in several passes too; with them every layer's activations are kept for the backward
-    /// pass, attention scores of `[rows, heads, columns, columns]` among them.
+    /// pass, but for attention scores, unless the decoder is [recomputing](Self::recomputing).
     ///
     /// # Errors
     ///
