@@ -12,7 +12,8 @@
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
-//! | [`checkpoint`] | a training kept on disk |
+//! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
+//! | [`engine`] | all of this on one device, whatever its backend |
 //! | [`nano`] | small models with random weights |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
@@ -22,9 +23,11 @@ pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod decoder;
+pub mod engine;
 pub mod error;
 pub mod feedback;
 pub mod fine_tuning;
+pub mod folder;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
