@@ -13,8 +13,8 @@
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`] | a training kept on disk |
-//! | [`nano`] | small models with random weights |
-//! | [`backend`] | what a backend may do better than burn's own operations |
+//! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
+//! | [`backend`], [`device`] | what a backend may do better than burn's own operations; the devices that it runs on |
 
 pub mod backend;
 pub mod cache;
@@ -22,6 +22,7 @@ pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod decoder;
+pub mod device;
 pub mod error;
 pub mod feedback;
 pub mod fine_tuning;
@@ -46,4 +47,5 @@ pub mod store;
 pub mod template;
 pub mod tokenizer;
 pub mod tokens;
+pub mod untrained;
 pub mod weights;
