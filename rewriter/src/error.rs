@@ -22,6 +22,11 @@ pub enum FileError {
         /// The file looked for.
         file: &'static str,
     },
+    /// Nothing has the name that a model is asked for by.
+    #[error(
+        "there is no model {0}: name a folder that exists, or a repository of the hub as owner/name@revision"
+    )]
+    NoModel(String),
     /// A JSON file does not read, or says something impossible or not supported.
     #[error("{path}: {message}", path = .path.display())]
     Content {

@@ -1,6 +1,7 @@
 //! Supervised fine-tuning: epochs, batches, evaluation, early stop, checkpoints.
 
 use std::cmp::Reverse;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use burn_tensor::Tensor;
@@ -12,6 +13,7 @@ use serde_json::json;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Contents, Progress, RandomState};
 use crate::error::{FileError, RequestError};
+use crate::folder::POLICY;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 use crate::schedule::Schedule;
@@ -28,7 +30,7 @@ pub struct SftSettings {
     /// Tokens of one pass forward and back, padding included: a larger batch is learned from in several passes.
     /// One example is never parted.
     pub pass_tokens: usize,
-    /// Highest learning rate.
+    /// Highest learning rate, in (0, 1].
     pub learning_rate: f64,
     /// Share of the steps in [0, 1) over which the learning rate rises.
     pub warmup: f64,
@@ -185,8 +187,7 @@ pub struct SftTrainer<B: PolicyBackend> {
     memory: Memory,
 }
 
-/// Names in a checkpoint.
-const POLICY: &str = "policy";
+/// Name in a checkpoint.
 const MOMENTS: &str = "optimizer.safetensors";
 
 const MEND_LOSS: &str = "nothing was changed by this step; lower the learning rate, look at the examples, or go back to the last checkpoint";
@@ -262,8 +263,9 @@ impl<B: PolicyBackend> SftTrainer<B> {
         Ok(())
     }
 
-    /// Trains to the end: all epochs, or an early stop. A checkpoint is written at every evaluation and at the
-    /// end. `source` is the folder of the model that the policy started from; `observe` is told what happens.
+    /// Trains to the end: all epochs, an early stop, or a break by `observe`, which is told what happens. A
+    /// checkpoint is written at every evaluation and at the end. `source` is the folder of the model that the
+    /// policy started from.
     ///
     /// # Errors
     ///
@@ -273,19 +275,26 @@ impl<B: PolicyBackend> SftTrainer<B> {
         &mut self,
         checkpoints: &Checkpoints,
         source: &Path,
-        mut observe: impl FnMut(SftEvent),
+        mut observe: impl FnMut(SftEvent) -> ControlFlow<()>,
     ) -> Result<(), TrainingError> {
         while self.steps() < self.total_steps() && !self.is_out_of_patience() {
-            observe(SftEvent::Step(self.step()?));
-            if self.steps().is_multiple_of(self.settings.evaluate_every) || self.steps() == self.total_steps()
-            {
-                let loss = self.evaluate()?;
-                if let Some(loss) = loss {
-                    self.remember(loss);
-                    let step = self.steps();
-                    observe(SftEvent::Evaluation { step, loss });
-                }
-                self.save(checkpoints, source, loss)?;
+            let mut flow = observe(SftEvent::Step(self.step()?));
+            let step = self.steps();
+            let loss = if step.is_multiple_of(self.settings.evaluate_every) || step == self.total_steps() {
+                self.evaluate()?
+            } else if flow.is_break() {
+                None
+            } else {
+                continue;
+            };
+            if let Some(loss) = loss {
+                self.remember(loss);
+                let seen = observe(SftEvent::Evaluation { step, loss });
+                flow = if seen.is_break() { seen } else { flow };
+            }
+            self.save(checkpoints, source, loss)?;
+            if flow.is_break() {
+                break;
             }
         }
         Ok(())

@@ -12,9 +12,10 @@
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
-//! | [`checkpoint`] | a training kept on disk |
+//! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
+//! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
 //! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
-//! | [`backend`], [`device`] | what a backend may do better than burn's own operations; the devices that it runs on |
+//! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
 pub mod cache;
@@ -23,9 +24,11 @@ pub mod checkpoint;
 pub mod config;
 pub mod decoder;
 pub mod device;
+pub mod engine;
 pub mod error;
 pub mod feedback;
 pub mod fine_tuning;
+pub mod folder;
 pub mod generate;
 pub mod grpo;
 pub mod hub;

@@ -19,19 +19,46 @@ use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::PolicyBackend;
-use crate::error::FileError;
+use crate::error::{FileError, RequestError};
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
 use crate::sampling::Sampling;
 use crate::template::{RewriteTemplate, TemplateError};
 
 /// How rewrites are drawn.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Drawing {
     /// How each token is drawn.
     pub sampling: Sampling,
     /// Longest rewrite in tokens, ≥ 1.
     pub max_new_tokens: usize,
+}
+
+impl Default for Drawing {
+    /// From the policy's own distribution, up to 1024 tokens.
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::default(),
+            max_new_tokens: 1024,
+        }
+    }
+}
+
+impl Drawing {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] names the first setting outside its range.
+    pub fn check(&self) -> Result<(), RequestError> {
+        if self.max_new_tokens == 0 {
+            return Err(RequestError::Setting {
+                name: "max_new_tokens",
+                value: 0.0,
+                range: "1 or more",
+            });
+        }
+        self.sampling.check()
+    }
 }
 
 /// A rewrite as it was drawn: what a policy learns from.
@@ -45,6 +72,13 @@ pub struct Sample {
     pub completion: Vec<u32>,
     /// Log-probability of each of them under the policy that drew it.
     pub logprobs: Vec<f32>,
+}
+
+impl Sample {
+    /// Tokens of request and rewrite.
+    pub fn length(&self) -> usize {
+        self.prompt.len() + self.completion.len()
+    }
 }
 
 /// A policy that rewrites prompts. Rewrites that are asked for together are drawn together, so that siblings
