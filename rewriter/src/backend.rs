@@ -29,17 +29,34 @@ pub trait PolicyBackend: Backend {
         number_type: DType,
         device: &Self::Device,
     ) -> Tensor<Self, 2> {
-        // Seeds are global to a backend: nobody may draw between seeding and drawing.
-        let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::seed(device, seed);
-        Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
+        seeded::<Self, _>(seed, device, || {
+            Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
+        })
     }
 }
 
-/// Held while a backend's global random numbers are seeded and drawn.
-static DRAWS: Mutex<()> = Mutex::new(());
+/// What `draw` draws from a backend's global random numbers after `seed`.
+pub(crate) fn seeded<B: Backend, T>(seed: u64, device: &B::Device, draw: impl FnOnce() -> T) -> T {
+    // Nobody may draw between seeding and drawing.
+    static DRAWS: Mutex<()> = Mutex::new(());
+    let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
+    B::seed(device, seed);
+    draw()
+}
 
 impl<B: PolicyBackend, C: CheckpointStrategy> PolicyBackend for Autodiff<B, C> {}
+
+/// Burn's GPU backends without fusion. They write to a slice in place where nobody shares the store.
+#[cfg(feature = "cube")]
+impl<R, F, I, T> PolicyBackend for burn_cubecl::CubeBackend<R, F, I, T>
+where
+    R: burn_cubecl::CubeRuntime,
+    F: burn_cubecl::FloatElement,
+    I: burn_cubecl::IntElement,
+    T: burn_cubecl::BoolElement,
+    Self: Backend,
+{
+}
 
 impl PolicyBackend for Flex {
     /// In place: assignment to a slice copies the whole store.

@@ -13,8 +13,8 @@
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
-//! | [`engine`] | all of this on one device, whatever its backend |
-//! | [`nano`] | small models with random weights |
+//! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
+//! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
@@ -23,6 +23,7 @@ pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod decoder;
+pub mod device;
 pub mod engine;
 pub mod error;
 pub mod feedback;
@@ -49,4 +50,5 @@ pub mod store;
 pub mod template;
 pub mod tokenizer;
 pub mod tokens;
+pub mod untrained;
 pub mod weights;
