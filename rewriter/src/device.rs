@@ -26,7 +26,9 @@ impl FromStr for DeviceChoice {
     type Err = DeviceError;
 
     fn from_str(text: &str) -> Result<Self, DeviceError> {
-        let unknown = || DeviceError::Unknown { text: text.to_owned() };
+        let unknown = || DeviceError::Unknown {
+            text: text.to_owned(),
+        };
         if text == "auto" {
             return Ok(Self::Auto);
         }
@@ -34,7 +36,10 @@ impl FromStr for DeviceChoice {
             Some((name, index)) => (name, index.parse().map_err(|_| unknown())?),
             None => (text, 0),
         };
-        let backend = KNOWN.into_iter().find(|known| *known == name).ok_or_else(unknown)?;
+        let backend = KNOWN
+            .into_iter()
+            .find(|known| *known == name)
+            .ok_or_else(unknown)?;
         if backend == "cpu" && text != "cpu" {
             return Err(unknown());
         }
@@ -230,7 +235,9 @@ mod tests {
             let choice: DeviceChoice = text.parse().expect("a device");
             assert_eq!(choice.to_string(), text);
         }
-        for text in ["", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA", "auto:1"] {
+        for text in [
+            "", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA", "auto:1",
+        ] {
             let refused = text.parse::<DeviceChoice>().expect_err("no device").to_string();
             assert!(refused.contains(&format!("`{text}`")), "{refused}");
         }

@@ -14,6 +14,7 @@
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
 //! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
+//! | [`memory`] | how much main memory was needed |
 //! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
@@ -34,6 +35,7 @@ pub mod grpo;
 pub mod hub;
 pub mod local;
 pub mod lora;
+pub mod memory;
 pub mod nano;
 pub mod online;
 pub mod optimizer;

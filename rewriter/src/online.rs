@@ -22,6 +22,7 @@ use crate::fine_tuning::TrainingError;
 use crate::folder::POLICY;
 use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
 use crate::local::{LocalRewriter, Sample};
+use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 
@@ -207,6 +208,9 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 "tokens_per_second".to_owned(),
                 passed / started.elapsed().as_secs_f64(),
             );
+        }
+        if let Some(bytes) = peak_bytes() {
+            figures.insert("peak_memory_bytes".to_owned(), bytes as f64);
         }
         memory.figures.push(figures.clone());
         self.save(&policy, &optimizer, &memory, figures.get("reward").copied())?;

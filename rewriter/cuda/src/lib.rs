@@ -74,7 +74,10 @@ mod tests {
     fn a_machine_lists_its_gpus_or_says_what_is_missing() {
         match list() {
             Ok(devices) => assert!(devices.iter().all(|device| !device.name.is_empty())),
-            Err(why) => assert!(why.contains("lib") || why.contains("CUDA") || why.contains("driver"), "{why}"),
+            Err(why) => assert!(
+                why.contains("lib") || why.contains("CUDA") || why.contains("driver"),
+                "{why}"
+            ),
         }
     }
 

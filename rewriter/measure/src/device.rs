@@ -60,7 +60,10 @@ impl Chosen {
                 backend: "cuda",
                 index,
             } => work.on::<capo_rewriter_cuda::Cuda>(&capo_rewriter_cuda::device(index)),
-            _ => Err(Error::Failed(format!("{} is no device of this program", self.choice))),
+            _ => Err(Error::Failed(format!(
+                "{} is no device of this program",
+                self.choice
+            ))),
         }
     }
 }

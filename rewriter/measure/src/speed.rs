@@ -279,9 +279,8 @@ fn train<B: PolicyBackend>(decoder: Decoder<B>, arguments: &Arguments) -> Result
     let mut optimizer = Optimizer::new(settings, &policy);
     repeat(arguments, || {
         let started = Instant::now();
-        let (loss, gradient) = policy.differentiate(0, |decoder, adapter| {
-            Ok(batch.losses(decoder, adapter)?.mean())
-        })?;
+        let (loss, gradient) =
+            policy.differentiate(0, |decoder, adapter| Ok(batch.losses(decoder, adapter)?.mean()))?;
         let after = optimizer.step(&policy, gradient, LEARNING_RATE)?;
         policy = after.parameters;
         let loss = loss.into_data().iter::<f64>().next();
@@ -340,7 +339,10 @@ mod tests {
     fn operations_are_counted_by_weights_and_keys() {
         let config = shape("micro");
         // 2 layers of 64·(128+64+64+128) + 3·64·160, and 512·64.
-        assert_eq!(weights(&config), (2 * (64 * 384 + 3 * 64 * 160) + 512 * 64) as f64);
+        assert_eq!(
+            weights(&config),
+            (2 * (64 * 384 + 3 * 64 * 160) + 512 * 64) as f64
+        );
         assert_eq!(attention_flops(&config, 10.0), (4 * 2 * 4 * 32 * 10) as f64);
         assert_eq!(
             train_flops(&config, 100),
