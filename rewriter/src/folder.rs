@@ -37,7 +37,16 @@ impl PolicyFolder {
     ///
     /// Nothing of that name is there, or it cannot be read or downloaded.
     pub fn find(name: &str) -> Result<Self, CheckpointError> {
-        let folder = Path::new(name);
+        Self::find_from(Path::new(""), name)
+    }
+
+    /// Like [`find`](Self::find), of a name whose path starts at a folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_from(start: &Path, name: &str) -> Result<Self, CheckpointError> {
+        let folder = &start.join(name);
         if !folder.exists() {
             return match repository(name) {
                 Some(source) => Ok(Self::of_model(source.fetch()?)),

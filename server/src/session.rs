@@ -187,7 +187,9 @@ impl StudyFile {
     ) -> Result<Models, SessionError> {
         let builder = Builder::new(keys).seed(self.study.study.seed).prices(prices);
         #[cfg(feature = "train")]
-        let builder = builder.local(&crate::train::local::LocalRewriters);
+        let local = crate::train::local::LocalRewriters { folder: &self.folder };
+        #[cfg(feature = "train")]
+        let builder = builder.local(&local);
         builder.build(tables).map_err(|error| self.bad_models(error))
     }
 

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupts;
 use crate::session::block_on;
 use crate::simulate::{ServeOptions, SimulateError, serve_announced};
 use crate::train::local::drawing;
-use crate::train::{TrainError, engine};
+use crate::train::{TrainError, engine, told_cuts};
 
 /// Make a small rewriter, serve a trained one, or write it as a whole model.
 #[derive(Debug, Clone, clap::Args)]
@@ -154,7 +154,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         .await
         .map_err(|source| failed(SimulateError::Listen { host, port, source }))?;
     let address = listener.local_addr()?;
-    let open = move |name: &str| engine().rewriter(name, &folder, drawing);
+    let open = move |name: &str| engine().rewriter(name, &folder, drawing, told_cuts());
     let announce = move || {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())

@@ -9,21 +9,24 @@ use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;
 use capo_rewriter::sampling::Sampling;
 
-use super::engine;
+use crate::files::StudyFolder;
+
+use super::{engine, told_cuts};
 
 /// Opens rewriters by the folder or repository that a study names.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct LocalRewriters;
+#[derive(Debug, Clone, Copy)]
+pub struct LocalRewriters<'a> {
+    /// Where the paths in the study start.
+    pub folder: &'a StudyFolder,
+}
 
-impl LocalModels for LocalRewriters {
+impl LocalModels for LocalRewriters<'_> {
     fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, String> {
-        let folder = spec.model.as_deref().unwrap_or_default();
-        let folder = PolicyFolder::find(folder).map_err(|error| error.to_string())?;
-        let rewriter = engine().rewriter(
-            name,
-            &folder,
-            drawing(spec.temperature, spec.max_tokens.map(u32::from)),
-        );
+        let model = spec.model.as_deref().unwrap_or_default();
+        let start = self.folder.resolve("");
+        let folder = PolicyFolder::find_from(&start, model).map_err(|error| error.to_string())?;
+        let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
+        let rewriter = engine().rewriter(name, &folder, drawing, told_cuts());
         rewriter.map_err(|error| error.to_string())
     }
 }

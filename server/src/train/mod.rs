@@ -5,16 +5,22 @@ pub mod log;
 pub mod settings;
 pub mod tensorboard;
 
+use std::cell::Cell;
+
 use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::engine::{DeviceEngine, Engine};
 use capo_rewriter::error::{FileError, RequestError};
+use capo_rewriter::feedback::LeftOut;
 use capo_rewriter::fine_tuning::TrainingError;
+use capo_rewriter::local::ToldCuts;
 use capo_rewriter::pairs::PairsError;
 use capo_rewriter::template::TemplateError;
 
 use self::log::LogError;
 use self::settings::SettingsError;
 use self::tensorboard::TensorBoardError;
+use crate::cli::failure::warn;
+use crate::cli::layout::counted;
 
 /// Why a rewriter cannot be trained or asked.
 #[derive(Debug, thiserror::Error)]
@@ -63,4 +69,17 @@ impl TrainError {
 /// The engine of the processor.
 pub fn engine() -> Box<dyn Engine> {
     Box::new(DeviceEngine::cpu())
+}
+
+/// Says on standard error, once, that feedback is cut.
+pub fn told_cuts() -> ToldCuts {
+    let is_said = Cell::new(false);
+    Box::new(move |left_out: LeftOut| {
+        if !is_said.replace(true) {
+            warn(&format!(
+                "the model's context has no room for all feedback: {} of a request were left out, and more may follow",
+                counted(left_out.lines as u64, "line")
+            ));
+        }
+    })
 }

@@ -10,10 +10,10 @@ use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use capo_models::Environment;
-use capo_rewriter::engine::OnlineFiles;
+use capo_rewriter::engine::Surroundings;
 use serde_json::json;
 
-use super::{TrainingArguments, checkpoints};
+use super::{TrainingArguments, checkpoints, shown};
 use crate::cli::Prices;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json, warn};
@@ -22,7 +22,7 @@ use crate::cli::watch::watched;
 use crate::progress::Progress;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
-use crate::train::{TrainError, engine};
+use crate::train::{TrainError, engine, told_cuts};
 
 /// The training's name in checkpoints and folders.
 const GRPO: &str = "grpo";
@@ -61,13 +61,14 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let how = json!({ "grpo": settings.grpo, "drawing": settings.drawing });
     let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
     let engine = engine();
-    let files = OnlineFiles {
+    let around = Surroundings {
         checkpoints,
         samples: folder.join("samples.jsonl"),
+        told_cuts: told_cuts(),
     };
     let name = format!("local/{}", args.init);
     let online = engine
-        .online(&name, &start, settings.drawing, settings.grpo, files)
+        .online(&name, &start, settings.drawing, settings.grpo, around)
         .map_err(TrainError::from)?;
 
     let path = folder.join("journal.jsonl");
@@ -196,7 +197,7 @@ fn learned(state: &RunState, device: &str, folder: &Path) -> String {
         figures.len(),
         reward(figures.first()),
         reward(figures.last()),
-        folder.display()
+        shown(folder)
     )
 }
 

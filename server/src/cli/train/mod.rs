@@ -96,6 +96,12 @@ fn checkpoints(
     )?)
 }
 
+/// A folder as a study anywhere can name it.
+fn shown(folder: &Path) -> String {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    whole.display().to_string()
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &TrainArgs) -> Result<Ending, Failure> {
     match &args.training {

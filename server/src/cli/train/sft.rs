@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{TrainingArguments, checkpoints};
+use super::{TrainingArguments, checkpoints, shown};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json, warn};
 use crate::cli::layout::{Grid, count, counted};
@@ -325,7 +325,7 @@ fn page(outcome: &Outcome, device: &str, folder: &Path) -> String {
         "Fine-tuned on {device}\n{}\nTo search with it, name the folder in a study:\n\n\
          [models.rewriter]\nprovider = \"local\"\nmodel = \"{}\"\n",
         grid.render(2),
-        folder.display()
+        shown(folder)
     )
 }
 
