@@ -6,7 +6,7 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_flex::Flex;
 use burn_tensor::backend::Backend;
-use burn_tensor::{DType, Distribution, Int, Tensor, TensorData, TensorPrimitive};
+use burn_tensor::{DType, Distribution, FloatDType, Int, Tensor, TensorData, TensorPrimitive};
 
 /// A backend on which policies run and learn.
 ///
@@ -29,9 +29,11 @@ pub trait PolicyBackend: Backend {
         number_type: DType,
         device: &Self::Device,
     ) -> Tensor<Self, 2> {
-        seeded::<Self, _>(seed, device, || {
-            Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
-        })
+        // Drawn in 32 bits: backends do not draw in all types that they compute in.
+        let mask: Tensor<Self, 2> = seeded::<Self, _>(seed, device, || {
+            Tensor::random(shape, Distribution::Bernoulli(keep), (device, DType::F32))
+        });
+        mask.cast(FloatDType::from(number_type))
     }
 }
 

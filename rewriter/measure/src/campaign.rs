@@ -114,11 +114,10 @@ fn items(arguments: &Arguments) -> impl Iterator<Item = Item<'_>> {
         .chain([format!("--mode train --batch {rows} --seq {tokens}")])
         .map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>())
         .collect();
-    arguments.shapes.iter().flat_map(move |shape| {
-        all.clone()
-            .into_iter()
-            .map(|settings| Item { shape, settings })
-    })
+    arguments
+        .shapes
+        .iter()
+        .flat_map(move |shape| all.clone().into_iter().map(|settings| Item { shape, settings }))
 }
 
 /// A process for each measurement: peaks of memory are its own, and a failure leaves the others standing.
@@ -198,13 +197,17 @@ fn measure(program: &str, chosen: &Chosen, item: &Item, mut command: Command) ->
         .filter(Value::is_object)
         .unwrap_or_else(|| json!({}));
     if !status.success() && line["error"].is_null() {
-        line["error"] = json!(format!("{program} ended with {status}; what it said stands above"));
+        line["error"] = json!(format!(
+            "{program} ended with {status}; what it said stands above"
+        ));
     }
     line["program"] = json!(program);
     line["config"] = json!(shape);
     for pair in item.settings.chunks(2) {
         let name = pair[0].trim_start_matches('-').replace('-', "_");
-        line[name] = pair[1].parse::<u64>().map_or_else(|_| json!(pair[1]), |number| json!(number));
+        line[name] = pair[1]
+            .parse::<u64>()
+            .map_or_else(|_| json!(pair[1]), |number| json!(number));
     }
     if let Some(peak) = peak {
         line["peak_device_mib"] = json!(peak);

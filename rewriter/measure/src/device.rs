@@ -2,7 +2,7 @@
 
 use burn_flex::{Flex, FlexDevice};
 use capo_rewriter::backend::PolicyBackend;
-use capo_rewriter::device::{BackendDevices, CPU, DeviceChoice};
+use capo_rewriter::device::{CPU, DeviceBackend, DeviceChoice};
 
 use crate::Error;
 
@@ -13,7 +13,7 @@ pub(crate) trait Work {
     fn on<B: PolicyBackend>(self, device: &B::Device) -> Result<Self::Output, Error>;
 }
 
-const COMPILED: &[BackendDevices] = &[
+const COMPILED: &[DeviceBackend] = &[
     CPU,
     #[cfg(feature = "wgpu")]
     capo_rewriter_wgpu::DEVICES,
@@ -60,7 +60,10 @@ impl Chosen {
                 backend: "cuda",
                 index,
             } => work.on::<capo_rewriter_cuda::Cuda>(&capo_rewriter_cuda::device(index)),
-            _ => Err(Error::Failed(format!("{} is no device of this program", self.choice))),
+            _ => Err(Error::Failed(format!(
+                "{} is no device of this program",
+                self.choice
+            ))),
         }
     }
 }

@@ -40,6 +40,7 @@ enum Task {
     /// Time one thing and print a JSON line
     Speed(speed::Arguments),
     /// Parity, then every speed beside PyTorch's where it is installed, as JSON lines and a table
+    #[command(args_override_self = true)]
     All(campaign::Arguments),
 }
 

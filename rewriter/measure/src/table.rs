@@ -35,7 +35,11 @@ pub(crate) fn render(device: &str, peak_tflops: Option<f64>, lines: &[Value]) ->
          |---|---|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     let of = |program: &'static str| move |line: &&Value| line["program"] == program;
-    for own in lines.iter().filter(of("capo")).filter(|line| line["mode"] != "parity") {
+    for own in lines
+        .iter()
+        .filter(of("capo"))
+        .filter(|line| line["mode"] != "parity")
+    {
         let same = |name: &str, line: &Value| line[name] == own[name];
         let other = lines.iter().filter(of("pytorch")).find(|line| {
             ["config", "mode", "batch", "seq", "new_tokens"]
@@ -45,8 +49,7 @@ pub(crate) fn render(device: &str, peak_tflops: Option<f64>, lines: &[Value]) ->
         let speed = |line: &Value| line["tokens_per_s"].as_f64();
         let (fast, slow) = (speed(own), other.and_then(speed));
         let flops = own["flops_per_token"].as_f64();
-        let utilisation =
-            |speed: Option<f64>| Some(100.0 * speed? * flops? / (peak_tflops? * 1e12));
+        let utilisation = |speed: Option<f64>| Some(100.0 * speed? * flops? / (peak_tflops? * 1e12));
         let cells = [
             text_of(own, "config"),
             what(own),

@@ -22,7 +22,16 @@ fn text(output: &Output) -> String {
 fn all(out: &Path, reference: &Path) -> Output {
     program()
         .args(["all", "--device", "cpu", "--dtype", "f32", "--decode", "1,3"])
-        .args(["--train", "2x16", "--new-tokens", "5", "--reps", "2", "--peak-tflops", "1"])
+        .args([
+            "--train",
+            "2x16",
+            "--new-tokens",
+            "5",
+            "--reps",
+            "2",
+            "--peak-tflops",
+            "1",
+        ])
         .arg("--shapes")
         .arg(shape())
         .arg("--reference")
@@ -35,7 +44,9 @@ fn all(out: &Path, reference: &Path) -> Output {
 
 #[test]
 fn a_campaign_measures_everything_and_writes_lines_and_a_table() {
-    let Some(reference) = shared("parity/qwen3") else { return };
+    let Some(reference) = shared("parity/qwen3") else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let output = all(folder.path(), &reference);
     assert!(output.status.success(), "{}", text(&output));
@@ -59,7 +70,12 @@ fn a_campaign_measures_everything_and_writes_lines_and_a_table() {
     assert!(table.contains("Parity with PyTorch: passed."), "{table}");
     assert!(table.contains("| micro | decode, batch 3 |"), "{table}");
     assert!(table.contains("| micro | LoRA step 2 × 16 |"), "{table}");
-    assert_eq!(text(&output).matches(": passed in").count(), 10, "{}", text(&output));
+    assert_eq!(
+        text(&output).matches(": passed in").count(),
+        10,
+        "{}",
+        text(&output)
+    );
 
     let again = all(folder.path(), &reference);
     assert!(!again.status.success() && text(&again).contains("results.jsonl"));
@@ -67,7 +83,9 @@ fn a_campaign_measures_everything_and_writes_lines_and_a_table() {
 
 #[test]
 fn parity_that_fails_is_a_failure() {
-    let Some(reference) = shared("parity/qwen3") else { return };
+    let Some(reference) = shared("parity/qwen3") else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a folder");
     for entry in std::fs::read_dir(&reference).expect("reads") {
         let entry = entry.expect("reads");
@@ -89,7 +107,10 @@ fn parity_that_fails_is_a_failure() {
         .expect("it starts");
     let text = text(&output);
     assert!(!output.status.success(), "{text}");
-    assert!(text.contains("log-probabilities of completions: FAILED"), "{text}");
+    assert!(
+        text.contains("log-probabilities of completions: FAILED"),
+        "{text}"
+    );
     assert!(text.contains("\nlogits: passed"), "{text}");
 }
 

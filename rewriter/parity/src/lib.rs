@@ -31,7 +31,10 @@ pub fn device_checks<B: PolicyBackend>() -> [Check<B>; 8] {
         ("adapted logits", adapted_logits),
         ("greedy answers", greedy_answers),
         ("rows alone and in a batch", rows_alone_and_in_a_batch),
-        ("adapted rows alone and in a batch", adapted_rows_alone_and_in_a_batch),
+        (
+            "adapted rows alone and in a batch",
+            adapted_rows_alone_and_in_a_batch,
+        ),
         ("log-probabilities of completions", completion_logprobs),
         ("supervised steps", supervised_steps),
         ("policy steps", policy_steps),
