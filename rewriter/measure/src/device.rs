@@ -68,7 +68,7 @@ impl Chosen {
     }
 }
 
-pub(crate) fn list() -> Result<(), Error> {
+pub(crate) fn list() {
     for backend in COMPILED {
         match (backend.list)() {
             Ok(devices) => {
@@ -83,5 +83,4 @@ pub(crate) fn list() -> Result<(), Error> {
             Err(why) => println!("no {}: {why}", backend.name),
         }
     }
-    Ok(())
 }

@@ -334,9 +334,9 @@ mod tests {
         // 2 layers of 64·(128+64+64+128) + 3·64·160, and 512·64.
         assert_eq!(
             weights(&config),
-            (2 * (64 * 384 + 3 * 64 * 160) + 512 * 64) as f64
+            f64::from(2 * (64 * 384 + 3 * 64 * 160) + 512 * 64)
         );
-        assert_eq!(attention_flops(&config, 10.0), (4 * 2 * 4 * 32 * 10) as f64);
+        assert_eq!(attention_flops(&config, 10.0), f64::from(4 * 2 * 4 * 32 * 10));
         assert_eq!(
             train_flops(&config, 100),
             4.0 * weights(&config) + 3.0 * attention_flops(&config, 50.0)

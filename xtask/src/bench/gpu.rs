@@ -48,7 +48,7 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
     println!(
         "{} ({:.1} MiB)",
         archive.display(),
-        size as f64 / (1 << 20) as f64
+        size as f64 / f64::from(1 << 20)
     );
     ensure!(
         size < LARGEST,

@@ -48,7 +48,7 @@ pub(super) fn has_lavapipe() -> bool {
     ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"]
         .iter()
         .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flat_map(|entries| entries.flatten())
+        .flat_map(Iterator::flatten)
         .any(|entry| entry.file_name().to_string_lossy().starts_with("lvp_icd"))
 }
 
