@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use burn_flex::{Flex, FlexDevice};
 use burn_tensor::FloatDType;
+
+use crate::backend::PolicyBackend;
+use crate::engine::{DeviceEngine, Engine};
 
 /// The backends in the order in which `auto` prefers them.
 const KNOWN: [&str; 3] = ["cuda", "wgpu", "cpu"];
@@ -68,11 +72,15 @@ pub struct Device {
 
 /// A backend that was compiled in.
 #[derive(Debug, Clone, Copy)]
-pub struct BackendDevices {
+pub struct DeviceBackend {
     /// One of cpu, wgpu and cuda.
     pub name: &'static str,
+    /// What it computes in unless told otherwise.
+    pub number_type: FloatDType,
     /// The devices present, by index, or why none can be used.
     pub list: fn() -> Result<Vec<Device>, String>,
+    /// The engine of the device of an index that is listed, computing in a type.
+    pub open: fn(usize, FloatDType) -> Result<Box<dyn Engine>, DeviceError>,
 }
 
 /// Why there is no device to run on.
@@ -112,17 +120,32 @@ pub enum DeviceError {
         /// What was asked for.
         number_type: FloatDType,
         /// Types that it computes in.
-        supported: &'static str,
+        supported: String,
     },
 }
 
 impl DeviceChoice {
+    /// The engine of the chosen device, computing in `number_type`, without one in what its backend prefers.
+    ///
+    /// # Errors
+    ///
+    /// As [`select`](Self::select), or the device does not compute in this type.
+    pub fn open(
+        &self,
+        compiled: &[DeviceBackend],
+        number_type: Option<FloatDType>,
+    ) -> Result<Box<dyn Engine>, DeviceError> {
+        let (place, index) = self.select(compiled)?;
+        let backend = &compiled[place];
+        (backend.open)(index, number_type.unwrap_or(backend.number_type))
+    }
+
     /// The backend's place in `compiled`, and the device's index.
     ///
     /// # Errors
     ///
     /// The backend was not compiled in, or has no such device; the message names those that are present.
-    pub fn select(&self, compiled: &[BackendDevices]) -> Result<(usize, usize), DeviceError> {
+    pub fn select(&self, compiled: &[DeviceBackend]) -> Result<(usize, usize), DeviceError> {
         match self {
             Self::Auto => {
                 let preferred = KNOWN.iter().find_map(|name| {
@@ -155,7 +178,7 @@ impl DeviceChoice {
         }
     }
 
-    fn absent(&self, reason: &str, compiled: &[BackendDevices]) -> DeviceError {
+    fn absent(&self, reason: &str, compiled: &[DeviceBackend]) -> DeviceError {
         DeviceError::Absent {
             choice: self.to_string(),
             reason: reason.to_owned(),
@@ -165,7 +188,7 @@ impl DeviceChoice {
 }
 
 /// The devices of all backends in words.
-fn present(compiled: &[BackendDevices]) -> String {
+fn present(compiled: &[DeviceBackend]) -> String {
     let all: Vec<_> = compiled
         .iter()
         .flat_map(|backend| {
@@ -186,14 +209,65 @@ fn present(compiled: &[BackendDevices]) -> String {
     }
 }
 
+/// The engine of a backend's device, for [`DeviceBackend::open`].
+///
+/// # Errors
+///
+/// [`DeviceError::NumberType`] when the device does not compute in this type.
+pub fn open_engine<B: PolicyBackend>(
+    choice: &DeviceChoice,
+    device: B::Device,
+    number_type: FloatDType,
+) -> Result<Box<dyn Engine>, DeviceError> {
+    check_number_type::<B>(&choice.to_string(), &device, number_type)?;
+    Ok(Box::new(DeviceEngine::<B>::new(
+        choice.to_string(),
+        device,
+        number_type,
+    )))
+}
+
+/// # Errors
+///
+/// [`DeviceError::NumberType`] when the device does not compute in this type.
+pub fn check_number_type<B: PolicyBackend>(
+    name: &str,
+    device: &B::Device,
+    number_type: FloatDType,
+) -> Result<(), DeviceError> {
+    let computes_in = |number_type: FloatDType| B::supports_dtype(device, number_type.into());
+    if computes_in(number_type) {
+        return Ok(());
+    }
+    let types = [FloatDType::F32, FloatDType::BF16, FloatDType::F16];
+    let supported: Vec<_> = types
+        .into_iter()
+        .filter(|number_type| computes_in(*number_type))
+        .map(|number_type| format!("{number_type:?}"))
+        .collect();
+    Err(DeviceError::NumberType {
+        device: name.to_owned(),
+        number_type,
+        supported: supported.join(" or "),
+    })
+}
+
 /// The processor, as a backend with one device.
-pub const CPU: BackendDevices = BackendDevices {
+pub const CPU: DeviceBackend = DeviceBackend {
     name: "cpu",
+    number_type: FloatDType::F32,
     list: || {
         Ok(vec![Device {
             name: std::env::consts::ARCH.to_owned(),
             is_hardware: false,
         }])
+    },
+    open: |index, number_type| {
+        let choice = DeviceChoice::Named {
+            backend: "cpu",
+            index,
+        };
+        open_engine::<Flex>(&choice, FlexDevice, number_type)
     },
 };
 
@@ -208,24 +282,28 @@ mod tests {
         }
     }
 
-    const LAVAPIPE: BackendDevices = BackendDevices {
+    const LAVAPIPE: DeviceBackend = DeviceBackend {
         name: "wgpu",
         list: || Ok(vec![device("llvmpipe", false)]),
+        ..CPU
     };
-    const RADEON: BackendDevices = BackendDevices {
+    const RADEON: DeviceBackend = DeviceBackend {
         name: "wgpu",
         list: || Ok(vec![device("llvmpipe", false), device("Radeon", true)]),
+        ..CPU
     };
-    const CUDA: BackendDevices = BackendDevices {
+    const CUDA: DeviceBackend = DeviceBackend {
         name: "cuda",
         list: || Ok(vec![device("H200", true), device("H200", true)]),
+        ..CPU
     };
-    const NO_DRIVER: BackendDevices = BackendDevices {
+    const NO_DRIVER: DeviceBackend = DeviceBackend {
         name: "cuda",
         list: || Err("libcuda does not load".to_owned()),
+        ..CPU
     };
 
-    fn select(text: &str, compiled: &[BackendDevices]) -> Result<(usize, usize), DeviceError> {
+    fn select(text: &str, compiled: &[DeviceBackend]) -> Result<(usize, usize), DeviceError> {
         text.parse::<DeviceChoice>()?.select(compiled)
     }
 
@@ -258,8 +336,19 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_says_where_it_is_and_refuses_other_types() {
+        let engine = DeviceChoice::Auto
+            .open(&[CPU], None)
+            .expect("there is a processor");
+        assert_eq!(engine.device(), "cpu");
+        let refused = DeviceChoice::Auto.open(&[CPU], Some(FloatDType::Flex32));
+        let message = refused.err().expect("no such arithmetic").to_string();
+        assert!(message.contains("Flex32: take F32"), "{message}");
+    }
+
+    #[test]
     fn what_is_missing_is_named_with_what_is_there() {
-        let refused = |text, compiled: &[BackendDevices]| {
+        let refused = |text, compiled: &[DeviceBackend]| {
             select(text, compiled).expect_err("must be refused").to_string()
         };
         let message = refused("cuda", &[CPU, LAVAPIPE]);

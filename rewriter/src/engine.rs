@@ -12,7 +12,7 @@ use capo_core::llm::Llm;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::Checkpoints;
 use crate::decoder::Decoder;
-use crate::error::FileError;
+use crate::error::{FileError, RequestError};
 use crate::fine_tuning::{SftEvent, SftExample, SftSettings, SftTrainer, TrainingError};
 use crate::folder::PolicyFolder;
 use crate::local::{Drawing, LocalRewriter, ToldCuts};
@@ -164,6 +164,12 @@ impl<B: PolicyBackend> DeviceEngine<B> {
     }
 
     fn start(&self, start: &Start) -> Result<Policy<B>, TrainingError> {
+        if start.learns == Learns::Whole && self.number_type != FloatDType::F32 {
+            return Err(RequestError::CoarseWeights {
+                number_type: self.number_type,
+            }
+            .into());
+        }
         Ok(match (self.open(&start.folder)?, &start.learns) {
             (Policy::Adapted { base, adapter }, Learns::Whole) => Policy::Whole(base.merged(&adapter)),
             (Policy::Whole(base), Learns::Adapter(config)) => {

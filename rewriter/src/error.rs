@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use burn_tensor::FloatDType;
+
 /// Why a model, a tokenizer or an adapter cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -259,6 +261,20 @@ pub enum RequestError {
         what: String,
         /// The number: NaN, inf or -inf.
         value: f64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// All weights are to learn in a type in which small steps are lost.
+    #[error(
+        "all weights learn in F32 only, as {number_type:?} loses small steps: compute in F32, or let an adapter learn"
+    )]
+    CoarseWeights {
+        /// The type that the decoder computes in.
+        number_type: FloatDType,
+    },
+    /// The device's memory ran out.
+    #[error("the device's memory does not suffice: {advice}")]
+    OutOfMemory {
         /// What to do.
         advice: &'static str,
     },

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Contents, Progress, RandomState};
 use crate::error::{FileError, RequestError};
+use crate::exhaustion::guarded;
 use crate::folder::POLICY;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
@@ -194,6 +195,9 @@ pub struct SftTrainer<B: PolicyBackend> {
 /// Name in a checkpoint.
 const MOMENTS: &str = "optimizer.safetensors";
 
+/// What to do when memory runs out.
+pub(crate) const MEND_MEMORY: &str = "lower `pass_tokens`, let an adapter learn instead of all weights, compute in BF16, or take a smaller model or another device";
+
 const MEND_LOSS: &str = "nothing was changed by this step; lower the learning rate, look at the examples, or go back to the last checkpoint";
 
 impl<B: PolicyBackend> SftTrainer<B> {
@@ -308,8 +312,13 @@ impl<B: PolicyBackend> SftTrainer<B> {
     ///
     /// # Errors
     ///
-    /// [`RequestError::NotFinite`] for a loss or gradient that is not finite; nothing is then changed.
+    /// [`RequestError::NotFinite`] for a loss or gradient that is not finite, [`RequestError::OutOfMemory`];
+    /// nothing is then changed.
     pub fn step(&mut self) -> Result<SftStep, RequestError> {
+        guarded(MEND_MEMORY, || self.unguarded_step())
+    }
+
+    fn unguarded_step(&mut self) -> Result<SftStep, RequestError> {
         let step = self.steps();
         let batch = self.batch(step);
         let passes = passes(&batch, self.settings.pass_tokens);
@@ -352,11 +361,15 @@ impl<B: PolicyBackend> SftTrainer<B> {
     ///
     /// # Errors
     ///
-    /// [`RequestError::NotFinite`] when it is not finite.
+    /// [`RequestError::NotFinite`] when it is not finite, [`RequestError::OutOfMemory`].
     pub fn evaluate(&self) -> Result<Option<f64>, RequestError> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
+        guarded(MEND_MEMORY, || self.held_out_loss()).map(Some)
+    }
+
+    fn held_out_loss(&self) -> Result<f64, RequestError> {
         let learned: usize = self.held_out.iter().map(|(_, answer)| answer.len()).sum();
         let examples: Vec<&SftExample> = self.held_out.iter().collect();
         let mut sum = 0.0;
@@ -368,7 +381,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
         RequestError::check_finite(loss, MEND_LOSS, || {
             format!("the evaluation loss after step {}", self.steps())
         })?;
-        Ok(Some(loss))
+        Ok(loss)
     }
 
     /// The examples of a step: each epoch has an order of its own, a function of the seed.

@@ -28,6 +28,7 @@ pub mod decoder;
 pub mod device;
 pub mod engine;
 pub mod error;
+mod exhaustion;
 pub mod feedback;
 pub mod fine_tuning;
 pub mod folder;

@@ -18,7 +18,8 @@ use serde_json::json;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoints, Contents, Progress, RandomState};
 use crate::error::RequestError;
-use crate::fine_tuning::TrainingError;
+use crate::exhaustion::guarded;
+use crate::fine_tuning::{MEND_MEMORY, TrainingError};
 use crate::folder::POLICY;
 use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
 use crate::local::{LocalRewriter, Sample};
@@ -288,6 +289,19 @@ impl<B: PolicyBackend> GrpoLearner<B> {
     }
 
     fn step(
+        &self,
+        round: Round,
+        epoch: u32,
+        policy: &Policy<B>,
+        optimizer: &mut Optimizer<B>,
+        lessons: &[Lesson],
+    ) -> Result<Step<B>, RequestError> {
+        guarded(MEND_MEMORY, || {
+            self.unguarded_step(round, epoch, policy, optimizer, lessons)
+        })
+    }
+
+    fn unguarded_step(
         &self,
         round: Round,
         epoch: u32,

@@ -67,12 +67,12 @@ struct Item<'a> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let chosen = Chosen::of(&arguments.device)?;
-    std::fs::create_dir_all(&arguments.out).map_err(Error::io(arguments.out.display()))?;
+    std::fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out.display()))?;
     let path = arguments.out.join("results.jsonl");
-    let mut results = File::create_new(&path).map_err(Error::io(path.display()))?;
+    let mut results = File::create_new(&path).map_err(Error::io(&path.display()))?;
     let mut lines = Vec::new();
     let mut keep = |line: Value| {
-        writeln!(results, "{line}").map_err(Error::io(path.display()))?;
+        writeln!(results, "{line}").map_err(Error::io(&path.display()))?;
         lines.push(line);
         Ok::<_, Error>(())
     };
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let peak = arguments.peak_tflops.or_else(|| table::peak_tflops(&chosen.name));
     let text = table::render(&chosen.name, peak, &lines);
     let path = arguments.out.join("table.md");
-    std::fs::write(&path, &text).map_err(Error::io(path.display()))?;
+    std::fs::write(&path, &text).map_err(Error::io(&path.display()))?;
     println!("{text}");
     let failed: Vec<_> = lines
         .iter()
@@ -154,7 +154,7 @@ fn parity(chosen: &Chosen, reference: &Path) -> Result<Value, Error> {
     command
         .args(["parity", "--device", &chosen.choice.to_string(), "--reference"])
         .arg(reference);
-    let status = command.status().map_err(Error::io("capo-measure"))?;
+    let status = command.status().map_err(Error::io(&"capo-measure"))?;
     let mut line = json!({ "program": "capo", "mode": "parity", "device_name": chosen.name });
     if !status.success() {
         line["error"] = json!("parity failed; what differs stands above");
@@ -165,7 +165,7 @@ fn parity(chosen: &Chosen, reference: &Path) -> Result<Value, Error> {
 fn own() -> Result<Command, Error> {
     std::env::current_exe()
         .map(Command::new)
-        .map_err(Error::io("this program's own path"))
+        .map_err(Error::io(&"this program's own path"))
 }
 
 /// The last line that the command prints, with the program's name, the shape's and the peak of the
@@ -174,12 +174,12 @@ fn measure(program: &str, chosen: &Chosen, item: &Item, mut command: Command) ->
     let shape = item.shape.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("{program} {shape} {}", item.settings.join(" "));
     let output = std::env::temp_dir().join(format!("capo-measure-{}", std::process::id()));
-    let file = File::create(&output).map_err(Error::io(output.display()))?;
+    let file = File::create(&output).map_err(Error::io(&output.display()))?;
     let mut child = command
         .stdin(Stdio::null())
         .stdout(file)
         .spawn()
-        .map_err(Error::io(program))?;
+        .map_err(Error::io(&program))?;
     let peak = match &chosen.choice {
         DeviceChoice::Named {
             backend: "cuda",
@@ -187,10 +187,10 @@ fn measure(program: &str, chosen: &Chosen, item: &Item, mut command: Command) ->
         } => memory::peak_device_mib(*index, &mut child),
         _ => child.wait().map(|_| None),
     }
-    .map_err(Error::io(program))?;
-    let status = child.wait().map_err(Error::io(program))?;
-    let printed = std::fs::read_to_string(&output).map_err(Error::io(output.display()))?;
-    std::fs::remove_file(&output).map_err(Error::io(output.display()))?;
+    .map_err(Error::io(&program))?;
+    let status = child.wait().map_err(Error::io(&program))?;
+    let printed = std::fs::read_to_string(&output).map_err(Error::io(&output.display()))?;
+    std::fs::remove_file(&output).map_err(Error::io(&output.display()))?;
     let last = printed.lines().last().unwrap_or_default();
     let mut line = serde_json::from_str::<Value>(last)
         .ok()

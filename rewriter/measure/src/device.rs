@@ -2,7 +2,7 @@
 
 use burn_flex::{Flex, FlexDevice};
 use capo_rewriter::backend::PolicyBackend;
-use capo_rewriter::device::{BackendDevices, CPU, DeviceChoice};
+use capo_rewriter::device::{CPU, DeviceBackend, DeviceChoice};
 
 use crate::Error;
 
@@ -13,7 +13,7 @@ pub(crate) trait Work {
     fn on<B: PolicyBackend>(self, device: &B::Device) -> Result<Self::Output, Error>;
 }
 
-const COMPILED: &[BackendDevices] = &[
+const COMPILED: &[DeviceBackend] = &[
     CPU,
     #[cfg(feature = "wgpu")]
     capo_rewriter_wgpu::DEVICES,
@@ -68,7 +68,7 @@ impl Chosen {
     }
 }
 
-pub(crate) fn list() -> Result<(), Error> {
+pub(crate) fn list() {
     for backend in COMPILED {
         match (backend.list)() {
             Ok(devices) => {
@@ -83,5 +83,4 @@ pub(crate) fn list() -> Result<(), Error> {
             Err(why) => println!("no {}: {why}", backend.name),
         }
     }
-    Ok(())
 }

@@ -40,6 +40,7 @@ enum Task {
     /// Time one thing and print a JSON line
     Speed(speed::Arguments),
     /// Parity, then every speed beside PyTorch's where it is installed, as JSON lines and a table
+    #[command(args_override_self = true)]
     All(campaign::Arguments),
 }
 
@@ -59,7 +60,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(what: impl ToString) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io(what: &dyn std::fmt::Display) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let what = what.to_string();
         move |source| Self::Io { what, source }
     }
@@ -67,7 +68,10 @@ impl Error {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
-        Task::Devices => device::list(),
+        Task::Devices => {
+            device::list();
+            Ok(())
+        }
         Task::Parity { device, reference } => parity::run(&device, &reference),
         Task::Speed(arguments) => speed::run(&arguments),
         Task::All(arguments) => campaign::run(&arguments),

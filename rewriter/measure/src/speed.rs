@@ -7,7 +7,7 @@ use burn_tensor::FloatDType;
 use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
-use capo_rewriter::device::{DeviceChoice, DeviceError};
+use capo_rewriter::device::{DeviceChoice, check_number_type};
 use capo_rewriter::generate::{Generation, GenerationRow};
 use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
 use capo_rewriter::optimizer::{AdamW, Optimizer};
@@ -185,14 +185,7 @@ impl Work for Measurement<'_> {
     fn on<B: PolicyBackend>(self, device: &B::Device) -> Result<Measured, Error> {
         let arguments = self.arguments;
         let number_type = arguments.dtype.float();
-        if !B::supports_dtype(device, number_type.into()) {
-            return Err(DeviceError::NumberType {
-                device: self.device_name.to_owned(),
-                number_type,
-                supported: "f32",
-            }
-            .into());
-        }
+        check_number_type::<B>(self.device_name, device, number_type)?;
         let decoder = Decoder::<B>::untrained(self.config, number_type, 0, device);
         match arguments.mode {
             Mode::Decode => decode(&decoder, arguments),
@@ -341,9 +334,9 @@ mod tests {
         // 2 layers of 64·(128+64+64+128) + 3·64·160, and 512·64.
         assert_eq!(
             weights(&config),
-            (2 * (64 * 384 + 3 * 64 * 160) + 512 * 64) as f64
+            f64::from(2 * (64 * 384 + 3 * 64 * 160) + 512 * 64)
         );
-        assert_eq!(attention_flops(&config, 10.0), (4 * 2 * 4 * 32 * 10) as f64);
+        assert_eq!(attention_flops(&config, 10.0), f64::from(4 * 2 * 4 * 32 * 10));
         assert_eq!(
             train_flops(&config, 100),
             4.0 * weights(&config) + 3.0 * attention_flops(&config, 50.0)

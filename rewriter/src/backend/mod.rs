@@ -44,9 +44,11 @@ pub trait PolicyBackend: Backend {
         number_type: DType,
         device: &Self::Device,
     ) -> Tensor<Self, 2> {
-        seeded::<Self, _>(seed, device, || {
-            Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
-        })
+        // Drawn in 32 bits: backends do not draw in all types that they compute in.
+        let mask: Tensor<Self, 2> = seeded::<Self, _>(seed, device, || {
+            Tensor::random(shape, Distribution::Bernoulli(keep), (device, DType::F32))
+        });
+        mask.cast(FloatDType::from(number_type))
     }
 
     /// `input`, `[tokens, inputs]`, times a `weight` of `[outputs, inputs]`: `[tokens, outputs]`.

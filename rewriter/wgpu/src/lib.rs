@@ -4,23 +4,39 @@
 //! and not with what changes more often. The backend is burn's without fusion, whose kernels give wrong
 //! numbers for one row.
 
+use burn_tensor::FloatDType;
 use burn_wgpu::graphics::{AutoGraphicsApi, GraphicsApi};
 use burn_wgpu::{CubeBackend, WgpuDevice, WgpuRuntime};
-use capo_rewriter::device::{BackendDevices, Device};
+use capo_rewriter::device::{Device, DeviceBackend, DeviceChoice, DeviceError, open_engine};
 use wgpu::{AdapterInfo, DeviceType, Instance, InstanceDescriptor};
 
 /// burn's wgpu backend without fusion.
 pub type Wgpu = CubeBackend<WgpuRuntime, f32, i32, u32>;
 
 /// The adapters of this machine.
-pub const DEVICES: BackendDevices = BackendDevices {
+pub const DEVICES: DeviceBackend = DeviceBackend {
     name: "wgpu",
+    number_type: FloatDType::F32,
     list: || {
         let described = |(_, info): (WgpuDevice, AdapterInfo)| Device {
             is_hardware: info.device_type != DeviceType::Cpu,
             name: info.name,
         };
         Ok(adapters().into_iter().map(described).collect())
+    },
+    open: |index, number_type| {
+        let choice = DeviceChoice::Named {
+            backend: "wgpu",
+            index,
+        };
+        let Some(device) = device(index) else {
+            return Err(DeviceError::Absent {
+                choice: choice.to_string(),
+                reason: "its adapter is gone".to_owned(),
+                present: "other adapters, if any".to_owned(),
+            });
+        };
+        open_engine::<Wgpu>(&choice, device, number_type)
     },
 };
 
