@@ -16,7 +16,9 @@ use crate::embedder::Embedder;
 use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
 use crate::prices::PriceTable;
-use crate::providers::{Access, Account, Connect, Embed, Key, List, PROVIDERS, Plan, Provider};
+use crate::providers::{
+    Access, Account, Connect, Embed, Key, List, LocalModels, NoLocalModels, PROVIDERS, Plan, Provider,
+};
 use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
@@ -40,6 +42,7 @@ pub struct Builder<'a> {
     seed: u64,
     prices: PriceTable,
     first_wait: Duration,
+    local: &'a dyn LocalModels,
 }
 
 impl<'a> Builder<'a> {
@@ -50,6 +53,7 @@ impl<'a> Builder<'a> {
             seed: 0,
             prices: PriceTable::shipped(),
             first_wait: FIRST_WAIT,
+            local: &NoLocalModels,
         }
     }
 
@@ -70,6 +74,12 @@ impl<'a> Builder<'a> {
     /// every further one.
     pub fn first_wait(mut self, first_wait: Duration) -> Self {
         self.first_wait = first_wait;
+        self
+    }
+
+    /// Who opens the models of the provider `local`; without, there are none.
+    pub fn local(mut self, models: &'a dyn LocalModels) -> Self {
+        self.local = models;
         self
     }
 
@@ -149,6 +159,13 @@ impl<'a> Builder<'a> {
                     price: spec.price,
                 };
                 start(plan).map(Built::InProcess).map_err(wrong)
+            }
+            Access::Local if role != Role::Rewriter => Err(wrong(
+                "provider `local` serves the role `rewriter` alone: it rewrites prompts and does nothing else".into(),
+            )),
+            Access::Local => {
+                let name = format!("{}/{model}", provider.name);
+                self.local.open(&name, spec).map(Built::InProcess).map_err(wrong)
             }
             Access::Http {
                 connect,

@@ -168,19 +168,25 @@ impl RoleForecast {
             price: spec
                 .price
                 .or_else(|| prices.get(provider.name, model))
-                .or_else(|| simulated(provider, model)),
+                .or_else(|| in_process(provider, model)),
         })
     }
 }
 
-/// What a simulated model says it costs, which no price table lists.
-fn simulated(provider: &Provider, model: &str) -> Option<Price> {
-    let model = MODELS
-        .iter()
-        .find(|known| provider.in_process && known.name == model)?;
+/// What a model in this process says it costs, which no price table lists: simulated dollars, or nothing.
+fn in_process(provider: &Provider, model: &str) -> Option<Price> {
+    if !provider.in_process {
+        return None;
+    }
+    let simulated = MODELS.iter().find(|known| known.name == model);
+    let [input, output] = match (simulated, provider.model) {
+        (Some(model), _) => [model.usd_per_million_input, model.usd_per_million_output],
+        (None, Some(_)) => return None,
+        (None, None) => [0.0, 0.0],
+    };
     Some(Price {
-        input: model.usd_per_million_input,
-        output: model.usd_per_million_output,
+        input,
+        output,
         cached_input: None,
     })
 }

@@ -119,7 +119,7 @@ impl ModelSpec {
             price.check()?;
         }
         let provider = self.provider.get();
-        for (name, given) in self.misplaced(provider.in_process) {
+        for (name, given) in self.misplaced(provider) {
             if given {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }
@@ -127,24 +127,34 @@ impl ModelSpec {
         Ok(())
     }
 
-    /// The keys that mean nothing for the provider, and whether each is given.
-    fn misplaced(&self, in_process: bool) -> Vec<(&'static str, bool)> {
-        if in_process {
-            vec![
-                ("api_key_env", self.api_key_env.is_some()),
-                ("base_url", self.base_url.is_some()),
-                ("temperature", self.temperature.is_some()),
-                ("max_tokens", self.max_tokens.is_some()),
-                ("reasoning_effort", self.reasoning_effort.is_some()),
-                ("timeout_seconds", self.timeout_seconds.is_some()),
-                ("retries", self.retries.is_some()),
-                ("abort_after", self.abort_after.is_some()),
-                ("headers", !self.headers.is_empty()),
-                ("rewrite_form", self.rewrite_form.is_some()),
-            ]
-        } else {
-            vec![("latency", self.latency.is_some()), ("seed", self.seed.is_some())]
+    /// The keys that mean something only for some providers, and whether each is given for another one.
+    fn misplaced(&self, provider: &Provider) -> Vec<(&'static str, bool)> {
+        let is_simulated = provider.in_process && provider.model.is_some();
+        let of_http = [
+            ("api_key_env", self.api_key_env.is_some()),
+            ("base_url", self.base_url.is_some()),
+            ("reasoning_effort", self.reasoning_effort.is_some()),
+            ("timeout_seconds", self.timeout_seconds.is_some()),
+            ("retries", self.retries.is_some()),
+            ("abort_after", self.abort_after.is_some()),
+            ("headers", !self.headers.is_empty()),
+            ("rewrite_form", self.rewrite_form.is_some()),
+        ];
+        let of_drawn = [
+            ("temperature", self.temperature.is_some()),
+            ("max_tokens", self.max_tokens.is_some()),
+        ];
+        let of_simulated = [("latency", self.latency.is_some()), ("seed", self.seed.is_some())];
+        let mut misplaced = Vec::new();
+        if provider.in_process {
+            misplaced.extend(of_http);
         }
+        if is_simulated {
+            misplaced.extend(of_drawn);
+        } else {
+            misplaced.extend(of_simulated);
+        }
+        misplaced
     }
 }
 
@@ -334,6 +344,16 @@ mod tests {
         assert_eq!(error(&table), "`seed` means nothing for provider `openai`");
         let table = json!({ "provider": "simulated", "base_url": "http://x" });
         assert_eq!(error(&table), "`base_url` means nothing for provider `simulated`");
+        let table = json!({ "provider": "simulated", "temperature": 1 });
+        assert_eq!(
+            error(&table),
+            "`temperature` means nothing for provider `simulated`"
+        );
+        let table = json!({ "provider": "local", "model": "runs/desk-0.sft", "retries": 1 });
+        assert_eq!(error(&table), "`retries` means nothing for provider `local`");
+        let table =
+            json!({ "provider": "local", "model": "runs/desk-0.sft", "temperature": 1, "max_tokens": 9 });
+        assert!(ModelSpec::parse(&table).is_ok());
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub use contents::Contents;
 pub use manifest::{Identity, Progress, RandomState};
 
 use contents::{sync_folder, sync_tree};
-use manifest::{MANIFEST, Manifest};
+pub(crate) use manifest::MANIFEST;
+use manifest::Manifest;
 
 /// What the names of checkpoints begin with; the step follows, in at least eight digits.
 const STEP: &str = "step-";
@@ -51,6 +52,9 @@ pub enum CheckpointError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A training that has not got to its first checkpoint.
+    #[error("{} holds no checkpoint yet: let the training go on until it has written one", .0.display())]
+    None(PathBuf),
     /// There is a checkpoint of this step already.
     #[error("{} is there already: resume from the latest checkpoint or choose another folder", .0.display())]
     Exists(PathBuf),

@@ -22,8 +22,8 @@ use crate::weights::Weights;
 /// A frozen causal language model. What learns is an [`Adapter`] beside it.
 #[derive(Debug, Clone)]
 pub struct Decoder<B: PolicyBackend> {
-    config: ModelConfig,
-    rope: Rope,
+    pub(crate) config: ModelConfig,
+    pub(crate) rope: Rope,
     /// `[vocabulary, hidden]`.
     pub(crate) embedding: Tensor<B, 2>,
     pub(crate) layers: Vec<Layer<B>>,

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use burn_tensor::FloatDType;
+
 /// Why a model, a tokenizer or an adapter cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -22,6 +24,11 @@ pub enum FileError {
         /// The file looked for.
         file: &'static str,
     },
+    /// Nothing has the name that a model is asked for by.
+    #[error(
+        "there is no model {0}: name a folder that exists, or a repository of the hub as owner/name@revision"
+    )]
+    NoModel(String),
     /// A JSON file does not read, or says something impossible or not supported.
     #[error("{path}: {message}", path = .path.display())]
     Content {
@@ -254,6 +261,20 @@ pub enum RequestError {
         what: String,
         /// The number: NaN, inf or -inf.
         value: f64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// All weights are to learn in a type in which small steps are lost.
+    #[error(
+        "all weights learn in F32 only, as {number_type:?} loses small steps: compute in F32, or let an adapter learn"
+    )]
+    CoarseWeights {
+        /// The type that the decoder computes in.
+        number_type: FloatDType,
+    },
+    /// The device's memory ran out.
+    #[error("the device's memory does not suffice: {advice}")]
+    OutOfMemory {
         /// What to do.
         advice: &'static str,
     },

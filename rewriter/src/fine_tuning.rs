@@ -1,6 +1,7 @@
 //! Supervised fine-tuning: epochs, batches, evaluation, early stop, checkpoints.
 
 use std::cmp::Reverse;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use burn_tensor::Tensor;
@@ -12,6 +13,8 @@ use serde_json::json;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Contents, Progress, RandomState};
 use crate::error::{FileError, RequestError};
+use crate::exhaustion::guarded;
+use crate::folder::POLICY;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 use crate::schedule::Schedule;
@@ -31,7 +34,7 @@ pub struct SftSettings {
     /// Whether layers are computed again in the backward pass, which takes about a third longer and a fraction
     /// of the memory.
     pub activation_checkpointing: bool,
-    /// Highest learning rate.
+    /// Highest learning rate, in (0, 1].
     pub learning_rate: f64,
     /// Share of the steps in [0, 1) over which the learning rate rises.
     pub warmup: f64,
@@ -189,9 +192,11 @@ pub struct SftTrainer<B: PolicyBackend> {
     memory: Memory,
 }
 
-/// Names in a checkpoint.
-const POLICY: &str = "policy";
+/// Name in a checkpoint.
 const MOMENTS: &str = "optimizer.safetensors";
+
+/// What to do when memory runs out.
+pub(crate) const MEND_MEMORY: &str = "lower `pass_tokens`, let an adapter learn instead of all weights, compute in BF16, or take a smaller model or another device";
 
 const MEND_LOSS: &str = "nothing was changed by this step; lower the learning rate, look at the examples, or go back to the last checkpoint";
 
@@ -266,8 +271,9 @@ impl<B: PolicyBackend> SftTrainer<B> {
         Ok(())
     }
 
-    /// Trains to the end: all epochs, or an early stop. A checkpoint is written at every evaluation and at the
-    /// end. `source` is the folder of the model that the policy started from; `observe` is told what happens.
+    /// Trains to the end: all epochs, an early stop, or a break by `observe`, which is told what happens. A
+    /// checkpoint is written at every evaluation and at the end. `source` is the folder of the model that the
+    /// policy started from.
     ///
     /// # Errors
     ///
@@ -277,19 +283,26 @@ impl<B: PolicyBackend> SftTrainer<B> {
         &mut self,
         checkpoints: &Checkpoints,
         source: &Path,
-        mut observe: impl FnMut(SftEvent),
+        mut observe: impl FnMut(SftEvent) -> ControlFlow<()>,
     ) -> Result<(), TrainingError> {
         while self.steps() < self.total_steps() && !self.is_out_of_patience() {
-            observe(SftEvent::Step(self.step()?));
-            if self.steps().is_multiple_of(self.settings.evaluate_every) || self.steps() == self.total_steps()
-            {
-                let loss = self.evaluate()?;
-                if let Some(loss) = loss {
-                    self.remember(loss);
-                    let step = self.steps();
-                    observe(SftEvent::Evaluation { step, loss });
-                }
-                self.save(checkpoints, source, loss)?;
+            let mut flow = observe(SftEvent::Step(self.step()?));
+            let step = self.steps();
+            let loss = if step.is_multiple_of(self.settings.evaluate_every) || step == self.total_steps() {
+                self.evaluate()?
+            } else if flow.is_break() {
+                None
+            } else {
+                continue;
+            };
+            if let Some(loss) = loss {
+                self.remember(loss);
+                let seen = observe(SftEvent::Evaluation { step, loss });
+                flow = if seen.is_break() { seen } else { flow };
+            }
+            self.save(checkpoints, source, loss)?;
+            if flow.is_break() {
+                break;
             }
         }
         Ok(())
@@ -299,8 +312,13 @@ impl<B: PolicyBackend> SftTrainer<B> {
     ///
     /// # Errors
     ///
-    /// [`RequestError::NotFinite`] for a loss or gradient that is not finite; nothing is then changed.
+    /// [`RequestError::NotFinite`] for a loss or gradient that is not finite, [`RequestError::OutOfMemory`];
+    /// nothing is then changed.
     pub fn step(&mut self) -> Result<SftStep, RequestError> {
+        guarded(MEND_MEMORY, || self.unguarded_step())
+    }
+
+    fn unguarded_step(&mut self) -> Result<SftStep, RequestError> {
         let step = self.steps();
         let batch = self.batch(step);
         let passes = passes(&batch, self.settings.pass_tokens);
@@ -343,11 +361,15 @@ impl<B: PolicyBackend> SftTrainer<B> {
     ///
     /// # Errors
     ///
-    /// [`RequestError::NotFinite`] when it is not finite.
+    /// [`RequestError::NotFinite`] when it is not finite, [`RequestError::OutOfMemory`].
     pub fn evaluate(&self) -> Result<Option<f64>, RequestError> {
         if self.held_out.is_empty() {
             return Ok(None);
         }
+        guarded(MEND_MEMORY, || self.held_out_loss()).map(Some)
+    }
+
+    fn held_out_loss(&self) -> Result<f64, RequestError> {
         let learned: usize = self.held_out.iter().map(|(_, answer)| answer.len()).sum();
         let examples: Vec<&SftExample> = self.held_out.iter().collect();
         let mut sum = 0.0;
@@ -359,7 +381,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
         RequestError::check_finite(loss, MEND_LOSS, || {
             format!("the evaluation loss after step {}", self.steps())
         })?;
-        Ok(Some(loss))
+        Ok(loss)
     }
 
     /// The examples of a step: each epoch has an order of its own, a function of the seed.

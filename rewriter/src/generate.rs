@@ -6,12 +6,16 @@ use crate::backend::PolicyBackend;
 use crate::cache::KvCache;
 use crate::decoder::Decoder;
 use crate::error::RequestError;
+use crate::exhaustion::guarded;
 use crate::lora::{Adapter, Mode};
 use crate::sampling::{RowRandom, Sampling, logprob};
 use crate::tokens::Tokens;
 
 /// What to do about logits that are not finite.
 const MEND_LOGITS: &str = "the weights or the adapter are damaged, or the type of the computation overflows: compute in F32 or BF16, or take an earlier checkpoint";
+
+/// What to do when memory runs out.
+const MEND_MEMORY: &str = "ask for fewer rewrites at a time or shorter ones, compute in BF16, or take a smaller model or another device";
 
 /// One prompt to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +81,7 @@ impl<B: PolicyBackend> Decoder<B> {
     ///
     /// A setting outside its range, an empty prompt, a token outside the vocabulary, or a prompt
     /// that leaves no room for the answer in the model's context, all before anything is allocated;
-    /// and [`RequestError::NotFinite`] when a logit is.
+    /// and [`RequestError::NotFinite`] when a logit is, [`RequestError::OutOfMemory`].
     pub fn generate(
         &self,
         adapter: Option<&Adapter<B>>,
@@ -88,6 +92,15 @@ impl<B: PolicyBackend> Decoder<B> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
+        guarded(MEND_MEMORY, || self.generate_checked(adapter, rows, settings))
+    }
+
+    fn generate_checked(
+        &self,
+        adapter: Option<&Adapter<B>>,
+        rows: &[GenerationRow],
+        settings: &Generation,
+    ) -> Result<Vec<Completion>, RequestError> {
         let adapter = adapter.map(|adapter| adapter.clone().in_mode(Mode::Evaluation));
         let adapter = adapter.as_ref();
         let (mut cache, mut last) = self.prefill(adapter, rows, settings)?;

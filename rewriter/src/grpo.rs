@@ -4,6 +4,7 @@
 
 use burn_tensor::backend::Backend;
 use burn_tensor::{DType, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
 
 use crate::backend::{PolicyBackend, index_tensor};
 use crate::decoder::Decoder;
@@ -12,7 +13,8 @@ use crate::lora::Adapter;
 use crate::tokens::Tokens;
 
 /// What the centred rewards of a group are divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AdvantageScale {
     /// The group's standard deviation, with divisor n − 1.
     Group,
@@ -182,7 +184,8 @@ impl Completions {
 }
 
 /// Whether each token has a ratio of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RatioLevel {
     /// Policy over sampling policy, for each token.
     Token,
@@ -191,7 +194,8 @@ pub enum RatioLevel {
 }
 
 /// How the losses of a batch's tokens become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Normalisation {
     /// The mean over completions of their means (GRPO).
     SequenceMean,
@@ -234,7 +238,8 @@ impl Normalisation {
 }
 
 /// The clipped objective.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Objective {
     /// What a ratio compares.
     pub ratio_level: RatioLevel,

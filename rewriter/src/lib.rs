@@ -13,8 +13,10 @@
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
-//! | [`checkpoint`] | a training kept on disk |
-//! | [`nano`] | small models with random weights |
+//! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
+//! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
+//! | [`memory`] | how much main memory was needed |
+//! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
 pub mod backend;
@@ -23,14 +25,19 @@ pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod decoder;
+pub mod device;
+pub mod engine;
 pub mod error;
+mod exhaustion;
 pub mod feedback;
 pub mod fine_tuning;
+pub mod folder;
 pub mod generate;
 pub mod grpo;
 pub mod hub;
 pub mod local;
 pub mod lora;
+pub mod memory;
 pub mod nano;
 pub mod online;
 pub mod optimizer;
@@ -48,4 +55,5 @@ pub mod store;
 pub mod template;
 pub mod tokenizer;
 pub mod tokens;
+pub mod untrained;
 pub mod weights;

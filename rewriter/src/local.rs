@@ -19,19 +19,47 @@ use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::PolicyBackend;
-use crate::error::FileError;
+use crate::error::{FileError, RequestError};
+use crate::feedback::LeftOut;
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
 use crate::sampling::Sampling;
 use crate::template::{RewriteTemplate, TemplateError};
 
 /// How rewrites are drawn.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Drawing {
     /// How each token is drawn.
     pub sampling: Sampling,
     /// Longest rewrite in tokens, ≥ 1.
     pub max_new_tokens: usize,
+}
+
+impl Default for Drawing {
+    /// From the policy's own distribution, up to 1024 tokens.
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::default(),
+            max_new_tokens: 1024,
+        }
+    }
+}
+
+impl Drawing {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] names the first setting outside its range.
+    pub fn check(&self) -> Result<(), RequestError> {
+        if self.max_new_tokens == 0 {
+            return Err(RequestError::Setting {
+                name: "max_new_tokens",
+                value: 0.0,
+                range: "1 or more",
+            });
+        }
+        self.sampling.check()
+    }
 }
 
 /// A rewrite as it was drawn: what a policy learns from.
@@ -47,6 +75,13 @@ pub struct Sample {
     pub logprobs: Vec<f32>,
 }
 
+impl Sample {
+    /// Tokens of request and rewrite.
+    pub fn length(&self) -> usize {
+        self.prompt.len() + self.completion.len()
+    }
+}
+
 /// A policy that rewrites prompts. Rewrites that are asked for together are drawn together, so that siblings
 /// compute their common request once.
 pub struct LocalRewriter<B: PolicyBackend> {
@@ -58,7 +93,11 @@ pub struct LocalRewriter<B: PolicyBackend> {
     samples: RefCell<HashMap<u64, Sample>>,
     /// Where samples are kept until they are learned from.
     log: Option<PathBuf>,
+    told_cuts: ToldCuts,
 }
+
+/// Is told what of a request's feedback had no room in the model's context.
+pub type ToldCuts = Box<dyn Fn(LeftOut)>;
 
 struct Waiting {
     row: GenerationRow,
@@ -84,7 +123,14 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             waiting: RefCell::default(),
             samples: RefCell::default(),
             log: None,
+            told_cuts: Box::new(|_| ()),
         }
+    }
+
+    /// Tells of each request whose feedback was cut to fit.
+    pub fn telling_cuts(mut self, told_cuts: ToldCuts) -> Self {
+        self.told_cuts = told_cuts;
+        self
     }
 
     /// Keeps every rewrite in a file, JSON Lines, before it is answered, and knows those that the file holds
@@ -212,6 +258,9 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             }
             other => self.failed(&other),
         })?;
+        if !prompt.left_out.is_nothing() {
+            (self.told_cuts)(prompt.left_out);
+        }
         let input_tokens = prompt.tokens.len() as u64;
         let row = GenerationRow {
             prompt: prompt.tokens,

@@ -100,6 +100,7 @@ const HIGHEST_RANK: usize = 1 << 16;
 
 /// Which projections learn, and how much they can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct LoraConfig {
     /// Rank r.
     pub rank: usize,
@@ -111,6 +112,13 @@ pub struct LoraConfig {
     pub targets: Vec<Projection>,
     /// The update is B A times alpha / √r instead.
     pub rank_stabilised: bool,
+}
+
+impl Default for LoraConfig {
+    /// Rank 16 and alpha 32 on all projections.
+    fn default() -> Self {
+        Self::all(16, 32.0)
+    }
 }
 
 impl LoraConfig {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Instant;
 
 use burn_tensor::{Tensor, TensorData};
 use capo_core::arena::{Attempt, Family, Learner, Unlearned};
@@ -16,18 +17,21 @@ use serde_json::json;
 
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoints, Contents, Progress, RandomState};
-use crate::decoder::Decoder;
 use crate::error::RequestError;
-use crate::fine_tuning::TrainingError;
+use crate::exhaustion::guarded;
+use crate::fine_tuning::{MEND_MEMORY, TrainingError};
+use crate::folder::POLICY;
 use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
 use crate::local::{LocalRewriter, Sample};
+use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 
 /// How a policy learns from rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct GrpoSettings {
-    /// Learning rate of every step.
+    /// Learning rate of every step, in (0, 1].
     pub learning_rate: f64,
     /// AdamW's.
     pub optimizer: AdamW,
@@ -83,8 +87,8 @@ impl GrpoSettings {
             (
                 "learning_rate",
                 self.learning_rate,
-                self.learning_rate > 0.0 && self.learning_rate.is_finite(),
-                "above 0 and finite",
+                self.learning_rate > 0.0 && self.learning_rate <= 1.0,
+                "above 0 and at most 1",
             ),
             (
                 "no_child_penalty",
@@ -113,8 +117,8 @@ pub struct GrpoLearner<B: PolicyBackend> {
     checkpoints: Checkpoints,
     /// Folder of the model that the policy started from.
     source: PathBuf,
-    /// The policy as it started, unless it is the decoder without its adapter.
-    reference: Option<Decoder<B>>,
+    /// The policy as it started, where it is held to that. A frozen decoder is shared with what learns.
+    reference: Option<Policy<B>>,
     state: RefCell<(Optimizer<B>, Memory)>,
 }
 
@@ -125,8 +129,7 @@ struct Lesson {
     weight: f32,
 }
 
-/// Names in a checkpoint.
-const POLICY: &str = "policy";
+/// Name in a checkpoint.
 const MOMENTS: &str = "optimizer.safetensors";
 
 const MEND_LOSS: &str =
@@ -147,10 +150,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
     ) -> Result<Self, TrainingError> {
         settings.check()?;
         let start = rewriter.policy().clone();
-        let reference = match &start {
-            Policy::Whole(decoder) if settings.objective.kl_weight != 0.0 => Some(decoder.clone()),
-            _ => None,
-        };
+        let reference = (settings.objective.kl_weight != 0.0).then(|| start.clone());
         let state = match checkpoints.latest()? {
             None => (Optimizer::new(settings.optimizer, &start), Memory::default()),
             Some(last) => {
@@ -198,6 +198,8 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let lessons = self.lessons(families)?;
         let mut policy = self.rewriter.policy().clone();
         figures.insert("lessons".to_owned(), lessons.len() as f64);
+        figures.extend(self.lengths(families));
+        let started = Instant::now();
         if !lessons.is_empty() {
             for epoch in 0..self.settings.epochs {
                 let step = self.step(round, epoch, &policy, &mut optimizer, &lessons)?;
@@ -205,6 +207,15 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 // Of the last step.
                 figures.extend(step.figures);
             }
+            let tokens = lessons.iter().map(|one| one.sample.length()).sum::<usize>();
+            let passed = f64::from(self.settings.epochs) * tokens as f64;
+            figures.insert(
+                "tokens_per_second".to_owned(),
+                passed / started.elapsed().as_secs_f64(),
+            );
+        }
+        if let Some(bytes) = peak_bytes() {
+            figures.insert("peak_memory_bytes".to_owned(), bytes as f64);
         }
         memory.figures.push(figures.clone());
         self.save(&policy, &optimizer, &memory, figures.get("reward").copied())?;
@@ -212,6 +223,26 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         self.rewriter.forget_samples()?;
         *self.state.borrow_mut() = (optimizer, memory);
         Ok(figures)
+    }
+
+    /// Mean lengths of the round's requests and rewrites in tokens.
+    fn lengths(&self, families: &[Family]) -> IndexMap<String, f64> {
+        let attempts = families.iter().flat_map(|family| &family.attempts);
+        let samples: Vec<Sample> = attempts
+            .filter_map(|attempt| self.rewriter.sample(attempt.seed))
+            .collect();
+        if samples.is_empty() {
+            return IndexMap::new();
+        }
+        let mean =
+            |of: fn(&Sample) -> usize| samples.iter().map(of).sum::<usize>() as f64 / samples.len() as f64;
+        IndexMap::from([
+            ("prompt_tokens".to_owned(), mean(|sample| sample.prompt.len())),
+            (
+                "completion_tokens".to_owned(),
+                mean(|sample| sample.completion.len()),
+            ),
+        ])
     }
 
     /// The rewrites that there is something to learn from: not those of parents whose rewrites were all the same
@@ -265,25 +296,42 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         optimizer: &mut Optimizer<B>,
         lessons: &[Lesson],
     ) -> Result<Step<B>, RequestError> {
+        guarded(MEND_MEMORY, || {
+            self.unguarded_step(round, epoch, policy, optimizer, lessons)
+        })
+    }
+
+    fn unguarded_step(
+        &self,
+        round: Round,
+        epoch: u32,
+        policy: &Policy<B>,
+        optimizer: &mut Optimizer<B>,
+        lessons: &[Lesson],
+    ) -> Result<Step<B>, RequestError> {
         let streams = Streams::new(self.settings.seed);
-        let mut total: Option<(f64, Gradient<B>, Statistics)> = None;
+        let mut total: Option<Pass<B>> = None;
         for (index, pass) in (0..).zip(passes(lessons, self.settings.pass_tokens)) {
             let pass_seed = u64::from(epoch) << 32 | index;
             let seed = streams.number("dropout", u64::from(round), pass_seed);
-            let (loss, gradient, statistics) = self.learn_pass(policy, pass, seed)?;
+            let pass = self.learn_pass(policy, pass, seed)?;
             total = Some(match total {
-                None => (loss, gradient, statistics),
-                Some((losses, gradients, known)) => {
-                    (losses + loss, gradients.plus(gradient), known.with(statistics))
-                }
+                None => pass,
+                Some(known) => known.with(pass),
             });
         }
-        let (loss, gradient, statistics) = total.ok_or(RequestError::EmptyBatch)?;
+        let Pass {
+            loss,
+            gradient,
+            statistics,
+            entropy,
+        } = total.ok_or(RequestError::EmptyBatch)?;
         RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
         let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
         let figures = [
             ("loss", loss),
             ("gradient_norm", after.gradient_norm),
+            ("entropy", entropy / statistics.tokens.max(1) as f64),
             ("kl", statistics.kl_mean),
             ("clip_low", statistics.clip_low),
             ("clip_high", statistics.clip_high),
@@ -296,13 +344,8 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         })
     }
 
-    /// Loss, gradient and statistics of some of the lessons.
-    fn learn_pass(
-        &self,
-        policy: &Policy<B>,
-        pass: &[Lesson],
-        seed: u64,
-    ) -> Result<(f64, Gradient<B>, Statistics), RequestError> {
+    /// What some of the lessons come to.
+    fn learn_pass(&self, policy: &Policy<B>, pass: &[Lesson], seed: u64) -> Result<Pass<B>, RequestError> {
         let prompts: Vec<_> = pass.iter().map(|one| &one.sample.prompt).collect();
         let answers: Vec<_> = pass.iter().map(|one| &one.sample.completion).collect();
         let completions = Completions::new(&prompts, &answers)?;
@@ -312,34 +355,35 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let count = drawn.len();
         let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
         let sampled = completions.rectangle(drawn)?;
-        let reference = if self.settings.objective.kl_weight == 0.0 {
-            None
-        } else {
-            let decoder = self.reference.as_ref().unwrap_or(policy.decoder());
-            Some(completions.logprobs(decoder, None, temperature)?)
-        };
+        let reference = self
+            .reference
+            .as_ref()
+            .map(|start| completions.logprobs(start.decoder(), start.adapter(), temperature));
+        let reference = reference.transpose()?;
         let advantages: Vec<_> = pass.iter().map(|one| one.advantage).collect();
         let weights: Vec<_> = pass.iter().map(|one| one.weight).collect();
         let lengths = completions.lengths();
-        let mut statistics = None;
-        let (loss, gradient) = policy.differentiate(
-            seed,
-            self.settings.activation_checkpointing,
-            |decoder, adapter| {
-                let evidence = Evidence {
-                    policy: completions.logprobs(decoder, adapter, temperature)?,
-                    sampled: Some(Tensor::from_inner(sampled)),
-                    reference: reference.map(Tensor::from_inner),
-                };
-                let objective = &self.settings.objective;
-                let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
-                statistics = Some(objective.statistics(&loss, lengths, &advantages)?);
-                Ok(loss.total)
-            },
-        )?;
-        let statistics = statistics.ok_or(RequestError::EmptyBatch)?;
-        let loss = loss.into_data().iter::<f64>().sum();
-        Ok((loss, gradient, statistics))
+        let mut seen = None;
+        let (loss, gradient) = policy.differentiate(seed, self.settings.activation_checkpointing, |decoder, adapter| {
+            let scores = decoder.score(completions.tokens(), &completions.cells(), adapter, temperature)?;
+            let evidence = Evidence {
+                policy: completions.rectangle(scores.logprobs())?,
+                sampled: Some(Tensor::from_inner(sampled)),
+                reference: reference.map(Tensor::from_inner),
+            };
+            let objective = &self.settings.objective;
+            let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
+            let statistics = objective.statistics(&loss, lengths, &advantages)?;
+            seen = Some((statistics, scores.entropy().sum().inner()));
+            Ok(loss.total)
+        })?;
+        let (statistics, entropy) = seen.ok_or(RequestError::EmptyBatch)?;
+        Ok(Pass {
+            loss: loss.into_data().iter::<f64>().sum(),
+            gradient,
+            statistics,
+            entropy: entropy.into_data().iter::<f64>().sum(),
+        })
     }
 
     fn save(
@@ -379,7 +423,28 @@ impl<B: PolicyBackend> Learner for GrpoLearner<B> {
 
 struct Step<B: PolicyBackend> {
     policy: Policy<B>,
-    figures: [(String, f64); 7],
+    figures: [(String, f64); 8],
+}
+
+/// What some of a step's lessons come to.
+struct Pass<B: PolicyBackend> {
+    loss: f64,
+    gradient: Gradient<B>,
+    statistics: Statistics,
+    /// The sum over tokens, in nats.
+    entropy: f64,
+}
+
+impl<B: PolicyBackend> Pass<B> {
+    /// Two passes together.
+    fn with(self, other: Self) -> Self {
+        Self {
+            loss: self.loss + other.loss,
+            gradient: self.gradient.plus(other.gradient),
+            statistics: self.statistics.with(other.statistics),
+            entropy: self.entropy + other.entropy,
+        }
+    }
 }
 
 /// What became of a round's rewrites; means only where there is something to be meant.

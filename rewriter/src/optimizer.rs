@@ -4,6 +4,7 @@ use std::path::Path;
 
 use burn_tensor::backend::{AutodiffBackend, Backend};
 use burn_tensor::{FloatDType, Tensor};
+use serde::{Deserialize, Serialize};
 
 use crate::backend::PolicyBackend;
 use crate::error::{FileError, RequestError};
@@ -12,7 +13,8 @@ use crate::store::{self, Stored};
 use crate::weights::Weights;
 
 /// The settings of AdamW, with PyTorch's defaults.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct AdamW {
     /// Decay of the mean gradient.
     pub beta_1: f64,
@@ -157,8 +159,8 @@ impl AdamW {
             (
                 "weight_decay",
                 self.weight_decay,
-                self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
-                "0 or more and finite",
+                (0.0..=1.0).contains(&self.weight_decay),
+                "between 0 and 1",
             ),
             ("max_grad_norm", longest, is_length(longest), "above 0 and finite"),
         ];
@@ -238,11 +240,11 @@ impl<B: PolicyBackend> Optimizer<B> {
         learning_rate: f64,
     ) -> Result<Step<P>, RequestError> {
         self.settings.check()?;
-        if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
+        if !(0.0..=1.0).contains(&learning_rate) {
             return Err(RequestError::Setting {
                 name: "learning_rate",
                 value: learning_rate,
-                range: "0 or more and finite",
+                range: "between 0 and 1",
             });
         }
         gradient.check(learning)?;

@@ -14,8 +14,10 @@ use crate::lora::{Adapter, LoraConfig, LowRank, Projection};
 use crate::store::{self, Stored};
 use crate::weights::Weights;
 
-const CONFIG: &str = "adapter_config.json";
-const WEIGHTS: &str = "adapter_model.safetensors";
+pub(crate) const CONFIG: &str = "adapter_config.json";
+/// The entry of [`CONFIG`] that names the model an adapter belongs to.
+pub(crate) const BASE_MODEL: &str = "base_model_name_or_path";
+pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
 /// What PEFT puts before a module's path.
 const PREFIX: &str = "base_model.model.";
 
@@ -44,7 +46,7 @@ const OTHER_MODULES: &str = ".*(vision_tower|multi_modal_projector).*";
 /// excluded shows in the tensors that are there.
 const HARMLESS: [&str; 22] = [
     "auto_mapping",
-    "base_model_name_or_path",
+    BASE_MODEL,
     "bias",
     "ensure_weight_tying",
     "eva_config",

@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
 
@@ -18,7 +19,8 @@ use crate::error::RequestError;
 /// let kept = sampling.distribution(&[1.0, 3.0, 2.0]);
 /// assert_eq!(kept.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 2]);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Sampling {
     /// Above 0, or 0 for the best token always.
     pub temperature: f32,

@@ -22,7 +22,7 @@ use crate::error::RequestError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Highest learning rate, above 0.
+    /// Highest learning rate, in (0, 1].
     pub peak: f64,
     /// Steps of the rise; the last of them is made at the peak. Fewer than `total_steps`.
     pub warmup_steps: u64,
@@ -41,8 +41,8 @@ impl Schedule {
             (
                 "learning rate",
                 self.peak,
-                self.peak.is_finite() && self.peak > 0.0,
-                "a finite number above 0",
+                self.peak > 0.0 && self.peak <= 1.0,
+                "above 0 and at most 1",
             ),
             (
                 "total steps",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::command;
-use crate::workspace::{SERVER, Workspace};
+use crate::workspace::{MEASURE, SERVER, Workspace};
 
 /// Builds `capo` and prints where it is and how big.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
@@ -28,6 +28,22 @@ pub(crate) fn capo(workspace: &Workspace) -> Result<PathBuf> {
             .args(["build", "--release", "--package", SERVER, "--bin", "capo"]),
     )?;
     built(workspace, &["capo"])
+}
+
+/// Builds the release program that measures the rewriter, with a GPU backend in it, and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn measure(workspace: &Workspace, backend: &str) -> Result<PathBuf> {
+    command::run(workspace.cargo().args([
+        "build",
+        "--release",
+        "--package",
+        MEASURE,
+        "--features",
+        backend,
+    ]))?;
+    built(workspace, &["capo-measure"])
 }
 
 /// Builds an example in release mode and returns its path.

@@ -12,6 +12,10 @@ use crate::command;
 pub(crate) const SERVER: &str = "capo-server";
 /// The package of the end-to-end tests.
 pub(crate) const END_TO_END: &str = "capo-tests";
+/// The rewriter's backend that needs an NVIDIA GPU to run.
+pub(crate) const CUDA: &str = "capo-rewriter-cuda";
+/// The program that measures the rewriter on a device.
+pub(crate) const MEASURE: &str = "capo-rewriter-measure";
 /// The packages that must also build for the browser.
 pub(crate) const BROWSER: [&str; 4] = ["capo-core", "capo-models", "capo-workloads", "capo-web"];
 /// The folder of the fuzz target, which is a workspace of its own.
@@ -189,7 +193,7 @@ mod tests {
         assert!(workspace.root.join("xtask").is_dir());
         let own = workspace.package("xtask").unwrap();
         assert!(own.depends_on("anyhow") && !own.depends_on("tokio"));
-        for name in BROWSER.iter().chain([&SERVER]) {
+        for name in BROWSER.iter().chain([&SERVER, &CUDA, &MEASURE]) {
             assert!(workspace.package(name).is_some(), "{name}");
         }
         assert!(workspace.locked_version("anyhow").unwrap().is_some());

@@ -13,6 +13,7 @@ use rig_core::{DynModel, ProviderError};
 use crate::limiter::Limiter;
 use crate::prices::Price;
 use crate::secret::Secret;
+use crate::spec::ModelSpec;
 use crate::transport::Recorder;
 
 /// Declares the providers, in the order in which they are listed to people.
@@ -40,6 +41,7 @@ providers![
     ollama,
     openai_compatible,
     simulated,
+    local,
 ];
 
 /// A provider: what it is called and what it needs. Those of [`PROVIDERS`] are all there are.
@@ -91,6 +93,36 @@ pub(crate) enum Access {
     },
     /// In this process.
     InProcess(fn(Plan<'_>) -> Result<Rc<dyn Llm>, String>),
+    /// In this process, opened by [`LocalModels`].
+    Local,
+}
+
+/// Opens models whose weights are on this machine. The library that computes with them is a heavy one, which only
+/// some programs have.
+pub trait LocalModels {
+    /// The model of a table with the provider `local`. `name` is what errors and screens call it.
+    ///
+    /// # Errors
+    ///
+    /// Says why there is no such model, and what to do.
+    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, String>;
+}
+
+/// Stands for models that this program cannot open: says so.
+pub(crate) struct NoLocalModels;
+
+impl LocalModels for NoLocalModels {
+    fn open(&self, _: &str, _: &ModelSpec) -> Result<Rc<dyn Llm>, String> {
+        let here = if cfg!(target_arch = "wasm32") {
+            "runs in the native `capo`, not in a page"
+        } else {
+            "needs a `capo` with the feature `train`: cargo build --release -p capo-server --features train"
+        };
+        Err(format!(
+            "provider `local` {here}; or serve the model with `capo rewriter serve` and ask it as provider \
+             `openai-compatible` with rewrite_form = \"learned\""
+        ))
+    }
 }
 
 /// Puts a model on a recording HTTP client.
@@ -177,7 +209,7 @@ mod tests {
     #[test]
     fn those_in_this_process_are_reached_in_it() {
         for provider in PROVIDERS {
-            let inside = matches!(provider.access(), Access::InProcess(_));
+            let inside = matches!(provider.access(), Access::InProcess(_) | Access::Local);
             assert_eq!(provider.in_process, inside, "{}", provider.name);
         }
     }

@@ -44,10 +44,11 @@ pub trait PolicyBackend: Backend {
         number_type: DType,
         device: &Self::Device,
     ) -> Tensor<Self, 2> {
-        // Seeds are global to a backend: nobody may draw between seeding and drawing.
-        let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::seed(device, seed);
-        Tensor::random(shape, Distribution::Bernoulli(keep), (device, number_type))
+        // Drawn in 32 bits: backends do not draw in all types that they compute in.
+        let mask: Tensor<Self, 2> = seeded::<Self, _>(seed, device, || {
+            Tensor::random(shape, Distribution::Bernoulli(keep), (device, DType::F32))
+        });
+        mask.cast(FloatDType::from(number_type))
     }
 
     /// `input`, `[tokens, inputs]`, times a `weight` of `[outputs, inputs]`: `[tokens, outputs]`.
@@ -139,8 +140,26 @@ pub trait PolicyBackend: Backend {
     }
 }
 
-/// Held while a backend's global random numbers are seeded and drawn.
-static DRAWS: Mutex<()> = Mutex::new(());
+/// What `draw` draws from a backend's global random numbers after `seed`.
+pub(crate) fn seeded<B: Backend, T>(seed: u64, device: &B::Device, draw: impl FnOnce() -> T) -> T {
+    // Nobody may draw between seeding and drawing.
+    static DRAWS: Mutex<()> = Mutex::new(());
+    let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
+    B::seed(device, seed);
+    draw()
+}
+
+/// Burn's GPU backends without fusion. They write to a slice in place where nobody shares the store.
+#[cfg(feature = "cube")]
+impl<R, F, I, T> PolicyBackend for burn_cubecl::CubeBackend<R, F, I, T>
+where
+    R: burn_cubecl::CubeRuntime,
+    F: burn_cubecl::FloatElement,
+    I: burn_cubecl::IntElement,
+    T: burn_cubecl::BoolElement,
+    Self: Backend,
+{
+}
 
 /// Indices on a device.
 pub(crate) fn index_tensor<B: Backend>(

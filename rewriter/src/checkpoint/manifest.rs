@@ -15,7 +15,7 @@ use crate::config::read_json;
 use crate::error::FileError;
 use crate::weights::{INDEX, SINGLE, shards};
 
-pub(super) const MANIFEST: &str = "checkpoint.json";
+pub(crate) const MANIFEST: &str = "checkpoint.json";
 /// Version of a checkpoint's layout written by this build.
 const FORMAT: u32 = 1;
 /// Differences named at most.

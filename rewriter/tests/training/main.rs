@@ -1,6 +1,7 @@
 //! Fine-tuning as a whole: it learns, stops, refuses, and goes on after a break.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use burn_flex::{Flex, FlexDevice};
@@ -101,18 +102,49 @@ fn run(
     }
     let (mut steps, mut losses) = (Vec::new(), Vec::new());
     let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        trainer.run(&checkpoints, model, |event| match event {
-            SftEvent::Step(step) => {
-                steps.push(step);
-                assert!(step.step < most, "killed");
+        trainer.run(&checkpoints, model, |event| {
+            match event {
+                SftEvent::Step(step) => {
+                    steps.push(step);
+                    assert!(step.step < most, "killed");
+                }
+                SftEvent::Evaluation { loss, .. } => losses.push(loss),
             }
-            SftEvent::Evaluation { loss, .. } => losses.push(loss),
+            ControlFlow::Continue(())
         })
     }));
     if let Ok(ended) = killed {
         ended.expect("trains");
     }
     (steps, losses, trainer)
+}
+
+#[test]
+fn a_training_that_is_broken_off_leaves_a_checkpoint_of_that_step() {
+    let (model, folder) = (model(), TempDir::new().expect("a folder"));
+    let start = whole(model.path());
+    let settings = SftSettings {
+        evaluate_every: 1000,
+        ..settings()
+    };
+    let other = TempDir::new().expect("a folder");
+    let (expected, ..) = run(start.clone(), model.path(), other.path(), settings, u64::MAX);
+    {
+        let checkpoints = checkpoints(folder.path(), model.path(), settings);
+        let mut trainer = trainer(start.clone(), settings);
+        let ended = trainer.run(&checkpoints, model.path(), |event| match event {
+            SftEvent::Step(step) if step.step == 3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        ended.expect("is broken off");
+        let last = checkpoints.latest().expect("reads").expect("is there");
+        assert_eq!((last.step(), last.progress().merit), (3, None));
+    }
+    let (rest, ..) = run(start.clone(), model.path(), folder.path(), settings, u64::MAX);
+    assert_eq!(rest.len(), expected.len() - 3);
+    for (one, other) in rest.iter().zip(&expected[3..]) {
+        assert!((one.loss - other.loss).abs() < 1e-6, "{one:?} {other:?}");
+    }
 }
 
 #[test]
@@ -259,7 +291,7 @@ fn numbers_that_are_none_name_their_step_and_keep_the_last_checkpoint() {
     let checkpoints = checkpoints(folder.path(), model.path(), settings);
     let mut trainer = trainer(whole(model.path()), settings);
     let error = trainer
-        .run(&checkpoints, model.path(), |_| {})
+        .run(&checkpoints, model.path(), |_| ControlFlow::Continue(()))
         .expect_err("must fail");
     assert!(
         matches!(error, TrainingError::Request(RequestError::NotFinite { .. })),

@@ -280,8 +280,10 @@ fn ProviderSelect(role: Role) -> impl IntoView {
             </option>
         }
     });
+    // Not those that a page cannot open.
     let options = PROVIDERS
         .iter()
+        .filter(|provider| !provider.in_process || provider.model.is_some())
         .map(|provider| {
             view! {
                 <option

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what the README and the documentation claim, measured.
 
 mod desk;
+mod gpu;
 mod ladder;
 mod machine;
 mod measure;
@@ -45,6 +46,8 @@ enum Benchmark {
     Rollout,
     /// Tokens per second that the learned rewriter reads, writes and learns on the CPU, beside PyTorch's
     Rewriter,
+    /// Packs parity and speed of the rewriter on CUDA into one archive, for a machine with a GPU and no Rust
+    Gpu,
     /// Time of an environment, a tool call and a state hash of the tau2 domains, beside Python's, and memory
     Tau2,
     /// Size of the page's first load, times until it, a run and a journal can be used, and its longest tasks
@@ -61,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     match benchmark {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
+        Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),
         Benchmark::Tau2 => tau2::run(workspace, arguments.data.as_deref()),

@@ -42,6 +42,7 @@ pub(crate) enum Tool {
     Esbuild,
     Chromium,
     Axe,
+    Lavapipe,
 }
 
 impl Tool {
@@ -63,6 +64,7 @@ impl Tool {
             Self::Esbuild => "makes the page's scripts small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
+            Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }
 
@@ -75,7 +77,13 @@ impl Tool {
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
             Self::Esbuild => Some(esbuild_root(cache).join("node_modules").join(".bin")),
-            Self::Rustfmt | Self::Clippy | Self::WasmTarget | Self::Node | Self::Chromium | Self::Axe => None,
+            Self::Rustfmt
+            | Self::Clippy
+            | Self::WasmTarget
+            | Self::Node
+            | Self::Chromium
+            | Self::Axe
+            | Self::Lavapipe => None,
         }
     }
 
@@ -103,6 +111,7 @@ impl Tool {
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
             Self::Axe => toolbox.axe().is_file(),
+            Self::Lavapipe => system::has_lavapipe(),
         }
     }
 
@@ -132,6 +141,7 @@ impl Tool {
             Self::Esbuild => npm(toolbox, &esbuild_root(cache), &format!("esbuild@{ESBUILD}")),
             Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
+            Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
         }
     }
 }
@@ -151,6 +161,7 @@ impl fmt::Display for Tool {
             Self::Esbuild => write!(formatter, "esbuild {ESBUILD}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
+            Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
         }
     }
 }

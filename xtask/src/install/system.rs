@@ -43,6 +43,15 @@ pub(super) fn apt(packages: &[&str]) -> Result<()> {
         .with_context(by_hand)
 }
 
+/// Whether Vulkan's loader is told of lavapipe.
+pub(super) fn has_lavapipe() -> bool {
+    ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"]
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flat_map(Iterator::flatten)
+        .any(|entry| entry.file_name().to_string_lossy().starts_with("lvp_icd"))
+}
+
 fn is_root() -> bool {
     command::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
-use crate::workspace::{BROWSER, END_TO_END, FUZZ, WASM_TARGET, Workspace};
+use crate::workspace::{BROWSER, CUDA, END_TO_END, FUZZ, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
 /// What every step may look at.
@@ -61,7 +61,7 @@ impl Step {
             Self::Format => vec![Tool::Rustfmt],
             Self::Clippy => vec![Tool::Clippy],
             Self::ClippyWasm => vec![Tool::Clippy, Tool::WasmTarget],
-            Self::Native => vec![Tool::Nextest],
+            Self::Native => vec![Tool::Nextest, Tool::Lavapipe],
             Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
             // The page's tests run in a browser.
             Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
@@ -89,7 +89,7 @@ impl Step {
                 gate.clippy(&[&["--target", WASM_TARGET], packages.as_slice()].concat())
             }
             Self::Native => gate.native_tests(),
-            Self::Doctests => gate.cargo(&["test", "--doc", "--workspace"], |_| {}),
+            Self::Doctests => gate.cargo(&["test", "--doc", "--workspace", "--exclude", CUDA], |_| {}),
             Self::Wasm => gate.wasm_tests(),
             Self::EndToEnd => gate.end_to_end_tests(),
             Self::Rustdoc => gate.cargo(&["doc", "--workspace", "--no-deps"], |cargo| {
@@ -131,7 +131,8 @@ impl Gate<'_> {
     }
 
     fn native_tests(&self) -> Result<Outcome> {
-        let mut selection = vec!["--workspace"];
+        // What runs on CUDA is linted here, and run by the archive of `cargo xtask bench gpu`.
+        let mut selection = vec!["--workspace", "--exclude", CUDA];
         if self.workspace.package(END_TO_END).is_some() {
             selection.extend(["--exclude", END_TO_END]);
         }

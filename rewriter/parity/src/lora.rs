@@ -1,12 +1,13 @@
 //! A decoder with an adapter beside it and merged into it.
 
 use burn_tensor::FloatDType;
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::lora::Adapter;
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde::Deserialize;
 
-use crate::fixture::{Cpu, Input, LOGITS, Largest, decoder, folder, numbers, read};
+use crate::fixture::{Adapted, Input, LOGITS, Largest, Reference, numbers};
 
 #[derive(Deserialize)]
 struct File {
@@ -25,7 +26,12 @@ struct Forward {
     logits: Vec<Vec<Option<Vec<f32>>>>,
 }
 
-fn compare(model: &Decoder<Cpu>, adapter: Option<&Adapter<Cpu>>, forward: &Forward, what: &str) {
+fn compare<B: PolicyBackend>(
+    model: &Decoder<B>,
+    adapter: Option<&Adapter<B>>,
+    forward: &Forward,
+    what: &str,
+) {
     let tokens = Tokens::padded(&forward.input.rows(), Padding::Left);
     let hidden = model.hidden(&tokens, adapter, None).expect("a valid input");
     let logits = numbers(model.logits(hidden.flatten(0, 1)));
@@ -40,15 +46,11 @@ fn compare(model: &Decoder<Cpu>, adapter: Option<&Adapter<Cpu>>, forward: &Forwa
     }
 }
 
-#[test]
-fn parity_of_adapted_logits() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("lora.json"));
-    let source = folder.join(&file.model);
-    let model = decoder(&source);
-    let device = model.device();
-    let adapter: Adapter<Cpu> = Adapter::from_folder(&folder.join(&file.adapter), model.config(), &device)
-        .expect("the adapter loads");
+/// Logits with an adapter: beside the decoder, merged into it, and both written and read.
+pub fn adapted_logits<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("lora.json");
+    let source = reference.folder.join(&file.model);
+    let Adapted { model, adapter, .. } = reference.adapted(&file.model, &file.adapter);
     let config = adapter.config();
     assert_eq!((config.rank, config.alpha), (file.r, file.alpha));
     assert_eq!(config.targets.len(), file.target_modules.len());
@@ -61,7 +63,7 @@ fn parity_of_adapted_logits() {
     let full = written.path().join("full");
     merged.save(&full, &source).expect("the merged model is written");
     compare(
-        &decoder(&full),
+        &reference.decoder_in(&full, FloatDType::F32),
         None,
         &file.forward,
         "LoRA: logits when merged, written and read",
@@ -69,7 +71,7 @@ fn parity_of_adapted_logits() {
 
     let own = written.path().join("adapter");
     adapter.save(&own, &file.model).expect("the adapter is written");
-    let again = Adapter::from_folder(&own, model.config(), &device).expect("the adapter loads");
+    let again = Adapter::from_folder(&own, model.config(), &reference.device).expect("the adapter loads");
     assert_eq!(again.config(), config);
     compare(
         &model,
@@ -79,20 +81,17 @@ fn parity_of_adapted_logits() {
     );
 }
 
-#[test]
-fn parity_of_bf16_answers_in_kind() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("lora.json"));
-    let source = folder.join(&file.model);
-    let exact = decoder(&source);
-    let coarse: Decoder<Cpu> =
-        Decoder::from_folder(&source, FloatDType::BF16, &exact.device()).expect("the model loads");
+/// Logits computed in a shorter type are near those in 32 bits.
+pub fn coarse_logits<B: PolicyBackend>(reference: &Reference<B>, number_type: FloatDType) {
+    let file: File = reference.read("lora.json");
+    let source = reference.folder.join(&file.model);
     let tokens = Tokens::padded(&file.forward.input.rows(), Padding::Left);
-    let logits = |model: &Decoder<Cpu>| {
+    let logits = |number_type| {
+        let model = reference.decoder_in(&source, number_type);
         let hidden = model.hidden(&tokens, None, None).expect("a valid input");
         numbers(model.logits(hidden.flatten(0, 1)).cast(FloatDType::F32))
     };
-    let (exact, coarse) = (logits(&exact), logits(&coarse));
+    let (exact, coarse) = (logits(FloatDType::F32), logits(number_type));
     // What stands at padding means nothing.
     let vocabulary = exact.len() / tokens.real().len();
     let difference = exact
@@ -102,6 +101,6 @@ fn parity_of_bf16_answers_in_kind() {
         .filter(|(index, _)| tokens.real()[index / vocabulary])
         .map(|(_, (a, b))| (a - b).abs())
         .fold(0.0, f32::max);
-    println!("bf16: logits differ by at most {difference:.2}");
+    println!("{number_type:?}: logits differ by at most {difference:.2}");
     assert!(difference > 0.0 && difference < 1.0, "{difference}");
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use burn_flex::FlexDevice;
+use burn_autodiff::Autodiff;
+use burn_tensor::backend::Backend;
 use burn_tensor::{DType, Tensor, TensorData};
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::grpo::{
     AdvantageScale, Completions, Evidence, Normalisation, Objective, RatioLevel, advantages,
@@ -12,9 +14,7 @@ use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use serde::Deserialize;
 
-use crate::fixture::{
-    Adapted, Cpu, LOGITS, Largest, Learning, Optim, assert_norm, folder, numbers, read, unpadded,
-};
+use crate::fixture::{Adapted, LOGITS, Largest, Optim, Reference, assert_norm, numbers, unpadded};
 
 #[derive(Deserialize)]
 struct File {
@@ -105,15 +105,14 @@ impl Variant {
     }
 }
 
-fn tensor(rows: &[Vec<f32>]) -> Tensor<Learning, 2> {
+fn tensor<B: Backend>(rows: &[Vec<f32>], device: &B::Device) -> Tensor<B, 2> {
     let data = TensorData::new(rows.concat(), [rows.len(), rows[0].len()]);
-    Tensor::from_data(data, (&FlexDevice, DType::F32))
+    Tensor::from_data(data, (device, DType::F32))
 }
 
-#[test]
-fn parity_of_advantages() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("grpo.json"));
+/// Advantages of rewards under every scale.
+pub fn group_advantages<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("grpo.json");
     let groups: Vec<_> = file
         .rewards
         .chunks(file.group_size)
@@ -137,13 +136,12 @@ fn parity_of_advantages() {
     }
 }
 
-#[test]
-fn parity_of_completion_logprobs() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("grpo.json"));
-    let Adapted { model, adapter, .. } = Adapted::load(&folder, &file.model, &file.adapter);
+/// Log-probabilities of completions with and without the adapter, and their entropy.
+pub fn completion_logprobs<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("grpo.json");
+    let Adapted { model, adapter, .. } = reference.adapted(&file.model, &file.adapter);
     let completions = file.completions();
-    let logprobs = |adapter: Option<&Adapter<Cpu>>, temperature| {
+    let logprobs = |adapter: Option<&Adapter<B>>, temperature| {
         numbers(
             completions
                 .logprobs(&model, adapter, temperature)
@@ -166,25 +164,25 @@ fn parity_of_completion_logprobs() {
     Largest::new("GRPO: entropy", LOGITS).compare_all(&numbers(entropy), &file.entropy.concat());
 }
 
-#[test]
-fn parity_of_policy_steps() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("grpo.json"));
-    let start = Adapted::load(&folder, &file.model, &file.adapter);
-    let decoder = Decoder::<Learning>::from_inner(&start.model);
+/// Losses, statistics, gradients and parameters of one step of every variant.
+pub fn policy_steps<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("grpo.json");
+    let start = reference.adapted(&file.model, &file.adapter);
+    let device = &reference.device;
+    let decoder = Decoder::<Autodiff<B>>::from_inner(&start.model);
     let completions = file.completions();
     let lengths = completions.lengths();
     for variant in &file.variants {
         let what = format!("GRPO {}", variant.name);
-        let learning = Adapter::<Learning>::trainable(&start.adapter, Mode::Evaluation);
+        let learning = Adapter::<Autodiff<B>>::trainable(&start.adapter, Mode::Evaluation);
         let policy = completions
             .logprobs(&decoder, Some(&learning), variant.temperature)
             .expect("valid rows");
-        let [old, reference] = file.given(variant.temperature);
+        let [old, base] = file.given(variant.temperature);
         let evidence = Evidence {
             policy,
-            sampled: (variant.old == "given").then(|| tensor(old)),
-            reference: Some(tensor(reference)),
+            sampled: (variant.old == "given").then(|| tensor(old, device)),
+            reference: Some(tensor(base, device)),
         };
         let objective = variant.objective();
         let advantages = &file.advantages[&variant.advantage];

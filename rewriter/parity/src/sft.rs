@@ -1,12 +1,14 @@
 //! Three steps of supervised fine-tuning.
 
+use burn_autodiff::Autodiff;
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::lora::{Adapter, Mode};
 use capo_rewriter::optimizer::{Gradient, Optimizer};
 use capo_rewriter::sft::SftBatch;
 use serde::Deserialize;
 
-use crate::fixture::{Adapted, Input, Largest, Learning, Optim, assert_norm, folder, numbers, read};
+use crate::fixture::{Input, Largest, Optim, Reference, assert_norm, numbers};
 
 #[derive(Deserialize)]
 struct File {
@@ -59,20 +61,19 @@ impl Batch {
     }
 }
 
-#[test]
-fn parity_of_supervised_steps() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("lora.json"));
-    let start = Adapted::load(&folder, &file.model, &file.adapter);
+/// Losses, gradients and parameters of three steps.
+pub fn supervised_steps<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("lora.json");
+    let start = reference.adapted(&file.model, &file.adapter);
     let sft = &file.sft;
-    let decoder = Decoder::<Learning>::from_inner(&start.model);
+    let decoder = Decoder::<Autodiff<B>>::from_inner(&start.model);
     let mut optimizer = Optimizer::new(sft.optim.settings(), &start.adapter);
     let mut adapter = start.adapter.clone();
     for (index, (batch, step)) in sft.batches.iter().zip(&sft.steps).enumerate() {
         let what = format!("SFT step {index}");
         let batch = batch.masked();
         assert_eq!(batch.cells().len(), step.supervised_tokens, "{what}");
-        let learning = Adapter::<Learning>::trainable(&adapter, Mode::Evaluation);
+        let learning = Adapter::<Autodiff<B>>::trainable(&adapter, Mode::Evaluation);
         let losses = batch.losses(&decoder, Some(&learning)).expect("a valid batch");
         let columns = batch.tokens().columns();
         let mut tokens = Largest::of_losses(format!("{what}: token losses"));

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use burn_autodiff::Autodiff;
-use burn_flex::{Flex, FlexDevice};
+use burn_tensor::backend::Backend;
 use burn_tensor::{FloatDType, Tensor};
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::lora::{Adapter, LoraConfig};
@@ -13,53 +13,61 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) type Cpu = Flex;
-pub(crate) type Learning = Autodiff<Cpu>;
-
 /// Accepted for logits and log-probabilities.
 pub(crate) const LOGITS: f32 = 1e-4;
 
-/// The folder of the reference files, or `None` where the test is to be skipped.
-pub(crate) fn folder() -> Option<PathBuf> {
-    capo_tests::shared::shared("parity/qwen3")
+/// The folder of the reference files, and the device that is held against them.
+#[derive(Debug, Clone)]
+pub struct Reference<B: Backend> {
+    /// With the files of `parity/qwen3`.
+    pub folder: PathBuf,
+    /// Where the rewriter runs.
+    pub device: B::Device,
 }
 
-pub(crate) fn read<T: DeserializeOwned>(file: &Path) -> T {
-    let text = std::fs::read_to_string(file).expect("a readable file");
-    serde_json::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
-}
+impl<B: PolicyBackend> Reference<B> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, file: &str) -> T {
+        let file = self.folder.join(file);
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
+    }
 
-pub(crate) fn decoder(folder: &Path) -> Decoder<Cpu> {
-    Decoder::from_folder(folder, FloatDType::F32, &FlexDevice).expect("the model loads")
-}
+    pub(crate) fn decoder(&self, model: &str) -> Decoder<B> {
+        self.decoder_in(&self.folder.join(model), FloatDType::F32)
+    }
 
-/// A decoder with an adapter, and where the adapter's like are found.
-pub(crate) struct Adapted {
-    pub(crate) folder: PathBuf,
-    pub(crate) model: Decoder<Cpu>,
-    pub(crate) adapter: Adapter<Cpu>,
-}
+    pub(crate) fn decoder_in(&self, folder: &Path, number_type: FloatDType) -> Decoder<B> {
+        Decoder::from_folder(folder, number_type, &self.device).expect("the model loads")
+    }
 
-impl Adapted {
-    pub(crate) fn load(folder: &Path, model: &str, adapter: &str) -> Self {
-        let model = decoder(&folder.join(model));
-        let adapter = Adapter::from_folder(&folder.join(adapter), model.config(), &model.device());
-        Self {
-            folder: folder.to_owned(),
+    pub(crate) fn adapted(&self, model: &str, adapter: &str) -> Adapted<B> {
+        let model = self.decoder(model);
+        let adapter = Adapter::from_folder(&self.folder.join(adapter), model.config(), &self.device);
+        Adapted {
+            folder: self.folder.clone(),
             model,
             adapter: adapter.expect("the adapter loads"),
         }
     }
+}
 
+/// A decoder with an adapter, and where the adapter's like are found.
+pub(crate) struct Adapted<B: PolicyBackend> {
+    pub(crate) folder: PathBuf,
+    pub(crate) model: Decoder<B>,
+    pub(crate) adapter: Adapter<B>,
+}
+
+impl<B: PolicyBackend> Adapted<B> {
     /// Adapter-like matrices, by file name.
-    pub(crate) fn matrices(&self, file: &str) -> Adapter<Cpu> {
+    pub(crate) fn matrices(&self, file: &str) -> Adapter<B> {
         let (config, device): (&ModelConfig, _) = (self.model.config(), self.model.device());
         let lora: &LoraConfig = self.adapter.config();
         Adapter::from_file(&self.folder.join(file), lora, config, &device).expect("the matrices load")
     }
 
     /// Each element within 2e-5.
-    pub(crate) fn compare_gradient(&self, found: &Gradient<Cpu>, file: &str) {
+    pub(crate) fn compare_gradient(&self, found: &Gradient<B>, file: &str) {
         let mut elements = Largest::new(format!("{file}: elements"), 2e-5);
         let expected = self.matrices(file);
         for (found, expected) in found.parts().iter().zip(expected.matrices()) {
@@ -68,9 +76,9 @@ impl Adapted {
     }
 
     /// 99.9 % of the elements within 1e-5, none off by more than `most`.
-    pub(crate) fn compare_parameters(&self, found: &Adapter<Cpu>, file: &str, most: f64) {
+    pub(crate) fn compare_parameters(&self, found: &Adapter<B>, file: &str, most: f64) {
         let expected = self.matrices(file);
-        let flat = |adapter: &Adapter<Cpu>| -> Vec<f32> {
+        let flat = |adapter: &Adapter<B>| -> Vec<f32> {
             adapter
                 .matrices()
                 .flat_map(|matrix| numbers(matrix.clone()))
@@ -207,7 +215,7 @@ impl Drop for Largest {
     }
 }
 
-pub(crate) fn numbers<const D: usize>(tensor: Tensor<Cpu, D>) -> Vec<f32> {
+pub(crate) fn numbers<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f32> {
     tensor.into_data().into_vec().expect("32-bit numbers")
 }
 

@@ -1,9 +1,10 @@
 //! The distributions that tokens are drawn from.
 
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::sampling::Sampling;
 use serde::Deserialize;
 
-use crate::fixture::{Largest, folder, read};
+use crate::fixture::{Largest, Reference};
 
 #[derive(Deserialize)]
 struct File {
@@ -22,10 +23,9 @@ struct Case {
     probs: Vec<f32>,
 }
 
-#[test]
-fn parity_of_sampling_distributions() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("sampling.json"));
+/// What is left of a distribution, and how likely each token of it is.
+pub fn sampling_distributions<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("sampling.json");
     let mut probabilities = Largest::new("sampling: probabilities", 1e-5);
     for case in &file.cases {
         let sampling = Sampling {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::chat::{ChatTemplate, Message};
 use capo_rewriter::config::ModelConfig;
 use capo_rewriter::tokenizer::Tokenizer;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::fixture::{folder, read};
+use crate::fixture::Reference;
 
 #[derive(Deserialize)]
 struct File {
@@ -38,14 +39,13 @@ struct Models {
     models: BTreeMap<String, Value>,
 }
 
-#[test]
-fn parity_of_tokens_and_chat_texts() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("tokenizer_cases.json"));
-    let names: Models = read(&folder.join("logits.json"));
+/// Token ids of texts and conversations, and back.
+pub fn tokens_and_chat_texts<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("tokenizer_cases.json");
+    let names: Models = reference.read("logits.json");
     // Every model of the set has the same tokenizer.
     for name in names.models.keys() {
-        let model = folder.join(name);
+        let model = reference.folder.join(name);
         let config = ModelConfig::from_folder(&model).expect("a configuration");
         let tokenizer = Tokenizer::from_folder(&model, config.vocabulary).expect("a tokenizer");
         for case in &file.encode {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::generate::{Completion, Finish, Generation, GenerationRow};
 use capo_rewriter::lora::Adapter;
@@ -9,7 +10,7 @@ use capo_rewriter::sampling::Sampling;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::fixture::{Cpu, Input, LOGITS, Largest, decoder, folder, read, text};
+use crate::fixture::{Input, LOGITS, Largest, Reference, text};
 
 #[derive(Deserialize)]
 struct File {
@@ -41,13 +42,12 @@ fn rows(prompts: &[Vec<u32>]) -> Vec<GenerationRow> {
     (0..).zip(prompts).map(row).collect()
 }
 
-#[test]
-fn parity_of_greedy_answers() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("logits.json"));
-    for (name, reference) in &file.models {
-        let model = decoder(&folder.join(name));
-        for case in &reference.greedy {
+/// The most likely answers of every model, with their log-probabilities.
+pub fn greedy_answers<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("logits.json");
+    for (name, expected) in &file.models {
+        let model = reference.decoder(name);
+        for case in &expected.greedy {
             let what = format!("{name} {}", case.name);
             let settings = Generation {
                 sampling: Sampling::GREEDY,
@@ -76,7 +76,7 @@ fn parity_of_greedy_answers() {
 }
 
 /// Prompts of one model: two families of siblings and two on their own, eight rows.
-fn family(model: &Decoder<Cpu>) -> Vec<Vec<u32>> {
+fn family<B: PolicyBackend>(model: &Decoder<B>) -> Vec<Vec<u32>> {
     let vocabulary = model.config().vocabulary as u32;
     let text =
         |start: u32, length: u32| (0..length).map(move |index| (start + index * index * 7) % vocabulary);
@@ -107,7 +107,7 @@ fn assert_same(one: &[Completion], other: &[Completion], what: &str) {
 }
 
 /// Neither the other rows of a batch nor sharing prefixes changes a row's sample.
-fn assert_invariant(model: &Decoder<Cpu>, adapter: Option<&Adapter<Cpu>>, what: &str) {
+fn assert_invariant<B: PolicyBackend>(model: &Decoder<B>, adapter: Option<&Adapter<B>>, what: &str) {
     let rows = rows(&family(model));
     let settings = Generation {
         sampling: Sampling {
@@ -153,25 +153,17 @@ fn assert_invariant(model: &Decoder<Cpu>, adapter: Option<&Adapter<Cpu>>, what: 
     }
 }
 
-#[test]
-fn parity_of_rows_alone_and_in_a_batch() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("logits.json"));
+/// Samples of every model: eight rows together, by two and by one.
+pub fn rows_alone_and_in_a_batch<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("logits.json");
     for name in file.models.keys() {
-        assert_invariant(&decoder(&folder.join(name)), None, name);
+        assert_invariant(&reference.decoder(name), None, name);
     }
 }
 
-#[test]
-fn parity_of_adapted_rows_alone_and_in_a_batch() {
-    let Some(folder) = folder() else { return };
-    let reference: Value = read(&folder.join("lora.json"));
-    let model = decoder(&folder.join(text(&reference, "model")));
-    let adapter = Adapter::from_folder(
-        &folder.join(text(&reference, "adapter")),
-        model.config(),
-        &model.device(),
-    )
-    .expect("the adapter loads");
-    assert_invariant(&model, Some(&adapter), "adapted");
+/// Samples of an adapted model: eight rows together, by two and by one.
+pub fn adapted_rows_alone_and_in_a_batch<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: Value = reference.read("lora.json");
+    let adapted = reference.adapted(text(&file, "model"), text(&file, "adapter"));
+    assert_invariant(&adapted.model, Some(&adapted.adapter), "adapted");
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::sampling::logprob;
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde::Deserialize;
 
-use crate::fixture::{Input, LOGITS, Largest, decoder, folder, numbers, read};
+use crate::fixture::{Input, LOGITS, Largest, Reference, numbers};
 
 #[derive(Deserialize)]
 struct File {
@@ -33,14 +34,13 @@ struct Case {
     next_logprob: Vec<Vec<Option<f32>>>,
 }
 
-#[test]
-fn parity_of_logits() {
-    let Some(folder) = folder() else { return };
-    let file: File = read(&folder.join("logits.json"));
-    for (name, reference) in &file.models {
-        let model = decoder(&folder.join(name));
+/// Logits of every model: one token, one sequence, several with padding on either side.
+pub fn logits<B: PolicyBackend>(reference: &Reference<B>) {
+    let file: File = reference.read("logits.json");
+    for (name, expected) in &file.models {
+        let model = reference.decoder(name);
         let vocabulary = model.config().vocabulary;
-        for case in &reference.cases {
+        for case in &expected.cases {
             let what = format!("{name} {}", case.name);
             let padding = if case.input.attention_mask.iter().all(|row| row.last() == Some(&1)) {
                 Padding::Left

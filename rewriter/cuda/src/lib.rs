@@ -1,0 +1,79 @@
+//! The rewriter on CUDA.
+//!
+//! A leaf of the workspace: nothing is generic here, so that the kernels are compiled with this crate
+//! and not with what changes more often. The backend is burn's without fusion, whose kernels give wrong
+//! numbers for one row. Nothing of CUDA is linked: driver and compiler are loaded when first used, and
+//! what is missing then panics inside burn, so [`DEVICES`] looks for all of it before.
+
+use std::panic;
+use std::sync::{Mutex, PoisonError};
+
+use burn_cuda::{Cuda as Fusionless, CudaDevice};
+use burn_tensor::FloatDType;
+use capo_rewriter::device::{Device, DeviceBackend, DeviceChoice, open_engine};
+use cudarc::driver::result as driver;
+
+/// burn's CUDA backend without fusion.
+pub type Cuda = Fusionless<f32, i32>;
+
+/// The GPUs of this machine.
+pub const DEVICES: DeviceBackend = DeviceBackend {
+    name: "cuda",
+    number_type: FloatDType::BF16,
+    list,
+    open: |index, number_type| {
+        let choice = DeviceChoice::Named {
+            backend: "cuda",
+            index,
+        };
+        open_engine::<Cuda>(&choice, device(index), number_type)
+    },
+};
+
+/// The device of this index in [`DEVICES`].
+pub fn device(index: usize) -> CudaDevice {
+    CudaDevice::new(index)
+}
+
+fn list() -> Result<Vec<Device>, String> {
+    let devices = loaded(|| {
+        driver::init()?;
+        (0..driver::device::get_count()?)
+            .map(|index| driver::device::get(index).and_then(driver::device::get_name))
+            .collect::<Result<Vec<_>, _>>()
+    })
+    .ok_or("the driver's library libcuda is not on the library path: install NVIDIA's driver")?
+    .map_err(|why| format!("the driver answers {why}"))?;
+    if !devices.is_empty() {
+        check_compiler()?;
+    }
+    let device = |name| Device {
+        name,
+        is_hardware: true,
+    };
+    Ok(devices.into_iter().map(device).collect())
+}
+
+/// Kernels are compiled when they are first used, by NVRTC and with the toolkit's headers.
+fn check_compiler() -> Result<(), String> {
+    let headers = cubecl_cuda::install::cuda_path().map(|path| path.join("include/cuda_runtime.h"));
+    if !headers.is_some_and(|headers| headers.exists()) {
+        let needed = "CUDA's headers are not found: set CUDA_PATH to a folder with include/cuda_runtime.h";
+        return Err(needed.to_owned());
+    }
+    loaded(|| cudarc::nvrtc::compile_ptx("extern \"C\" __global__ void nothing() {}"))
+        .ok_or("the library libnvrtc is not on the library path: install CUDA's toolkit or its NVRTC")?
+        .map(|_| ())
+        .map_err(|why| format!("CUDA's compiler answers {why:?}"))
+}
+
+/// What `call` gives, or `None` if the library that it calls does not load, which is a panic in it.
+fn loaded<T>(call: impl FnOnce() -> T + panic::UnwindSafe) -> Option<T> {
+    static QUIET: Mutex<()> = Mutex::new(());
+    let _turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let outcome = panic::catch_unwind(call);
+    panic::set_hook(hook);
+    outcome.ok()
+}

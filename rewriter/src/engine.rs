@@ -1,0 +1,249 @@
+//! A device, and everything that is done on it whatever its backend.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use burn_flex::{Flex, FlexDevice};
+use burn_tensor::FloatDType;
+use capo_core::arena::Learner;
+use capo_core::llm::Llm;
+
+use crate::backend::PolicyBackend;
+use crate::checkpoint::Checkpoints;
+use crate::decoder::Decoder;
+use crate::error::{FileError, RequestError};
+use crate::fine_tuning::{SftEvent, SftExample, SftSettings, SftTrainer, TrainingError};
+use crate::folder::PolicyFolder;
+use crate::local::{Drawing, LocalRewriter, ToldCuts};
+use crate::lora::{Adapter, LoraConfig};
+use crate::online::{GrpoLearner, GrpoSettings};
+use crate::policy::Policy;
+use crate::template::RewriteTemplate;
+
+/// Which policy a training starts from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// Where it lies.
+    pub folder: PolicyFolder,
+    /// What of it learns.
+    pub learns: Learns,
+    /// Decides the numbers of a fresh adapter.
+    pub seed: u64,
+}
+
+/// What of a policy learns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Learns {
+    /// All weights; those of an adapter are added to its model's first.
+    Whole,
+    /// The adapter that is there, or else a fresh one.
+    Adapter(LoraConfig),
+}
+
+/// A rewriter that learns from the rounds of a search.
+pub struct Online {
+    /// Answers as the rewriter.
+    pub rewriter: Rc<dyn Llm>,
+    /// Is told what became of its answers.
+    pub learner: Rc<dyn Learner>,
+}
+
+/// What an online training is joined with.
+pub struct Surroundings {
+    /// Where weights and moments are kept after each round.
+    pub checkpoints: Checkpoints,
+    /// The file of rewrites that were not learned from yet.
+    pub samples: PathBuf,
+    /// Is told of each request whose feedback had to be cut.
+    pub told_cuts: ToldCuts,
+}
+
+/// A device that policies run and learn on. Implementations differ in their backend alone.
+pub trait Engine {
+    /// Its name, such as `cpu`.
+    fn device(&self) -> &str;
+
+    /// A rewriter that stays as it is; `name` is what errors and screens call it, `told_cuts` is told of each request
+    /// whose feedback had to be cut.
+    ///
+    /// # Errors
+    ///
+    /// The policy does not read, or a setting of the drawing is outside its range.
+    fn rewriter(
+        &self,
+        name: &str,
+        folder: &PolicyFolder,
+        drawing: Drawing,
+        told_cuts: ToldCuts,
+    ) -> Result<Rc<dyn Llm>, TrainingError>;
+
+    /// Fine-tunes a policy on examples, or goes on with it where the last of the checkpoints stands.
+    ///
+    /// # Errors
+    ///
+    /// As [`SftTrainer::new`], [`SftTrainer::resume`] and [`SftTrainer::run`].
+    fn fine_tune(
+        &self,
+        start: &Start,
+        examples: Examples,
+        settings: SftSettings,
+        checkpoints: &Checkpoints,
+        observe: &mut dyn FnMut(SftEvent) -> ControlFlow<()>,
+    ) -> Result<(), TrainingError>;
+
+    /// A rewriter that learns online, as its last checkpoint left it.
+    ///
+    /// # Errors
+    ///
+    /// As [`GrpoLearner::new`], or a file does not read.
+    fn online(
+        &self,
+        name: &str,
+        start: &Start,
+        drawing: Drawing,
+        settings: GrpoSettings,
+        around: Surroundings,
+    ) -> Result<Online, TrainingError>;
+
+    /// Writes a policy as one whole model, the updates of its adapter added to the weights.
+    ///
+    /// # Errors
+    ///
+    /// The policy does not read, or the folder cannot be written.
+    fn merge(&self, folder: &PolicyFolder, output: &Path) -> Result<(), FileError>;
+}
+
+/// What a fine-tuning learns from, and what it is measured by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Examples {
+    /// Learned, not empty.
+    pub training: Vec<SftExample>,
+    /// Measured only.
+    pub held_out: Vec<SftExample>,
+}
+
+/// The engine of one backend's device.
+pub struct DeviceEngine<B: PolicyBackend> {
+    name: String,
+    device: B::Device,
+    number_type: FloatDType,
+}
+
+impl DeviceEngine<Flex> {
+    /// The processor, in 32 bits.
+    pub fn cpu() -> Self {
+        Self::new("cpu", FlexDevice, FloatDType::F32)
+    }
+}
+
+impl<B: PolicyBackend> DeviceEngine<B> {
+    /// A device by the name that people know it by; decoders compute in `number_type`.
+    pub fn new(name: impl Into<String>, device: B::Device, number_type: FloatDType) -> Self {
+        Self {
+            name: name.into(),
+            device,
+            number_type,
+        }
+    }
+
+    fn decoder(&self, folder: &Path) -> Result<Decoder<B>, FileError> {
+        Decoder::from_folder(folder, self.number_type, &self.device)
+    }
+
+    /// A policy as it is, its adapter beside its decoder.
+    fn open(&self, folder: &PolicyFolder) -> Result<Policy<B>, FileError> {
+        let base = self.decoder(&folder.model)?;
+        Ok(match &folder.adapter {
+            None => Policy::Whole(base),
+            Some(adapter) => {
+                let adapter = Adapter::from_folder(adapter, base.config(), &self.device)?;
+                Policy::Adapted { base, adapter }
+            }
+        })
+    }
+
+    fn start(&self, start: &Start) -> Result<Policy<B>, TrainingError> {
+        if start.learns == Learns::Whole && self.number_type != FloatDType::F32 {
+            return Err(RequestError::CoarseWeights {
+                number_type: self.number_type,
+            }
+            .into());
+        }
+        Ok(match (self.open(&start.folder)?, &start.learns) {
+            (Policy::Adapted { base, adapter }, Learns::Whole) => Policy::Whole(base.merged(&adapter)),
+            (Policy::Whole(base), Learns::Adapter(config)) => {
+                let adapter = Adapter::new(config, base.config(), start.seed, &self.device)?;
+                Policy::Adapted { base, adapter }
+            }
+            (policy, _) => policy,
+        })
+    }
+}
+
+impl<B: PolicyBackend> Engine for DeviceEngine<B> {
+    fn device(&self) -> &str {
+        &self.name
+    }
+
+    fn rewriter(
+        &self,
+        name: &str,
+        folder: &PolicyFolder,
+        drawing: Drawing,
+        told_cuts: ToldCuts,
+    ) -> Result<Rc<dyn Llm>, TrainingError> {
+        drawing.check()?;
+        let template = RewriteTemplate::from_folder(&folder.model)?;
+        let rewriter = LocalRewriter::new(name, self.open(folder)?, template, drawing);
+        Ok(Rc::new(rewriter.telling_cuts(told_cuts)))
+    }
+
+    fn fine_tune(
+        &self,
+        start: &Start,
+        examples: Examples,
+        settings: SftSettings,
+        checkpoints: &Checkpoints,
+        observe: &mut dyn FnMut(SftEvent) -> ControlFlow<()>,
+    ) -> Result<(), TrainingError> {
+        let Examples { training, held_out } = examples;
+        let mut trainer = SftTrainer::new(self.start(start)?, training, held_out, settings)?;
+        if let Some(last) = checkpoints.latest()? {
+            trainer.resume(&last)?;
+        }
+        trainer.run(checkpoints, &start.folder.model, observe)
+    }
+
+    fn online(
+        &self,
+        name: &str,
+        start: &Start,
+        drawing: Drawing,
+        settings: GrpoSettings,
+        around: Surroundings,
+    ) -> Result<Online, TrainingError> {
+        drawing.check()?;
+        let source = start.folder.model.clone();
+        let template = RewriteTemplate::from_folder(&source)?;
+        let rewriter = LocalRewriter::new(name, self.start(start)?, template, drawing);
+        let rewriter = rewriter
+            .keeping_samples(&around.samples)?
+            .telling_cuts(around.told_cuts);
+        let rewriter = Rc::new(rewriter);
+        let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
+        Ok(Online {
+            rewriter,
+            learner: Rc::new(learner),
+        })
+    }
+
+    fn merge(&self, folder: &PolicyFolder, output: &Path) -> Result<(), FileError> {
+        let policy = self.open(folder)?;
+        let merged = match policy.adapter() {
+            Some(adapter) => policy.decoder().merged(adapter),
+            None => policy.decoder().clone(),
+        };
+        merged.save(output, &folder.model)
+    }
+}
