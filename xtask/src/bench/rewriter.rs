@@ -183,31 +183,32 @@ fn speed(command: &mut Command) -> Result<Speed> {
 }
 
 fn table(lines: &[Line]) -> String {
-    let mut table = format!(
-        "{:<20} {:>9} {:>9} {:>11} {:>9} {:>9} {:>9}  {}\n",
-        "", "Capo CPU", "wall", "PyTorch CPU", "wall", "CPU ratio", "wall", "aim"
+    let head = format!(
+        "{:<20} {:>9} {:>9} {:>11} {:>9} {:>9} {:>9}  aim\n",
+        "", "Capo CPU", "wall", "PyTorch CPU", "wall", "CPU ratio", "wall"
     );
-    for Line {
+    std::iter::once(head).chain(lines.iter().map(row)).collect()
+}
+
+fn row(line: &Line) -> String {
+    let Line {
         name,
         capo,
         pytorch,
         aim,
-    } in lines
-    {
-        table += &format!("{name:<20} {:>9.0} {:>9.0}", capo.cpu, capo.wall);
-        if let Some(pytorch) = pytorch {
-            let ratio = capo.cpu / pytorch.cpu;
-            table += &format!(
-                " {:>11.0} {:>9.0} {ratio:>9.2} {:>9.2}  {aim:.1}: {}",
-                pytorch.cpu,
-                pytorch.wall,
-                capo.wall / pytorch.wall,
-                if ratio >= *aim { "reached" } else { "MISSED" },
-            );
-        }
-        table += "\n";
-    }
-    table
+    } = line;
+    let own = format!("{name:<20} {:>9.0} {:>9.0}", capo.cpu, capo.wall);
+    let Some(pytorch) = pytorch else {
+        return own + "\n";
+    };
+    let ratio = capo.cpu / pytorch.cpu;
+    format!(
+        "{own} {:>11.0} {:>9.0} {ratio:>9.2} {:>9.2}  {aim:.1}: {}\n",
+        pytorch.cpu,
+        pytorch.wall,
+        capo.wall / pytorch.wall,
+        if ratio >= *aim { "reached" } else { "MISSED" },
+    )
 }
 
 #[cfg(test)]
