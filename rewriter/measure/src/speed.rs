@@ -273,7 +273,7 @@ fn train<B: PolicyBackend>(decoder: Decoder<B>, arguments: &Arguments) -> Result
     repeat(arguments, || {
         let started = Instant::now();
         let (loss, gradient) =
-            policy.differentiate(0, |decoder, adapter| Ok(batch.losses(decoder, adapter)?.mean()))?;
+            policy.differentiate(0, false, |decoder, adapter| Ok(batch.losses(decoder, adapter)?.mean()))?;
         let after = optimizer.step(&policy, gradient, LEARNING_RATE)?;
         policy = after.parameters;
         let loss = loss.into_data().iter::<f64>().next();
