@@ -345,10 +345,14 @@ mod tests {
         let table = json!({ "provider": "simulated", "base_url": "http://x" });
         assert_eq!(error(&table), "`base_url` means nothing for provider `simulated`");
         let table = json!({ "provider": "simulated", "temperature": 1 });
-        assert_eq!(error(&table), "`temperature` means nothing for provider `simulated`");
+        assert_eq!(
+            error(&table),
+            "`temperature` means nothing for provider `simulated`"
+        );
         let table = json!({ "provider": "local", "model": "runs/desk-0.sft", "retries": 1 });
         assert_eq!(error(&table), "`retries` means nothing for provider `local`");
-        let table = json!({ "provider": "local", "model": "runs/desk-0.sft", "temperature": 1, "max_tokens": 9 });
+        let table =
+            json!({ "provider": "local", "model": "runs/desk-0.sft", "temperature": 1, "max_tokens": 9 });
         assert!(ModelSpec::parse(&table).is_ok());
     }
 

@@ -111,7 +111,8 @@ impl<B: PolicyBackend> KvCache<B> {
         (&self.real[row], &self.positions[row])
     }
 
-    /// Stores a layer's keys and values from column `start` on, and gives all of its columns.
+    /// Stores a layer's keys and values, `[rows, columns, kv_heads, head_dim]`, from column `start` on, and
+    /// gives all of its columns.
     pub(crate) fn extend(
         &mut self,
         layer: usize,
@@ -153,10 +154,10 @@ fn write<B: PolicyBackend>(
     columns: Tensor<B, 4>,
     start: usize,
 ) -> Tensor<B, 4> {
-    let end = start + columns.dims()[2];
+    let end = start + columns.dims()[1];
     let whole = store
         .take()
         .expect("a store is out of its place only while it is written");
-    let whole = store.insert(B::write_columns(whole, columns, start));
-    whole.clone().narrow(2, 0, end)
+    let whole = store.insert(B::write_columns(whole, columns.swap_dims(1, 2), start));
+    whole.clone().narrow(2, 0, end).swap_dims(1, 2)
 }

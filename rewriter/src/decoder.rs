@@ -1,16 +1,20 @@
 //! The decoder: token ids to hidden states to logits.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use burn_tensor::activation::{silu, softmax};
 use burn_tensor::backend::AutodiffBackend;
-use burn_tensor::{Bool, DType, FloatDType, Tensor, TensorData};
+use burn_tensor::ops::BoolTensor;
+use burn_tensor::{FloatDType, Tensor};
 
-use crate::backend::{PolicyBackend, index_tensor};
+use crate::backend::{PolicyBackend, Visibility, index_tensor, wide};
 use crate::cache::KvCache;
 use crate::config::ModelConfig;
 use crate::error::{FileError, RequestError};
 use crate::lora::{Adapter, Projection};
+use crate::optimizer::Gradient;
+use crate::parameters::Parameters;
+use crate::recomputation::RecomputedPasses;
 use crate::rope::{Rope, Rotation};
 use crate::tokens::Tokens;
 use crate::weights::Weights;
@@ -27,6 +31,9 @@ pub struct Decoder<B: PolicyBackend> {
     pub(crate) norm: Tensor<B, 1>,
     /// `[vocabulary, hidden]`; the embedding when tied.
     pub(crate) head: Option<Tensor<B, 2>>,
+    /// Where tracked passes leave what their layers are computed from again; without, every activation is
+    /// kept for the backward pass.
+    recomputed: Option<RecomputedPasses<B>>,
 }
 
 #[derive(Debug, Clone)]
@@ -41,9 +48,8 @@ pub(crate) struct Layer<B: PolicyBackend> {
     pub(crate) projections: [Tensor<B, 2>; 7],
 }
 
-/// Hidden keys by window, `[rows, heads, columns, keys]`, true where hidden; no mask when every query
-/// sees every key.
-type Masks<B> = Vec<(Option<usize>, Option<Tensor<B, 4, Bool>>)>;
+/// Visible keys by window.
+type Windows<B> = Vec<(Option<usize>, Arc<Visibility<BoolTensor<B>>>)>;
 
 /// Most columns of one pass where a cache lets a sequence go through in several.
 const PASS_COLUMNS: usize = 512;
@@ -51,14 +57,15 @@ const PASS_COLUMNS: usize = 512;
 const PASS_SCORES: usize = 1 << 26;
 
 /// What all layers of one pass share.
-struct Pass<'a, B: PolicyBackend> {
+#[derive(Debug)]
+pub(crate) struct Pass<'a, B: PolicyBackend> {
     rows: usize,
     columns: usize,
     /// Column at which the pass begins in the cache.
     start: usize,
     rotation: Rotation<B>,
-    masks: Masks<B>,
-    adapter: Option<&'a Adapter<B>>,
+    visible: Windows<B>,
+    pub(crate) adapter: Option<&'a Adapter<B>>,
 }
 
 impl<B: PolicyBackend> Decoder<B> {
@@ -115,6 +122,7 @@ impl<B: PolicyBackend> Decoder<B> {
             layers,
             norm,
             head,
+            recomputed: None,
         })
     }
 
@@ -176,18 +184,45 @@ impl<B: PolicyBackend> Decoder<B> {
             rotation: self
                 .rope
                 .rotation(tokens.positions(), columns, self.number_type(), &device),
-            masks: self.masks(tokens, cache.as_deref(), &device),
+            visible: self.visible(tokens, cache.as_deref()),
             adapter,
         };
         let ids = index_tensor::<B>(tokens.ids().iter().map(|id| *id as usize), &device);
         let mut stream = self.embedding.clone().select(0, ids);
-        for (index, layer) in self.layers.iter().enumerate() {
-            let normed = rms_norm(stream.clone(), &layer.attention_norm, self.config.rms_norm_eps);
-            stream = stream + self.attention(index, &normed, &pass, cache.as_deref_mut());
-            let normed = rms_norm(stream.clone(), &layer.feed_forward_norm, self.config.rms_norm_eps);
-            stream = stream + self.feed_forward(index, normed, &pass);
+        let is_tracked = self.embedding.is_require_grad() || adapter.is_some_and(Adapter::is_tracked);
+        match &self.recomputed {
+            Some(passes) if is_tracked && cache.is_none() => stream = passes.run(self, stream, &pass),
+            _ => {
+                for layer in 0..self.layers.len() {
+                    stream = self.layer(layer, stream, &pass, cache.as_deref_mut());
+                }
+            }
         }
-        rms_norm(stream, &self.norm, self.config.rms_norm_eps).reshape([rows, columns, self.config.hidden])
+        self.normalised(stream, &self.norm)
+            .reshape([rows, columns, self.config.hidden])
+    }
+
+    /// The stream, `[tokens, hidden]`, after a layer.
+    pub(crate) fn layer(
+        &self,
+        index: usize,
+        stream: Tensor<B, 2>,
+        pass: &Pass<B>,
+        cache: Option<&mut KvCache<B>>,
+    ) -> Tensor<B, 2> {
+        let layer = &self.layers[index];
+        let normed = self.normalised(stream.clone(), &layer.attention_norm);
+        let stream = stream + self.attention(index, &normed, pass, cache);
+        let normed = self.normalised(stream.clone(), &layer.feed_forward_norm);
+        stream + self.feed_forward(index, normed, pass)
+    }
+
+    /// The same weights. What a tracked pass computes is computed again in the backward pass, layer by layer,
+    /// instead of being kept: take the gradient of a loss by [`gradient`](Self::gradient) then.
+    #[must_use]
+    pub fn recomputing(mut self) -> Self {
+        self.recomputed = Some(RecomputedPasses::new());
+        self
     }
 
     /// As [`hidden_of_checked`](Self::hidden_of_checked), pass by pass so that attention scores stay
@@ -222,7 +257,11 @@ impl<B: PolicyBackend> Decoder<B> {
 
     /// The logits, `[tokens, vocabulary]`, of hidden states `[tokens, hidden]`.
     pub fn logits(&self, hidden: Tensor<B, 2>) -> Tensor<B, 2> {
-        hidden.matmul(self.output_layer().clone().transpose())
+        B::project(hidden, self.output_layer().clone())
+    }
+
+    fn normalised(&self, input: Tensor<B, 2>, weight: &Tensor<B, 1>) -> Tensor<B, 2> {
+        B::rms_norm(input, weight.clone(), self.config.rms_norm_eps)
     }
 
     /// `input`, `[tokens, inputs]`, through a projection and its update, `[tokens, outputs]`.
@@ -237,7 +276,7 @@ impl<B: PolicyBackend> Decoder<B> {
         let update = pass
             .adapter
             .and_then(|adapter| adapter.apply(layer, projection, input.clone()));
-        let output = input.matmul(weight.transpose());
+        let output = B::project(input, weight);
         match update {
             Some(update) => output + update,
             None => output,
@@ -254,21 +293,19 @@ impl<B: PolicyBackend> Decoder<B> {
         let config = &self.config;
         let (rows, columns, width) = (pass.rows, pass.columns, config.head_dim);
         let heads_of = |projection, heads, norm: Option<&Tensor<B, 1>>| {
-            let heads = self
-                .project(layer, projection, input.clone(), pass)
-                .reshape([rows, columns, heads, width]);
-            match norm {
-                Some(weight) => rms_norm(heads, weight, config.rms_norm_eps),
-                None => heads,
-            }
-            .swap_dims(1, 2)
+            let output = self.project(layer, projection, input.clone(), pass);
+            let output = match norm {
+                Some(weight) => self.normalised(output.reshape([rows * columns * heads, width]), weight),
+                None => output,
+            };
+            output.reshape([rows, columns, heads, width])
         };
         let norms = self.layers[layer].head_norms.as_ref();
         let queries = heads_of(Projection::Query, config.heads, norms.map(|norms| &norms[0]));
         let keys = heads_of(Projection::Key, config.kv_heads, norms.map(|norms| &norms[1]));
         let values = heads_of(Projection::Value, config.kv_heads, None);
 
-        let mut queries = pass.rotation.apply(queries).mul_scalar((width as f64).powf(-0.5));
+        let mut queries = pass.rotation.apply(queries);
         if let Some(scale) = &pass.rotation.query_scale {
             queries = queries * scale.clone();
         }
@@ -277,76 +314,25 @@ impl<B: PolicyBackend> Decoder<B> {
             Some(cache) => cache.extend(layer, pass.start, keys, values),
             None => (keys, values),
         };
-
-        // The query heads of one key head lie side by side, so that keys and values are not copied.
-        let seen = keys.dims()[2];
-        let grouped = [rows, config.kv_heads, config.group() * columns, width];
-        let scores = queries.reshape(grouped).matmul(keys.swap_dims(2, 3));
-        let scores = scores.reshape([rows, config.heads, columns, seen]);
-        let weights = self.attention_weights(scores, pass.mask(config.windows[layer]));
-        let mixed = weights
-            .reshape([rows, config.kv_heads, config.group() * columns, seen])
-            .matmul(values)
-            .reshape([rows, config.heads, columns, width])
-            .swap_dims(1, 2)
+        let scale = (width as f64).powf(-0.5);
+        let mixed = B::attend(queries, keys, values, scale, pass.visible(config.windows[layer]))
             .reshape([rows * columns, config.heads * width]);
         self.project(layer, Projection::Output, mixed, pass)
-    }
-
-    /// Softmax over the visible keys, in at least 32 bits.
-    fn attention_weights(&self, scores: Tensor<B, 4>, hidden: Option<&Tensor<B, 4, Bool>>) -> Tensor<B, 4> {
-        let scores = match hidden {
-            // Finite, so that a padding query, which sees nothing, has a softmax.
-            Some(hidden) => wide(scores).mask_fill(hidden.clone(), -1e30),
-            None => wide(scores),
-        };
-        softmax(scores, 3).cast(self.number_type())
     }
 
     fn feed_forward(&self, layer: usize, input: Tensor<B, 2>, pass: &Pass<B>) -> Tensor<B, 2> {
         let gate = self.project(layer, Projection::Gate, input.clone(), pass);
         let up = self.project(layer, Projection::Up, input, pass);
-        self.project(layer, Projection::Down, silu(gate) * up, pass)
+        self.project(layer, Projection::Down, B::silu_mul(gate, up), pass)
     }
 
-    /// The masks of one pass for the windows that the model has.
-    fn masks(&self, tokens: &Tokens, cache: Option<&KvCache<B>>, device: &B::Device) -> Masks<B> {
+    /// What the queries of one pass see, for the windows that the model has.
+    fn visible(&self, tokens: &Tokens, cache: Option<&KvCache<B>>) -> Windows<B> {
         let mut windows = self.config.windows.clone();
         windows.sort_unstable();
         windows.dedup();
-        let mask = |window| (window, self.mask(window, tokens, cache, device));
-        windows.into_iter().map(mask).collect()
-    }
-
-    /// A key is visible when it is a token, not later than the query, and inside its window.
-    fn mask(
-        &self,
-        window: Option<usize>,
-        tokens: &Tokens,
-        cache: Option<&KvCache<B>>,
-        device: &B::Device,
-    ) -> Option<Tensor<B, 4, Bool>> {
-        let (rows, columns) = (tokens.rows(), tokens.columns());
-        let mut hidden = Vec::new();
-        for row in 0..rows {
-            let cells = row * columns..(row + 1) * columns;
-            let queries = &tokens.positions()[cells.clone()];
-            let (real, keys) = match cache {
-                Some(cache) => cache.row(row),
-                None => (&tokens.real()[cells.clone()], queries),
-            };
-            for &query in queries {
-                let oldest = window.map_or(0, |window| (query as usize + 1).saturating_sub(window));
-                let sees = |position: u32| position <= query && position as usize >= oldest;
-                hidden.extend(real.iter().zip(keys).map(|(real, key)| !(*real && sees(*key))));
-            }
-        }
-        if !hidden.contains(&true) {
-            return None;
-        }
-        let keys = hidden.len() / (rows * columns);
-        let mask = Tensor::<B, 4, Bool>::from_data(TensorData::new(hidden, [rows, 1, columns, keys]), device);
-        Some(mask.repeat_dim(1, self.config.heads))
+        let visible = |window| (window, Arc::new(visible(window, tokens, cache)));
+        windows.into_iter().map(visible).collect()
     }
 
     /// The model with an adapter's updates added to its weights.
@@ -387,38 +373,72 @@ where
             layers: inner.layers.iter().map(layer).collect(),
             norm: Tensor::from_inner(inner.norm.clone()),
             head: inner.head.clone().map(Tensor::from_inner),
+            recomputed: None,
+        }
+    }
+}
+
+impl<B> Decoder<B>
+where
+    B: PolicyBackend + AutodiffBackend<InnerBackend: PolicyBackend>,
+{
+    /// The gradient of a `loss`, `[1]`, which this decoder computed, by what is tracked.
+    pub fn gradient(&self, loss: &Tensor<B, 1>, by: &impl Parameters<B>) -> Gradient<B::InnerBackend> {
+        match &self.recomputed {
+            Some(passes) => passes.gradient(self, loss, by),
+            None => Gradient::of(loss, by),
         }
     }
 }
 
 impl<B: PolicyBackend> Pass<'_, B> {
-    fn mask(&self, window: Option<usize>) -> Option<&Tensor<B, 4, Bool>> {
-        let (_, mask) = self.masks.iter().find(|(of, _)| *of == window)?;
-        mask.as_ref()
+    /// The same pass with an adapter or none.
+    pub(crate) fn with_adapter<'a>(&self, adapter: Option<&'a Adapter<B>>) -> Pass<'a, B> {
+        Pass {
+            rows: self.rows,
+            columns: self.columns,
+            start: self.start,
+            rotation: self.rotation.clone(),
+            visible: self.visible.clone(),
+            adapter,
+        }
+    }
+
+    fn visible(&self, window: Option<usize>) -> &Arc<Visibility<BoolTensor<B>>> {
+        let found = self.visible.iter().find(|(of, _)| *of == window);
+        &found.expect("a pass has all windows of its model").1
     }
 }
 
-/// w x / √(mean(x²) + eps) over the last dimension, in at least 32 bits.
-fn rms_norm<B: PolicyBackend, const D: usize>(
-    input: Tensor<B, D>,
-    weight: &Tensor<B, 1>,
-    eps: f64,
-) -> Tensor<B, D> {
-    let number_type = FloatDType::from(input.dtype());
-    let input = wide(input);
-    let root = (input.clone() * input.clone())
-        .mean_dim(D - 1)
-        .add_scalar(eps)
-        .sqrt();
-    (input / root).cast(number_type) * weight.clone().unsqueeze()
-}
-
-/// In 32 bits, if fewer.
-pub(crate) fn wide<B: PolicyBackend, const D: usize>(tensor: Tensor<B, D>) -> Tensor<B, D> {
-    match tensor.dtype() {
-        DType::F16 | DType::BF16 => tensor.cast(FloatDType::F32),
-        _ => tensor,
+/// A key is visible when it is a token, not later than the query, and inside its window. Positions grow
+/// along a row.
+fn visible<B: PolicyBackend>(
+    window: Option<usize>,
+    tokens: &Tokens,
+    cache: Option<&KvCache<B>>,
+) -> Visibility<BoolTensor<B>> {
+    let (rows, columns) = (tokens.rows(), tokens.columns());
+    let (mut spans, mut real) = (Vec::with_capacity(rows * columns), Vec::new());
+    for row in 0..rows {
+        let cells = row * columns..(row + 1) * columns;
+        let (keys, positions) = match cache {
+            Some(cache) => cache.row(row),
+            None => (&tokens.real()[cells.clone()], &tokens.positions()[cells]),
+        };
+        let start = keys.len() - columns;
+        // The first token that the queries so far see.
+        let mut first = keys.iter().position(|is_token| *is_token).unwrap_or(keys.len());
+        for query in start..keys.len() {
+            let oldest = window.map_or(0, |window| (positions[query] as usize + 1).saturating_sub(window));
+            while first < query && (positions[first] as usize) < oldest {
+                first += 1;
+            }
+            let end = if keys[query] { query + 1 } else { first };
+            spans.push(first.min(end)..end);
+        }
+        real.extend_from_slice(keys);
     }
+    Visibility::new(rows, spans, real)
 }
 
 /// What a checkpoint calls its tensors.

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use burn_flex::{Flex, FlexDevice};
 use burn_tensor::FloatDType;
 use capo_core::arena::Learner;
 use capo_core::llm::Llm;
@@ -14,7 +15,7 @@ use crate::decoder::Decoder;
 use crate::error::{FileError, RequestError};
 use crate::fine_tuning::{SftEvent, SftExample, SftSettings, SftTrainer, TrainingError};
 use crate::folder::PolicyFolder;
-use crate::local::{Drawing, LocalRewriter};
+use crate::local::{Drawing, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
 use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
@@ -48,12 +49,14 @@ pub struct Online {
     pub learner: Rc<dyn Learner>,
 }
 
-/// Where an online training keeps what it needs to go on.
-pub struct OnlineFiles {
-    /// Weights and moments after each round.
+/// What an online training is joined with.
+pub struct Surroundings {
+    /// Where weights and moments are kept after each round.
     pub checkpoints: Checkpoints,
-    /// The rewrites that were not learned from yet.
+    /// The file of rewrites that were not learned from yet.
     pub samples: PathBuf,
+    /// Is told of each request whose feedback had to be cut.
+    pub told_cuts: ToldCuts,
 }
 
 /// A device that policies run and learn on. Implementations differ in their backend alone.
@@ -61,7 +64,8 @@ pub trait Engine {
     /// Its name, such as `cpu`.
     fn device(&self) -> &str;
 
-    /// A rewriter that stays as it is; `name` is what errors and screens call it.
+    /// A rewriter that stays as it is; `name` is what errors and screens call it, `told_cuts` is told of each request
+    /// whose feedback had to be cut.
     ///
     /// # Errors
     ///
@@ -71,6 +75,7 @@ pub trait Engine {
         name: &str,
         folder: &PolicyFolder,
         drawing: Drawing,
+        told_cuts: ToldCuts,
     ) -> Result<Rc<dyn Llm>, TrainingError>;
 
     /// Fine-tunes a policy on examples, or goes on with it where the last of the checkpoints stands.
@@ -98,7 +103,7 @@ pub trait Engine {
         start: &Start,
         drawing: Drawing,
         settings: GrpoSettings,
-        files: OnlineFiles,
+        around: Surroundings,
     ) -> Result<Online, TrainingError>;
 
     /// Writes a policy as one whole model, the updates of its adapter added to the weights.
@@ -123,6 +128,13 @@ pub struct DeviceEngine<B: PolicyBackend> {
     name: String,
     device: B::Device,
     number_type: FloatDType,
+}
+
+impl DeviceEngine<Flex> {
+    /// The processor, in 32 bits.
+    pub fn cpu() -> Self {
+        Self::new("cpu", FlexDevice, FloatDType::F32)
+    }
 }
 
 impl<B: PolicyBackend> DeviceEngine<B> {
@@ -179,15 +191,12 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         name: &str,
         folder: &PolicyFolder,
         drawing: Drawing,
+        told_cuts: ToldCuts,
     ) -> Result<Rc<dyn Llm>, TrainingError> {
         drawing.check()?;
         let template = RewriteTemplate::from_folder(&folder.model)?;
-        Ok(Rc::new(LocalRewriter::new(
-            name,
-            self.open(folder)?,
-            template,
-            drawing,
-        )))
+        let rewriter = LocalRewriter::new(name, self.open(folder)?, template, drawing);
+        Ok(Rc::new(rewriter.telling_cuts(told_cuts)))
     }
 
     fn fine_tune(
@@ -212,14 +221,17 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         start: &Start,
         drawing: Drawing,
         settings: GrpoSettings,
-        files: OnlineFiles,
+        around: Surroundings,
     ) -> Result<Online, TrainingError> {
         drawing.check()?;
         let source = start.folder.model.clone();
         let template = RewriteTemplate::from_folder(&source)?;
         let rewriter = LocalRewriter::new(name, self.start(start)?, template, drawing);
-        let rewriter = Rc::new(rewriter.keeping_samples(&files.samples)?);
-        let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, files.checkpoints, source)?;
+        let rewriter = rewriter
+            .keeping_samples(&around.samples)?
+            .telling_cuts(around.told_cuts);
+        let rewriter = Rc::new(rewriter);
+        let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
         Ok(Online {
             rewriter,
             learner: Rc::new(learner),

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use capo_core::ids::sha256_hex;
 use serde_json::Value;
 
-use crate::checkpoint::{self, Checkpoint, CheckpointError};
+use crate::checkpoint::{self, Checkpoint, CheckpointError, Identity};
 use crate::config::read_json;
 use crate::error::FileError;
 use crate::hub::ModelSource;
@@ -36,7 +37,16 @@ impl PolicyFolder {
     ///
     /// Nothing of that name is there, or it cannot be read or downloaded.
     pub fn find(name: &str) -> Result<Self, CheckpointError> {
-        let folder = Path::new(name);
+        Self::find_from(Path::new(""), name)
+    }
+
+    /// Like [`find`](Self::find), of a name whose path starts at a folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_from(start: &Path, name: &str) -> Result<Self, CheckpointError> {
+        let folder = &start.join(name);
         if !folder.exists() {
             return match repository(name) {
                 Some(source) => Ok(Self::of_model(source.fetch()?)),
@@ -51,6 +61,21 @@ impl PolicyFolder {
             return Self::in_checkpoint(&chosen(&folder.join(CHECKPOINTS))?);
         }
         Self::in_folder(folder)
+    }
+
+    /// The identity of a training that starts from this policy. All weights are read for their hash.
+    ///
+    /// # Errors
+    ///
+    /// A file does not read.
+    pub fn identity(&self, study: Value, settings: Value) -> Result<Identity, FileError> {
+        let mut identity = Identity::of_model(&self.model, study, settings)?;
+        if let Some(adapter) = &self.adapter {
+            let path = adapter.join(peft::WEIGHTS);
+            let bytes = std::fs::read(&path).map_err(FileError::io(&path))?;
+            identity.weights = format!("{} with {}", identity.weights, sha256_hex(bytes));
+        }
+        Ok(identity)
     }
 
     fn of_model(model: PathBuf) -> Self {

@@ -9,11 +9,13 @@
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`policy`], [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
+//! | `recomputation` | layers computed again in the backward pass, for less memory |
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
 //! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
+//! | [`memory`] | how much main memory was needed |
 //! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
@@ -35,6 +37,7 @@ pub mod grpo;
 pub mod hub;
 pub mod local;
 pub mod lora;
+pub mod memory;
 pub mod nano;
 pub mod online;
 pub mod optimizer;
@@ -42,6 +45,7 @@ pub mod pairs;
 pub mod parameters;
 pub mod peft;
 pub mod policy;
+mod recomputation;
 pub mod rope;
 pub mod sampling;
 pub mod schedule;

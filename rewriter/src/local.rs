@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::PolicyBackend;
 use crate::error::{FileError, RequestError};
+use crate::feedback::LeftOut;
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
 use crate::sampling::Sampling;
@@ -92,7 +93,11 @@ pub struct LocalRewriter<B: PolicyBackend> {
     samples: RefCell<HashMap<u64, Sample>>,
     /// Where samples are kept until they are learned from.
     log: Option<PathBuf>,
+    told_cuts: ToldCuts,
 }
+
+/// Is told what of a request's feedback had no room in the model's context.
+pub type ToldCuts = Box<dyn Fn(LeftOut)>;
 
 struct Waiting {
     row: GenerationRow,
@@ -118,7 +123,14 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             waiting: RefCell::default(),
             samples: RefCell::default(),
             log: None,
+            told_cuts: Box::new(|_| ()),
         }
+    }
+
+    /// Tells of each request whose feedback was cut to fit.
+    pub fn telling_cuts(mut self, told_cuts: ToldCuts) -> Self {
+        self.told_cuts = told_cuts;
+        self
     }
 
     /// Keeps every rewrite in a file, JSON Lines, before it is answered, and knows those that the file holds
@@ -246,6 +258,9 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             }
             other => self.failed(&other),
         })?;
+        if !prompt.left_out.is_nothing() {
+            (self.told_cuts)(prompt.left_out);
+        }
         let input_tokens = prompt.tokens.len() as u64;
         let row = GenerationRow {
             prompt: prompt.tokens,

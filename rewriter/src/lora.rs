@@ -333,9 +333,8 @@ impl<B: PolicyBackend> Adapter<B> {
             }
             _ => input,
         };
-        let inner = input.matmul(a.clone().cast(number_type).transpose());
-        let outer = inner.matmul(b.clone().cast(number_type).transpose());
-        Some(outer.mul_scalar(self.config.scale()))
+        let inner = B::project(input, a.clone().cast(number_type)).mul_scalar(self.config.scale());
+        Some(B::project(inner, b.clone().cast(number_type)))
     }
 }
 

@@ -93,7 +93,7 @@ impl NanoConfig {
             &self.config_file(tokenizer.embeddings(), &ids),
         )?;
         // Checked before anything large is made.
-        let config = ModelConfig::from_folder(folder)?;
+        ModelConfig::from_folder(folder)?;
         write_json(
             &folder.join("generation_config.json"),
             &json!({
@@ -113,7 +113,7 @@ impl NanoConfig {
         let template = folder.join("chat_template.jinja");
         std::fs::write(&template, CHAT_TEMPLATE).map_err(FileError::io(&template))?;
         tokenizer.save(&folder.join("tokenizer.json"))?;
-        write_tensors(&folder.join(SINGLE), draw(&config, seed), &[])
+        write_weights(folder, seed)
     }
 
     fn config_file(&self, vocabulary: usize, ids: &Ids) -> serde_json::Value {
@@ -142,6 +142,17 @@ impl NanoConfig {
             "dtype": "float32",
         })
     }
+}
+
+/// Writes weights drawn from `seed`, as [`NanoConfig::write`] draws them, beside the `config.json` of a
+/// folder, whatever its sizes.
+///
+/// # Errors
+///
+/// [`FileError`] when the configuration does not read or the file cannot be written.
+pub fn write_weights(folder: &Path, seed: u64) -> Result<(), FileError> {
+    let config = ModelConfig::from_folder(folder)?;
+    write_tensors(&folder.join(SINGLE), draw(&config, seed), &[])
 }
 
 struct Ids {
@@ -193,12 +204,17 @@ fn draw(config: &ModelConfig, seed: u64) -> Vec<(String, Stored<Flex>)> {
     }
     let residual = DEVIATION / (2.0 * config.layers() as f64).sqrt();
     for layer in 0..config.layers() {
-        for (name, width) in [
+        let mut norms = vec![
             ("input_layernorm", config.hidden),
             ("post_attention_layernorm", config.hidden),
-            ("self_attn.q_norm", config.head_dim),
-            ("self_attn.k_norm", config.head_dim),
-        ] {
+        ];
+        if config.architecture.normalises_heads() {
+            norms.extend([
+                ("self_attn.q_norm", config.head_dim),
+                ("self_attn.k_norm", config.head_dim),
+            ]);
+        }
+        for (name, width) in norms {
             tensors.push(ones(names.layer(layer, name), width));
         }
         for projection in Projection::ALL {

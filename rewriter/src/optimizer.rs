@@ -58,6 +58,11 @@ impl<B: Backend> Gradient<B> {
         )
     }
 
+    /// Parts in the order of [`Parameters::parameters`].
+    pub(crate) fn from_parts(parts: impl IntoIterator<Item = Tensor<B, 2>>) -> Self {
+        Self(parts.into_iter().collect())
+    }
+
     /// The parts, in the order of [`Parameters::parameters`].
     pub fn parts(&self) -> &[Tensor<B, 2>] {
         &self.0

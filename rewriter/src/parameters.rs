@@ -68,16 +68,22 @@ impl<B: Backend> Parameter<B> {
 impl<A: AutodiffBackend> Parameter<A> {
     /// The gradient of a loss by it, zero where the loss does not depend on it.
     pub(crate) fn gradient(&self, gradients: &A::Gradients) -> Tensor<A::InnerBackend, 2> {
+        self.found_gradient(gradients).unwrap_or_else(|| self.zeros())
+    }
+
+    /// The gradient of a loss by it, if the loss depends on it.
+    pub(crate) fn found_gradient(&self, gradients: &A::Gradients) -> Option<Tensor<A::InnerBackend, 2>> {
         match self {
-            Self::Vector(vector) => {
-                let gradient = vector.grad(gradients);
-                let gradient = gradient.unwrap_or_else(|| vector.clone().inner().zeros_like());
-                gradient.unsqueeze_dim(0)
-            }
-            Self::Matrix(matrix) => {
-                let gradient = matrix.grad(gradients);
-                gradient.unwrap_or_else(|| matrix.clone().inner().zeros_like())
-            }
+            Self::Vector(vector) => Some(vector.grad(gradients)?.unsqueeze_dim(0)),
+            Self::Matrix(matrix) => matrix.grad(gradients),
+        }
+    }
+
+    /// A gradient by it that is zero.
+    pub(crate) fn zeros(&self) -> Tensor<A::InnerBackend, 2> {
+        match self {
+            Self::Vector(vector) => vector.clone().inner().zeros_like().unsqueeze_dim(0),
+            Self::Matrix(matrix) => matrix.clone().inner().zeros_like(),
         }
     }
 }

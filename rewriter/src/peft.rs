@@ -17,7 +17,7 @@ use crate::weights::Weights;
 pub(crate) const CONFIG: &str = "adapter_config.json";
 /// The entry of [`CONFIG`] that names the model an adapter belongs to.
 pub(crate) const BASE_MODEL: &str = "base_model_name_or_path";
-const WEIGHTS: &str = "adapter_model.safetensors";
+pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
 /// What PEFT puts before a module's path.
 const PREFIX: &str = "base_model.model.";
 

@@ -49,7 +49,9 @@ impl<B: PolicyBackend> Policy<B> {
         self.decoder().config()
     }
 
-    /// The value of a loss, `[1]`, and its gradient by what learns. `seed` decides what dropout drops.
+    /// The value of a loss, `[1]`, and its gradient by what learns. `seed` decides what dropout drops. With
+    /// `activation_checkpointing` each layer is computed again in the backward pass, instead of all that it
+    /// computed being kept until then.
     ///
     /// # Errors
     ///
@@ -57,22 +59,30 @@ impl<B: PolicyBackend> Policy<B> {
     pub fn differentiate(
         &self,
         seed: u64,
+        activation_checkpointing: bool,
         loss: impl FnOnce(
             &Decoder<Autodiff<B>>,
             Option<&Adapter<Autodiff<B>>>,
         ) -> Result<Tensor<Autodiff<B>, 1>, RequestError>,
     ) -> Result<(Tensor<B, 1>, Gradient<B>), RequestError> {
+        let prepared = |decoder: Decoder<Autodiff<B>>| {
+            if activation_checkpointing {
+                decoder.recomputing()
+            } else {
+                decoder
+            }
+        };
         match self {
             Self::Whole(decoder) => {
-                let learning = Decoder::<Autodiff<B>>::trainable(decoder);
+                let learning = prepared(Decoder::trainable(decoder));
                 let loss = loss(&learning, None)?;
-                Ok((loss.clone().inner(), Gradient::of(&loss, &learning)))
+                Ok((loss.clone().inner(), learning.gradient(&loss, &learning)))
             }
             Self::Adapted { base, adapter } => {
-                let decoder = Decoder::<Autodiff<B>>::from_inner(base);
+                let decoder = prepared(Decoder::from_inner(base));
                 let learning = Adapter::<Autodiff<B>>::trainable(adapter, Mode::Training { seed });
                 let loss = loss(&decoder, Some(&learning))?;
-                Ok((loss.clone().inner(), Gradient::of(&loss, &learning)))
+                Ok((loss.clone().inner(), decoder.gradient(&loss, &learning)))
             }
         }
     }

@@ -3,6 +3,7 @@
 use burn_tensor::backend::Backend;
 use burn_tensor::{DType, FloatDType, Tensor, TensorData};
 
+use crate::backend::PolicyBackend;
 use crate::config::{ModelConfig, QueryScaling, RopeConfig, Yarn};
 
 /// The angles of a model's heads.
@@ -18,11 +19,11 @@ pub struct Rope {
 /// What one forward pass needs of the positions of its tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct Rotation<B: Backend> {
-    /// [rows, 1, columns, head_dim]: both halves alike.
+    /// `[rows, columns, 1, head_dim]`: both halves alike.
     pub(crate) cos: Tensor<B, 4>,
-    /// [rows, 1, columns, head_dim]: the first half negated.
+    /// `[rows, columns, 1, head_dim]`: the first half negated.
     pub(crate) sin: Tensor<B, 4>,
-    /// Factor on the queries after rotation, `[rows, 1, columns, 1]`.
+    /// Factor on the queries after rotation, `[rows, columns, 1, 1]`.
     pub(crate) query_scale: Option<Tensor<B, 4>>,
 }
 
@@ -65,7 +66,7 @@ impl Rope {
             }
         }
         let table = |numbers: Vec<f32>, width| {
-            let data = TensorData::new(numbers, [rows, 1, columns, width]);
+            let data = TensorData::new(numbers, [rows, columns, 1, width]);
             Tensor::from_data(data, (device, DType::from(number_type)))
         };
         Rotation {
@@ -79,19 +80,10 @@ impl Rope {
     }
 }
 
-impl<B: Backend> Rotation<B> {
-    /// Rotates heads `[rows, heads, columns, head_dim]`.
+impl<B: PolicyBackend> Rotation<B> {
+    /// Rotates heads `[rows, columns, heads, head_dim]`.
     pub(crate) fn apply(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
-        let [.., width] = heads.dims();
-        let half = width / 2;
-        let swapped = Tensor::cat(
-            vec![
-                heads.clone().narrow(3, half, half),
-                heads.clone().narrow(3, 0, half),
-            ],
-            3,
-        );
-        heads * self.cos.clone() + swapped * self.sin.clone()
+        B::rotate(heads, self.cos.clone(), self.sin.clone())
     }
 }
 

@@ -1,11 +1,10 @@
 //! How likely a policy is to write given tokens.
 
-use burn_tensor::activation::log_softmax;
 use burn_tensor::{FloatDType, Tensor};
 
-use crate::backend::{PolicyBackend, index_tensor};
+use crate::backend::{PolicyBackend, TargetScores, index_tensor, wide};
 use crate::cache::KvCache;
-use crate::decoder::{Decoder, wide};
+use crate::decoder::Decoder;
 use crate::error::RequestError;
 use crate::lora::Adapter;
 use crate::tokens::Tokens;
@@ -43,7 +42,7 @@ impl<B: PolicyBackend> Decoder<B> {
     /// what a log-probability sends back to the hidden state is computed with it, instead of from a
     /// distribution kept for the backward pass. Without tracked gradients long rows pass through the
     /// layers in several passes too; with them every layer's activations are kept for the backward
-    /// pass, attention scores of `[rows, heads, columns, columns]` among them.
+    /// pass, but for attention scores, unless the decoder is [recomputing](Self::recomputing).
     ///
     /// # Errors
     ///
@@ -116,16 +115,11 @@ impl<B: PolicyBackend> Decoder<B> {
         let known = hidden.clone().detach();
         let targets = index_tensor::<B>(targets, &self.device());
         let logits = self.logits(known.clone()).cast(FloatDType::F32);
-        let distribution = log_softmax(logits.div_scalar(temperature), 1);
-        let logprobs = distribution
-            .clone()
-            .gather(1, targets.clone().unsqueeze_dim(1))
-            .squeeze_dim(1);
-        let probabilities = distribution.clone().exp();
-        let entropy = (probabilities.clone() * distribution)
-            .sum_dim(1)
-            .neg()
-            .squeeze_dim(1);
+        let TargetScores {
+            logprobs,
+            entropy,
+            probabilities,
+        } = B::target_scores(logits, targets.clone(), temperature);
         if !is_tracked {
             return TokenScores { logprobs, entropy };
         }
@@ -153,14 +147,11 @@ impl<B: PolicyBackend> Decoder<B> {
     ) -> TokenScores<B> {
         let targets = index_tensor::<B>(targets, &self.device());
         let logits = self.logits(hidden).cast(FloatDType::F32);
-        let distribution = log_softmax(logits.div_scalar(temperature), 1);
-        let logprobs = distribution
-            .clone()
-            .gather(1, targets.unsqueeze_dim(1))
-            .squeeze_dim(1);
-        let known = distribution.detach();
-        let entropy = (known.clone().exp() * known).sum_dim(1).neg().squeeze_dim(1);
-        TokenScores { logprobs, entropy }
+        let scores = B::target_scores(logits, targets, temperature);
+        TokenScores {
+            logprobs: scores.logprobs,
+            entropy: scores.entropy,
+        }
     }
 
     /// As [`hidden`](Self::hidden) without a cache, in several passes where one would hold too many

@@ -8,3 +8,5 @@ pub mod progress;
 pub mod recorded;
 pub mod session;
 pub mod simulate;
+#[cfg(feature = "train")]
+pub mod train;

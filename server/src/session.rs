@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use capo_core::arena::{Clock, RunOptions};
+use capo_core::arena::{self, Clock, Learner, RunOptions};
 use capo_core::control::Control;
 use capo_core::evaluate::Evaluation;
 use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
-use capo_core::llm::Role;
+use capo_core::llm::{Llm, Role};
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study, StudyError};
 use capo_core::workload::Split;
@@ -20,6 +20,7 @@ use capo_core::{Outcome, RunError};
 use capo_models::prices::PriceTable;
 use capo_models::{Builder, Keys, ModelSpec, Models, Pace, check_roles, pace, roles};
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use crate::files::{StudyFolder, TextError, read_prompt, read_text};
 
@@ -177,6 +178,21 @@ impl StudyFile {
         self.study.models.iter().map(read).collect()
     }
 
+    /// The models of some tables of the study.
+    fn built(
+        &self,
+        tables: &IndexMap<Role, Value>,
+        keys: &dyn Keys,
+        prices: PriceTable,
+    ) -> Result<Models, SessionError> {
+        let builder = Builder::new(keys).seed(self.study.study.seed).prices(prices);
+        #[cfg(feature = "train")]
+        let local = crate::train::local::LocalRewriters { folder: &self.folder };
+        #[cfg(feature = "train")]
+        let builder = builder.local(&local);
+        builder.build(tables).map_err(|error| self.bad_models(error))
+    }
+
     fn wrong(&self, error: StudyError) -> SessionError {
         SessionError::Study {
             study: self.name.clone(),
@@ -195,8 +211,24 @@ impl StudyFile {
 /// A study joined with its workloads and models.
 pub struct Session {
     problem: Problem,
-    models: Rc<Models>,
+    models: Rc<dyn arena::Models>,
     pace: Pace,
+}
+
+/// Models of which the rewriter learns.
+struct Learning {
+    models: Models,
+    learner: Rc<dyn Learner>,
+}
+
+impl arena::Models for Learning {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        self.models.model(role)
+    }
+
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        Some(Rc::clone(&self.learner))
+    }
 }
 
 impl Session {
@@ -207,16 +239,34 @@ impl Session {
     /// When the workload, its data or a model is wrong, or a key is missing.
     pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
         let problem = file.problem()?;
-        let specs = file.models()?;
-        let models = Builder::new(keys)
-            .seed(file.study.study.seed)
-            .prices(prices)
-            .build(&file.study.models)
-            .map_err(|error| file.bad_models(error))?;
+        let models = file.built(&file.study.models, keys, prices)?;
+        Self::with(file, problem, Rc::new(models))
+    }
+
+    /// Like [`Session::new`], with a rewriter that learns from the rounds of the search in place of the study's.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn learning(
+        file: &StudyFile,
+        keys: &dyn Keys,
+        prices: PriceTable,
+        rewriter: Rc<dyn Llm>,
+        learner: Rc<dyn Learner>,
+    ) -> Result<Self, SessionError> {
+        let problem = file.problem()?;
+        let mut tables = file.study.models.clone();
+        tables.shift_remove(&Role::Rewriter);
+        let mut models = file.built(&tables, keys, prices)?;
+        models.set(Role::Rewriter, rewriter);
+        Self::with(file, problem, Rc::new(Learning { models, learner }))
+    }
+
+    fn with(file: &StudyFile, problem: Problem, models: Rc<dyn arena::Models>) -> Result<Self, SessionError> {
         Ok(Self {
             problem,
-            models: Rc::new(models),
-            pace: pace(&specs),
+            models,
+            pace: pace(&file.models()?),
         })
     }
 

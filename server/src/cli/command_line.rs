@@ -27,6 +27,16 @@ impl CommandLine {
         self.option(name, path.map(Path::to_string_lossy))
     }
 
+    /// `--NAME PATH…`, which must come last.
+    #[cfg(feature = "train")]
+    pub(super) fn paths(mut self, name: &str, paths: &[std::path::PathBuf]) -> Self {
+        self.0.extend([" --", name]);
+        for path in paths {
+            self.0.extend([" ", &quoted(&path.to_string_lossy())]);
+        }
+        self
+    }
+
     /// `--NAME`, where it is given.
     pub(super) fn flag(mut self, name: &str, given: bool) -> Self {
         if given {

@@ -124,6 +124,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         &path,
         journal,
         &Progress::of_evaluation(),
+        |_, _| {},
         async |journal, control| session.evaluate(journal, control, &prompt, split).await,
     )?;
     let resume = resume_command(args);

@@ -15,6 +15,12 @@ mod journal;
 pub(crate) mod layout;
 mod optimize;
 mod report;
+#[cfg(feature = "train")]
+mod rewriter;
+#[cfg(feature = "train")]
+mod train;
+#[cfg(not(feature = "train"))]
+mod untrained;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -50,6 +56,14 @@ enum Command {
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
+    #[cfg(feature = "train")]
+    Train(train::TrainArgs),
+    #[cfg(feature = "train")]
+    Rewriter(rewriter::RewriterArgs),
+    #[cfg(not(feature = "train"))]
+    Train(untrained::Anything),
+    #[cfg(not(feature = "train"))]
+    Rewriter(untrained::Anything),
 }
 
 /// The study a command works on.
@@ -122,6 +136,12 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Journal(args) => journal::run(&args),
         Command::Embed(args) => embed::run(&args),
         Command::Experiment(args) => experiment::run(&args),
+        #[cfg(feature = "train")]
+        Command::Train(args) => train::run(&args),
+        #[cfg(feature = "train")]
+        Command::Rewriter(args) => rewriter::run(args),
+        #[cfg(not(feature = "train"))]
+        Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
         Command::Simulate(args) => {
             block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;
             Ok(Ending::Done)

@@ -89,6 +89,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         &path,
         journal,
         &Progress::of_search(),
+        |_, _| {},
         async |journal, control| session.optimize(journal, control).await,
     )?;
     let Some(outcome) = outcome else {

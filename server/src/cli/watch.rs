@@ -3,19 +3,21 @@
 use std::path::Path;
 
 use capo_core::control::Control;
-use capo_core::journal::Journal;
+use capo_core::journal::{Event, Journal};
+use capo_core::run_state::RunState;
 
 use super::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::progress::Progress;
 use crate::session::{SessionError, block_on};
 
-/// Carries out `run` over the journal at `path` with progress on standard error. The first Ctrl-C lets what is under way end
+/// Carries out `run` over the journal at `path` with progress on standard error, each event told to `also` too. The first Ctrl-C lets what is under way end
 /// and starts nothing new; the second one drops it and leaves at once: `None`.
 pub(super) fn watched<T>(
     path: &Path,
     mut journal: Journal,
     progress: &Progress,
+    mut also: impl FnMut(&Event, &RunState) + 'static,
     run: impl AsyncFnOnce(Journal, Control) -> Result<T, SessionError>,
 ) -> Result<Option<T>, Failure> {
     let said = progress.clone();
@@ -31,6 +33,7 @@ pub(super) fn watched<T>(
             watcher.interrupt();
         }
         shown.follow(event, state);
+        also(event, state);
     }));
     let result = block_on(async move {
         let waiter = control.clone();

@@ -145,7 +145,7 @@ pub async fn serve<E: Display>(
 
 /// [`serve`], with something to do once nothing can go wrong any more, and a way to stop without
 /// grace.
-async fn serve_announced<E: Display>(
+pub(crate) async fn serve_announced<E: Display>(
     listener: TcpListener,
     options: ServeOptions,
     open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,

@@ -5,6 +5,7 @@ mod gpu;
 mod ladder;
 mod machine;
 mod measure;
+mod rewriter;
 mod rollout;
 mod tau2;
 mod web;
@@ -27,6 +28,12 @@ pub(crate) struct Arguments {
     /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
     #[arg(long)]
     data: Option<PathBuf>,
+    /// A Python with torch, transformers and peft, which `rewriter` is timed beside
+    #[arg(long)]
+    python: Option<PathBuf>,
+    /// How often `rewriter` and its peer take turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    turns: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -37,6 +44,8 @@ enum Benchmark {
     Desk,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
+    /// Tokens per second that the learned rewriter reads, writes and learns on the CPU, beside PyTorch's
+    Rewriter,
     /// Packs parity and speed of the rewriter on CUDA into one archive, for a machine with a GPU and no Rust
     Gpu,
     /// Time of an environment, a tool call and a state hash of the tau2 domains, beside Python's, and memory
@@ -57,6 +66,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
+        Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),
         Benchmark::Tau2 => tau2::run(workspace, arguments.data.as_deref()),
         Benchmark::Web => web::run(workspace, &scratch),
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the gate every change passes.
 
-mod shared_data;
+pub(crate) mod shared_data;
 mod steps;
 
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ pub(super) fn note(step: Step, root: &Path) -> Option<String> {
     if !matches!(step, Step::Native | Step::Wasm | Step::EndToEnd) {
         return None;
     }
-    let folder = folder(root, std::env::var_os("CAPO_SHARED"));
+    let folder = find(root);
     (!folder.is_dir()).then(|| {
         format!(
             "but tests on shared data checked nothing: there is no {}; set CAPO_SHARED",
@@ -20,7 +20,12 @@ pub(super) fn note(step: Step, root: &Path) -> Option<String> {
     })
 }
 
-/// Where they lie: as the environment says, else beside the repository.
+/// Where they lie.
+pub(crate) fn find(root: &Path) -> PathBuf {
+    folder(root, std::env::var_os("CAPO_SHARED"))
+}
+
+/// As the environment says, else beside the repository.
 fn folder(root: &Path, named: Option<OsString>) -> PathBuf {
     named.map_or_else(|| root.join("../shared"), PathBuf::from)
 }

@@ -1,0 +1,216 @@
+//! `capo train grpo`: learn from the rounds of a search.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use capo_core::journal::{Event, Fsync, RoundEvent, Status};
+use capo_core::llm::Role;
+use capo_core::methods;
+use capo_core::run_state::RunState;
+use capo_core::summary::Summary;
+use capo_models::Environment;
+use capo_rewriter::engine::Surroundings;
+use serde_json::json;
+
+use super::{TrainingArguments, checkpoints, shown};
+use crate::cli::Prices;
+use crate::cli::command_line::CommandLine;
+use crate::cli::failure::{Ending, Failure, print, print_json, warn};
+use crate::cli::report;
+use crate::cli::watch::watched;
+use crate::progress::Progress;
+use crate::session::{Session, SessionError, StudyFile, open_journal};
+use crate::train::tensorboard::{TensorBoard, TensorBoardError};
+use crate::train::{TrainError, engine, told_cuts};
+
+/// The training's name in checkpoints and folders.
+const GRPO: &str = "grpo";
+
+/// Train the rewriter on the rewards of its own rewrites while it searches (Algorithm 2 of the paper).
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct GrpoArgs {
+    #[command(flatten)]
+    training: TrainingArguments,
+    /// Policy to start from: the folder of a fine-tuning, a checkpoint, an adapter or a model, or a repository of
+    /// the hub as owner/name@revision.
+    #[arg(long, value_name = "NAME")]
+    init: String,
+    /// Learning rate, instead of what the settings say.
+    #[arg(long, value_name = "RATE")]
+    learning_rate: Option<f64>,
+    #[command(flatten)]
+    prices: Prices,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
+    let mut file = args.training.study.read()?;
+    check_method(&file)?;
+    let seed = file.study.study.seed;
+    file.study
+        .models
+        .insert(Role::Rewriter, json!({ "provider": "local", "model": args.init }));
+    let mut settings = args.training.settings()?;
+    settings.grpo.seed = seed;
+    settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
+    file.problem()?;
+
+    let start = args.training.start(&args.init, &settings, seed)?;
+    let folder = args.training.folder(&file, GRPO);
+    let how = json!({ "grpo": settings.grpo, "drawing": settings.drawing });
+    let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
+    let engine = engine();
+    let around = Surroundings {
+        checkpoints,
+        samples: folder.join("samples.jsonl"),
+        told_cuts: told_cuts(),
+    };
+    let name = format!("local/{}", args.init);
+    let online = engine
+        .online(&name, &start, settings.drawing, settings.grpo, around)
+        .map_err(TrainError::from)?;
+
+    let path = folder.join("journal.jsonl");
+    let session = Session::learning(
+        &file,
+        &Environment,
+        args.prices.table()?,
+        online.rewriter,
+        online.learner,
+    )?;
+    let journal = open_journal(&path, Fsync::default())?;
+    let curves = Rc::new(RefCell::new(Curves::new(&folder, journal.state())?));
+    let drawn = Rc::clone(&curves);
+    let outcome = watched(
+        &path,
+        journal,
+        &Progress::of_search(),
+        move |event, _| drawn.borrow_mut().follow(event),
+        async |journal, control| session.optimize(journal, control).await,
+    )?;
+    if let Some(error) = curves.borrow_mut().failed.take() {
+        return Err(TrainError::from(error).into());
+    }
+    let Some(outcome) = outcome else {
+        warn(&format!("stopped at once. To go on, run: {}", again(args)));
+        return Ok(Ending::Stopped);
+    };
+    let state = outcome.journal.state();
+    if args.training.json {
+        print_json(&Summary::new(
+            state,
+            &outcome.finished,
+            path.display().to_string(),
+        ))?;
+    } else {
+        print(&report::result(state, &outcome.finished, &path))?;
+        print(&learned(state, engine.device(), &folder))?;
+    }
+    if !matches!(outcome.finished.status, Status::Feasible | Status::Infeasible) {
+        let reason = outcome.finished.reason.as_deref().unwrap_or("stopped");
+        warn(&format!("stopped: {reason}. To go on, run: {}", again(args)));
+    }
+    Ok(outcome.finished.status.into())
+}
+
+/// Refuses a study whose method learns nothing.
+fn check_method(file: &StudyFile) -> Result<(), Failure> {
+    let study = &file.study;
+    let method = methods::build(&study.study.method, &study.method).map_err(|error| SessionError::Study {
+        study: file.name.clone(),
+        error,
+    })?;
+    if method.learns() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{}: `study.method` is \"{}\", whose rewriter does not learn; write method = \"dcapo\"",
+        file.name, study.study.method
+    )))
+}
+
+/// The curves of a run for TensorBoard.
+struct Curves {
+    board: TensorBoard,
+    /// Rounds whose points are there already.
+    rounds: u64,
+    failed: Option<TensorBoardError>,
+}
+
+impl Curves {
+    fn new(folder: &Path, state: &RunState) -> Result<Self, TrainError> {
+        Ok(Self {
+            board: TensorBoard::create(&folder.join("tensorboard"))?,
+            rounds: state.rounds().len() as u64,
+            failed: None,
+        })
+    }
+
+    fn follow(&mut self, event: &Event) {
+        if self.failed.is_some() {
+            return;
+        }
+        let drawn = match event {
+            Event::Round(round) if u64::from(round.round) >= self.rounds => {
+                self.board.scalars(u64::from(round.round), standing(round))
+            }
+            Event::Learned(learned) => {
+                let figures = learned
+                    .figures
+                    .iter()
+                    .map(|(name, figure)| (format!("learning/{name}"), *figure));
+                self.board.scalars(u64::from(learned.round), figures)
+            }
+            _ => Ok(()),
+        };
+        self.failed = drawn.err();
+    }
+}
+
+/// The best candidate's measurements and the multipliers.
+fn standing(round: &RoundEvent) -> Vec<(String, f64)> {
+    let multipliers = round.next_multipliers.iter();
+    let mut points: Vec<(String, f64)> = multipliers
+        .map(|(metric, value)| (format!("multiplier/{metric}"), *value))
+        .collect();
+    if let Some(best) = round.best.first().and_then(|id| round.scores.get(id)) {
+        points.push(("best/objective".to_owned(), best.objective));
+        points.push(("best/lagrangian".to_owned(), best.lagrangian));
+        let costs = best.costs.iter();
+        points.extend(costs.map(|(metric, cost)| (format!("best/cost/{metric}"), *cost)));
+    }
+    points
+}
+
+/// What the rewriter learned, first and last.
+fn learned(state: &RunState, device: &str, folder: &Path) -> String {
+    let rounds = state.rounds().len() as u32;
+    let figures: Vec<_> = (0..rounds).filter_map(|round| state.learned(round)).collect();
+    let reward = |of: Option<&&capo_core::journal::LearnedEvent>| {
+        of.and_then(|learned| learned.figures.get("reward"))
+            .map_or_else(|| "none".to_owned(), |reward| format!("{reward:.3}"))
+    };
+    format!(
+        "The rewriter learned from {} rounds on {device}; mean reward of its children {} in the first, {} in the last.\n\
+         To search with it, name the folder in a study:\n\n[models.rewriter]\nprovider = \"local\"\nmodel = \"{}\"\n",
+        figures.len(),
+        reward(figures.first()),
+        reward(figures.last()),
+        shown(folder)
+    )
+}
+
+/// The command that goes on.
+fn again(args: &GrpoArgs) -> CommandLine {
+    let training = &args.training;
+    CommandLine::new("train grpo", &training.study.study)
+        .option("seed", training.study.seed)
+        .option("init", Some(&args.init))
+        .path("out", training.out.as_deref())
+        .path("settings", training.settings.as_deref())
+        .option("learning-rate", args.learning_rate)
+        .path("prices", args.prices.prices.as_deref())
+        .flag("full", training.full)
+        .flag("json", training.json)
+}

@@ -1,0 +1,122 @@
+//! `capo train`: the learned rewriter, supervised and online.
+
+mod grpo;
+mod sft;
+
+use std::path::{Path, PathBuf};
+
+use capo_rewriter::checkpoint::{Checkpoints, Identity};
+use capo_rewriter::engine::{Learns, Start};
+use capo_rewriter::folder::{CHECKPOINTS, PolicyFolder, TRAINING};
+use serde_json::{Value, json};
+
+use super::StudyArgument;
+use super::failure::{Ending, Failure};
+use crate::session::StudyFile;
+use crate::train::TrainError;
+use crate::train::settings::TrainingSettings;
+
+/// Train the rewriter: on the successful rewrites of journals, or on the rounds of a search.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TrainArgs {
+    #[command(subcommand)]
+    training: Training,
+}
+
+#[derive(Debug, Clone, clap::Subcommand)]
+enum Training {
+    Sft(sft::SftArgs),
+    Grpo(grpo::GrpoArgs),
+}
+
+/// What every training takes.
+#[derive(Debug, Clone, clap::Args)]
+struct TrainingArguments {
+    #[command(flatten)]
+    study: StudyArgument,
+    /// Folder of the training; one that was stopped goes on where its last checkpoint stands
+    /// [default: runs/STUDY-SEED.sft or .grpo].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// TOML file with the settings of pairs, training, adapter, drawing and checkpoints.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+    /// Train all weights instead of an adapter.
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON object instead of a summary.
+    #[arg(long)]
+    json: bool,
+}
+
+impl TrainingArguments {
+    fn settings(&self) -> Result<TrainingSettings, Failure> {
+        Ok(TrainingSettings::read(self.settings.as_deref()).map_err(TrainError::from)?)
+    }
+
+    /// The training's folder; `kind` is its default's ending.
+    fn folder(&self, file: &StudyFile, kind: &str) -> PathBuf {
+        self.out
+            .clone()
+            .unwrap_or_else(|| self.study.default_journal(file.study.study.seed, kind))
+    }
+
+    fn start(&self, name: &str, settings: &TrainingSettings, seed: u64) -> Result<Start, TrainError> {
+        Ok(Start {
+            folder: PolicyFolder::find(name)?,
+            learns: if self.full {
+                Learns::Whole
+            } else {
+                Learns::Adapter(settings.lora.clone())
+            },
+            seed,
+        })
+    }
+}
+
+/// Opens the checkpoints of a training, which must be this one's.
+fn checkpoints(
+    folder: &Path,
+    kind: &str,
+    start: &Start,
+    data: Value,
+    mut settings: Value,
+    kept: &TrainingSettings,
+) -> Result<Checkpoints, TrainError> {
+    settings[TRAINING] = json!(kind);
+    settings["learns"] = match &start.learns {
+        Learns::Whole => json!("all weights"),
+        Learns::Adapter(config) => json!(config),
+    };
+    let identity: Identity = start.folder.identity(data, settings)?;
+    Ok(Checkpoints::open(
+        &folder.join(CHECKPOINTS),
+        identity,
+        kept.checkpoints,
+    )?)
+}
+
+/// A folder as a study anywhere can name it.
+fn shown(folder: &Path) -> String {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    whole.display().to_string()
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &TrainArgs) -> Result<Ending, Failure> {
+    match &args.training {
+        Training::Sft(args) => sft::run(args),
+        Training::Grpo(args) => grpo::run(args),
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        let message = error.to_string();
+        if error.is_bad_usage() {
+            Self::usage(message)
+        } else {
+            Self::new(message)
+        }
+    }
+}

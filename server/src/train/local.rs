@@ -1,0 +1,44 @@
+//! The provider `local`: a trained rewriter in this process.
+
+use std::rc::Rc;
+
+use capo_core::llm::Llm;
+use capo_models::ModelSpec;
+use capo_models::providers::LocalModels;
+use capo_rewriter::folder::PolicyFolder;
+use capo_rewriter::local::Drawing;
+use capo_rewriter::sampling::Sampling;
+
+use crate::files::StudyFolder;
+
+use super::{engine, told_cuts};
+
+/// Opens rewriters by the folder or repository that a study names.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalRewriters<'a> {
+    /// Where the paths in the study start.
+    pub folder: &'a StudyFolder,
+}
+
+impl LocalModels for LocalRewriters<'_> {
+    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, String> {
+        let model = spec.model.as_deref().unwrap_or_default();
+        let start = self.folder.resolve("");
+        let folder = PolicyFolder::find_from(&start, model).map_err(|error| error.to_string())?;
+        let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
+        let rewriter = engine().rewriter(name, &folder, drawing, told_cuts());
+        rewriter.map_err(|error| error.to_string())
+    }
+}
+
+/// How rewrites are drawn, where something is said of it.
+pub fn drawing(temperature: Option<f64>, max_tokens: Option<u32>) -> Drawing {
+    let usual = Drawing::default();
+    Drawing {
+        sampling: Sampling {
+            temperature: temperature.map_or(usual.sampling.temperature, |temperature| temperature as f32),
+            ..usual.sampling
+        },
+        max_new_tokens: max_tokens.map_or(usual.max_new_tokens, |tokens| tokens as usize),
+    }
+}

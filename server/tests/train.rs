@@ -1,0 +1,272 @@
+//! `train` and `rewriter` as a person uses them: a small model from nothing, on a small help desk.
+
+#![cfg(feature = "train")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+const STUDY: &str = r#"
+[study]
+name = "small desk"
+method = "METHOD"
+rounds = 3
+
+[workload]
+kind = "desk"
+optimize = 6
+evaluate = 4
+
+[prompt]
+text = "You are a customer service agent. Help the customer with their request."
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "excess_tools"
+threshold = 0.3
+
+[models.agent]
+provider = "simulated"
+"#;
+
+/// So little that a test bears it; a model of this size learns how prompts look, and no more.
+const SETTINGS: &str = r"
+[sft]
+epochs = 2
+batch = 4
+learning_rate = 3e-3
+evaluate_every = 2
+
+[grpo]
+learning_rate = 1e-3
+
+[drawing]
+max_new_tokens = 200
+";
+
+struct Place(tempfile::TempDir);
+
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.shown()))
+    }
+
+    fn shown(&self) -> String {
+        format!("exit code {}\n{}\n{}", self.code, self.stdout, self.stderr)
+    }
+
+    #[track_caller]
+    fn refused(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}", self.shown());
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in: {}", self.stderr);
+        }
+    }
+}
+
+impl Place {
+    /// A folder with a small model and the journal of a run.
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        std::fs::write(place.path("capo.toml"), STUDY.replace("METHOD", "capo")).unwrap();
+        std::fs::write(place.path("dcapo.toml"), STUDY.replace("METHOD", "dcapo")).unwrap();
+        std::fs::write(place.path("settings.toml"), SETTINGS).unwrap();
+        let run = place.capo("optimize capo.toml --journal run.jsonl --json");
+        assert!([0, 2].contains(&run.code), "{}", run.shown());
+        let made = place.capo(
+            "rewriter new --journals run.jsonl --out nano --vocabulary 600 --hidden 32 --layers 1 --context 1600",
+        );
+        assert_eq!(made.code, 0, "{}", made.shown());
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_capo"));
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        command
+    }
+
+    fn capo(&self, line: &str) -> Ended {
+        let output = self.command(line).output().unwrap();
+        Ended {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn lines(&self, name: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path(name)).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+const SFT: &str =
+    "train sft capo.toml --journals run.jsonl --model nano --full --settings settings.toml --out sft --json";
+const GRPO: &str = "train grpo dcapo.toml --init sft --full --settings settings.toml --out grpo --json";
+
+#[test]
+fn a_rewriter_is_trained_searches_learns_and_answers() {
+    let place = Place::new();
+
+    let trained = place.capo(SFT);
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let outcome = trained.json();
+    assert_eq!(outcome["status"], "done");
+    let steps = outcome["steps"].as_u64().unwrap();
+    assert!(place.path(outcome["checkpoint"].as_str().unwrap()).is_dir());
+    let events = place.lines("sft/training.jsonl");
+    let losses: Vec<f64> = events
+        .iter()
+        .filter(|event| event["event"] == "step")
+        .map(|event| event["loss"].as_f64().unwrap())
+        .collect();
+    assert_eq!(losses.len() as u64, steps);
+    assert!(losses[losses.len() - 1] < losses[0], "{losses:?}");
+    assert!(place.path("sft/tensorboard").is_dir());
+
+    // The same command finds it done; another training is not mixed with it.
+    let again = place.capo(SFT);
+    assert_eq!((again.code, again.json()), (0, outcome));
+    assert_eq!(place.lines("sft/training.jsonl"), events);
+    let other = place.capo(&format!("{SFT} --epochs 3"));
+    other.refused(1, &["belongs to another training", "epochs"]);
+
+    let learned = place.capo(GRPO);
+    assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+    let figures: Vec<Value> = place
+        .lines("grpo/journal.jsonl")
+        .into_iter()
+        .filter(|line| line["event"] == "learned")
+        .map(|line| line["figures"].clone())
+        .collect();
+    assert_eq!(figures.len(), 3);
+    for name in ["rewrites", "completion_tokens", "peak_memory_bytes"] {
+        assert!(
+            figures[0][name].as_f64().is_some_and(|figure| figure > 0.0),
+            "{figures:?}"
+        );
+    }
+    let verified = place.capo("journal verify grpo/journal.jsonl");
+    assert_eq!(verified.code, 0, "{}", verified.shown());
+    let again = place.capo(GRPO);
+    assert_eq!(
+        (again.code, again.json()["best"].clone()),
+        (learned.code, learned.json()["best"].clone())
+    );
+
+    // As the rewriter of another search.
+    let study = STUDY.replace("METHOD", "dcapo")
+        + "\n[models.rewriter]\nprovider = \"local\"\nmodel = \"grpo\"\nmax_tokens = 100\n";
+    std::fs::write(place.path("local.toml"), study).unwrap();
+    let searched = place.capo("optimize local.toml --journal local.jsonl --json");
+    assert!([0, 2].contains(&searched.code), "{}", searched.shown());
+    let rewrites = searched.json()["usage"]["by_role"]["rewriter"]["calls"].clone();
+    assert!(
+        rewrites.as_u64().is_some_and(|calls| calls > 0),
+        "{}",
+        searched.stdout
+    );
+
+    let merged = place.capo("rewriter merge grpo --out merged");
+    assert_eq!(merged.code, 0, "{}", merged.shown());
+    assert!(place.path("merged/model.safetensors").is_file());
+    place
+        .capo("rewriter merge grpo --out merged")
+        .refused(1, &["merged"]);
+}
+
+#[test]
+fn adapters_are_trained_and_go_on() {
+    let place = Place::new();
+    let line = SFT.replace(" --full", "");
+    let trained = place.capo(&line);
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let checkpoint = trained.json()["checkpoint"].as_str().unwrap().to_owned();
+    let adapter = place.path(&checkpoint).join("policy/adapter_config.json");
+    let adapter: Value = serde_json::from_str(&std::fs::read_to_string(adapter).unwrap()).unwrap();
+    assert_eq!(
+        (adapter["r"].clone(), adapter["peft_type"].clone()),
+        (json!(16), json!("LORA"))
+    );
+    let learned = place.capo(&GRPO.replace(" --full", ""));
+    assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+}
+
+#[tokio::test]
+async fn a_rewriter_is_served() {
+    let place = Place::new();
+    let mut server = place
+        .command("rewriter serve nano --port 0 --max-tokens 20 --temperature 0")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("listening on ")
+        .unwrap_or_else(|| panic!("{line}"));
+    let body = json!({ "model": "rewriter", "messages": [{ "role": "user", "content": "Rewrite this." }] });
+    let client = reqwest::Client::new();
+    let answer = client
+        .post(format!("{address}/chat/completions"))
+        .json(&body)
+        .send()
+        .await
+        .unwrap();
+    assert!(answer.status().is_success());
+    let answer: Value = answer.json().await.unwrap();
+    assert!(
+        answer["usage"]["completion_tokens"]
+            .as_u64()
+            .is_some_and(|tokens| (1..=20).contains(&tokens))
+    );
+    assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn what_cannot_be_trained_is_named() {
+    let place = Place::new();
+    place
+        .capo("train grpo capo.toml --init nano --out grpo")
+        .refused(64, &["capo.toml", "dcapo"]);
+    place
+        .capo("train sft capo.toml --journals run.jsonl --model nowhere --out sft")
+        .refused(1, &["nowhere", "owner/name@revision"]);
+    place
+        .capo("train sft capo.toml --journals nothing.jsonl --model nano --out sft")
+        .refused(1, &["nothing.jsonl"]);
+    place
+        .capo(&format!("{SFT} --learning-rate 2"))
+        .refused(64, &["learning rate", "at most 1"]);
+    std::fs::write(place.path("wrong.toml"), "[sft]\nepoch = 1\n").unwrap();
+    place
+        .capo(&SFT.replace("settings.toml", "wrong.toml"))
+        .refused(64, &["wrong.toml", "epoch"]);
+    std::fs::write(place.path("nano/model.safetensors"), b"short").unwrap();
+    place.capo(SFT).refused(1, &["model.safetensors"]);
+    assert!(!place.path("sft/checkpoints/step-00000001").exists());
+}
