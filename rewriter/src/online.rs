@@ -364,19 +364,24 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let weights: Vec<_> = pass.iter().map(|one| one.weight).collect();
         let lengths = completions.lengths();
         let mut seen = None;
-        let (loss, gradient) = policy.differentiate(seed, self.settings.activation_checkpointing, |decoder, adapter| {
-            let scores = decoder.score(completions.tokens(), &completions.cells(), adapter, temperature)?;
-            let evidence = Evidence {
-                policy: completions.rectangle(scores.logprobs())?,
-                sampled: Some(Tensor::from_inner(sampled)),
-                reference: reference.map(Tensor::from_inner),
-            };
-            let objective = &self.settings.objective;
-            let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
-            let statistics = objective.statistics(&loss, lengths, &advantages)?;
-            seen = Some((statistics, scores.entropy().sum().inner()));
-            Ok(loss.total)
-        })?;
+        let (loss, gradient) = policy.differentiate(
+            seed,
+            self.settings.activation_checkpointing,
+            |decoder, adapter| {
+                let scores =
+                    decoder.score(completions.tokens(), &completions.cells(), adapter, temperature)?;
+                let evidence = Evidence {
+                    policy: completions.rectangle(scores.logprobs())?,
+                    sampled: Some(Tensor::from_inner(sampled)),
+                    reference: reference.map(Tensor::from_inner),
+                };
+                let objective = &self.settings.objective;
+                let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
+                let statistics = objective.statistics(&loss, lengths, &advantages)?;
+                seen = Some((statistics, scores.entropy().sum().inner()));
+                Ok(loss.total)
+            },
+        )?;
         let (statistics, entropy) = seen.ok_or(RequestError::EmptyBatch)?;
         Ok(Pass {
             loss: loss.into_data().iter::<f64>().sum(),
