@@ -33,7 +33,7 @@ pub struct Decoder<B: PolicyBackend> {
     pub(crate) head: Option<Tensor<B, 2>>,
     /// Where tracked passes leave what their layers are computed from again; without, every activation is
     /// kept for the backward pass.
-    recomputed: Option<RecomputedPasses<B>>,
+    pub(crate) recomputed: Option<RecomputedPasses<B>>,
 }
 
 #[derive(Debug, Clone)]

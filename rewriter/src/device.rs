@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use burn_flex::{Flex, FlexDevice};
 use burn_tensor::FloatDType;
+pub use burn_tensor::FloatDType as NumberType;
 
 use crate::backend::PolicyBackend;
 use crate::engine::{DeviceEngine, Engine};

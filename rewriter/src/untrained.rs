@@ -37,6 +37,7 @@ impl<B: PolicyBackend> Decoder<B> {
                 layers: (0..config.layers()).map(layer).collect(),
                 norm: ones(config.hidden),
                 head: (!config.tied).then(|| matrix(table)),
+                recomputed: None,
                 config,
             }
         })

@@ -69,7 +69,7 @@ fn numbers<const D: usize>(tensor: Tensor<Flex, D>) -> Vec<f64> {
 
 fn learn(policy: &Policy<Flex>, seed: u64) -> (f64, Gradient<Flex>) {
     let (loss, gradient) = policy
-        .differentiate(seed, |decoder, adapter| {
+        .differentiate(seed, false, |decoder, adapter| {
             Ok(batch().losses(decoder, adapter)?.mean())
         })
         .expect("valid");
