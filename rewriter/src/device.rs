@@ -179,7 +179,8 @@ impl DeviceChoice {
         }
     }
 
-    fn absent(&self, reason: &str, compiled: &[DeviceBackend]) -> DeviceError {
+    /// That this device is not there, with those that are.
+    pub fn absent(&self, reason: &str, compiled: &[DeviceBackend]) -> DeviceError {
         DeviceError::Absent {
             choice: self.to_string(),
             reason: reason.to_owned(),
