@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use burn_flex::{Flex, FlexDevice};
 use burn_tensor::FloatDType;
+pub use burn_tensor::FloatDType as NumberType;
 
 use crate::backend::PolicyBackend;
 use crate::engine::{DeviceEngine, Engine};
@@ -178,7 +179,8 @@ impl DeviceChoice {
         }
     }
 
-    fn absent(&self, reason: &str, compiled: &[DeviceBackend]) -> DeviceError {
+    /// That this device is not there, with those that are.
+    pub fn absent(&self, reason: &str, compiled: &[DeviceBackend]) -> DeviceError {
         DeviceError::Absent {
             choice: self.to_string(),
             reason: reason.to_owned(),

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use burn_flex::{Flex, FlexDevice};
 use burn_tensor::FloatDType;
 use capo_core::arena::Learner;
 use capo_core::llm::Llm;
@@ -128,13 +127,6 @@ pub struct DeviceEngine<B: PolicyBackend> {
     name: String,
     device: B::Device,
     number_type: FloatDType,
-}
-
-impl DeviceEngine<Flex> {
-    /// The processor, in 32 bits.
-    pub fn cpu() -> Self {
-        Self::new("cpu", FlexDevice, FloatDType::F32)
-    }
 }
 
 impl<B: PolicyBackend> DeviceEngine<B> {

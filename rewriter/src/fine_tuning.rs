@@ -196,7 +196,7 @@ pub struct SftTrainer<B: PolicyBackend> {
 const MOMENTS: &str = "optimizer.safetensors";
 
 /// What to do when memory runs out.
-pub(crate) const MEND_MEMORY: &str = "lower `pass_tokens`, let an adapter learn instead of all weights, compute in BF16, or take a smaller model or another device";
+pub(crate) const MEND_MEMORY: &str = "lower `pass_tokens`, set `activation_checkpointing`, let an adapter learn instead of all weights, compute in BF16, or take a smaller model or another device";
 
 const MEND_LOSS: &str = "nothing was changed by this step; lower the learning rate, look at the examples, or go back to the last checkpoint";
 

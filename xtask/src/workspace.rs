@@ -14,6 +14,8 @@ pub(crate) const SERVER: &str = "capo-server";
 pub(crate) const END_TO_END: &str = "capo-tests";
 /// The rewriter's backend that needs an NVIDIA GPU to run.
 pub(crate) const CUDA: &str = "capo-rewriter-cuda";
+/// The feature with which the server has the rewriter.
+pub(crate) const TRAIN: &str = "capo-server/train";
 /// The program that measures the rewriter on a device.
 pub(crate) const MEASURE: &str = "capo-rewriter-measure";
 /// The packages that must also build for the browser.

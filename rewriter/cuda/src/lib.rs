@@ -8,13 +8,13 @@
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
-use burn_cuda::{Cuda as Fusionless, CudaDevice};
+use burn_cuda::CudaDevice;
 use burn_tensor::FloatDType;
 use capo_rewriter::device::{Device, DeviceBackend, DeviceChoice, open_engine};
 use cudarc::driver::result as driver;
 
 /// burn's CUDA backend without fusion.
-pub type Cuda = Fusionless<f32, i32>;
+pub type Cuda = burn_cuda::Cuda<f32, i32>;
 
 /// The GPUs of this machine.
 pub const DEVICES: DeviceBackend = DeviceBackend {

@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// Rows and tokens of a training step, as in 8x512
     #[arg(long, value_parser = rows_and_tokens, default_value = "8x512")]
     train: (usize, usize),
+    /// Both programs compute each layer again in the backward pass
+    #[arg(long)]
+    grad_ckpt: bool,
     /// Tokens that each row is answered with
     #[arg(long, default_value_t = 128)]
     new_tokens: usize,
@@ -120,6 +123,12 @@ fn items(arguments: &Arguments) -> impl Iterator<Item = Item<'_>> {
         .flat_map(move |shape| all.clone().into_iter().map(|settings| Item { shape, settings }))
 }
 
+/// What stands for itself in the settings of a training step.
+fn checkpointing(arguments: &Arguments, item: &Item) -> Option<&'static str> {
+    let is_training = item.settings.iter().any(|word| word == "train");
+    (is_training && arguments.grad_ckpt).then_some("--grad-ckpt")
+}
+
 /// A process for each measurement: peaks of memory are its own, and a failure leaves the others standing.
 fn capo(chosen: &Chosen, arguments: &Arguments, item: &Item) -> Result<Value, Error> {
     let mut command = own()?;
@@ -128,6 +137,7 @@ fn capo(chosen: &Chosen, arguments: &Arguments, item: &Item) -> Result<Value, Er
         .args(["--dtype", arguments.dtype.name()])
         .args(["--reps", &arguments.reps.to_string()])
         .args(&item.settings)
+        .args(checkpointing(arguments, item))
         .arg("--shape")
         .arg(item.shape);
     measure("capo", chosen, item, command)
@@ -144,6 +154,7 @@ fn pytorch(chosen: &Chosen, arguments: &Arguments, program: &Path, item: &Item) 
         .args(["--device", &device, "--dtype", arguments.dtype.name()])
         .args(["--reps", &arguments.reps.to_string()])
         .args(&item.settings)
+        .args(checkpointing(arguments, item))
         .arg("--config")
         .arg(item.shape.join("config.json"));
     measure("pytorch", chosen, item, command)

@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// Tokens of each row that learn
     #[arg(long, default_value_t = 512)]
     seq: usize,
+    /// Whether training computes each layer again in the backward pass
+    #[arg(long)]
+    grad_ckpt: bool,
     /// Tokens of each prompt before decoding
     #[arg(long, default_value_t = 128)]
     prompt: usize,
@@ -105,6 +108,8 @@ struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    grad_ckpt: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     new_tokens: Option<usize>,
@@ -146,6 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         dtype: arguments.dtype.name(),
         batch: arguments.batch,
         seq: is_training.then_some(arguments.seq),
+        grad_ckpt: is_training.then_some(arguments.grad_ckpt),
         prompt: (!is_training).then_some(arguments.prompt),
         new_tokens: (!is_training).then_some(arguments.new_tokens),
         tokens_per_s: tokens / best,
@@ -272,8 +278,9 @@ fn train<B: PolicyBackend>(decoder: Decoder<B>, arguments: &Arguments) -> Result
     let mut optimizer = Optimizer::new(settings, &policy);
     repeat(arguments, || {
         let started = Instant::now();
-        let (loss, gradient) =
-            policy.differentiate(0, false, |decoder, adapter| Ok(batch.losses(decoder, adapter)?.mean()))?;
+        let (loss, gradient) = policy.differentiate(0, arguments.grad_ckpt, |decoder, adapter| {
+            Ok(batch.losses(decoder, adapter)?.mean())
+        })?;
         let after = optimizer.step(&policy, gradient, LEARNING_RATE)?;
         policy = after.parameters;
         let loss = loss.into_data().iter::<f64>().next();

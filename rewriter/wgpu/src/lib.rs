@@ -8,6 +8,7 @@ use burn_tensor::FloatDType;
 use burn_wgpu::graphics::{AutoGraphicsApi, GraphicsApi};
 use burn_wgpu::{CubeBackend, WgpuDevice, WgpuRuntime};
 use capo_rewriter::device::{Device, DeviceBackend, DeviceChoice, DeviceError, open_engine};
+use capo_rewriter::engine::Engine;
 use wgpu::{AdapterInfo, DeviceType, Instance, InstanceDescriptor};
 
 /// burn's wgpu backend without fusion.
@@ -24,21 +25,17 @@ pub const DEVICES: DeviceBackend = DeviceBackend {
         };
         Ok(adapters().into_iter().map(described).collect())
     },
-    open: |index, number_type| {
-        let choice = DeviceChoice::Named {
-            backend: "wgpu",
-            index,
-        };
-        let Some(device) = device(index) else {
-            return Err(DeviceError::Absent {
-                choice: choice.to_string(),
-                reason: "its adapter is gone".to_owned(),
-                present: "other adapters, if any".to_owned(),
-            });
-        };
-        open_engine::<Wgpu>(&choice, device, number_type)
-    },
+    open,
 };
+
+fn open(index: usize, number_type: FloatDType) -> Result<Box<dyn Engine>, DeviceError> {
+    let choice = DeviceChoice::Named {
+        backend: "wgpu",
+        index,
+    };
+    let device = device(index).ok_or_else(|| choice.absent("its adapter is gone", &[DEVICES]))?;
+    open_engine::<Wgpu>(&choice, device, number_type)
+}
 
 /// The device of this index in [`DEVICES`].
 pub fn device(index: usize) -> Option<WgpuDevice> {

@@ -15,7 +15,7 @@ use crate::interrupt::Interrupts;
 use crate::session::block_on;
 use crate::simulate::{ServeOptions, SimulateError, serve_announced};
 use crate::train::local::drawing;
-use crate::train::{TrainError, engine, told_cuts};
+use crate::train::{Device, TrainError, told_cuts};
 
 /// Make a small rewriter, serve a trained one, or write it as a whole model.
 #[derive(Debug, Clone, clap::Args)]
@@ -83,6 +83,8 @@ struct ServeArgs {
     /// Demand the key held by this environment variable; without, any key or none will do.
     #[arg(long, value_name = "VARIABLE")]
     require_key: Option<String>,
+    #[command(flatten)]
+    device: Device,
 }
 
 /// Write a policy as one whole model, its adapter's updates added to the weights.
@@ -94,6 +96,8 @@ struct MergeArgs {
     /// Folder of the model, which must be empty or not be there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    device: Device,
 }
 
 /// Runs the command.
@@ -154,7 +158,10 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
         .await
         .map_err(|source| failed(SimulateError::Listen { host, port, source }))?;
     let address = listener.local_addr()?;
-    let open = move |name: &str| engine().rewriter(name, &folder, drawing, told_cuts());
+    let device = args.device;
+    let open = move |name: &str| -> Result<_, TrainError> {
+        Ok(device.open()?.rewriter(name, &folder, drawing, told_cuts())?)
+    };
     let announce = move || {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
@@ -172,6 +179,7 @@ async fn serve(args: ServeArgs) -> Result<(), Failure> {
 
 fn merge(args: &MergeArgs) -> Result<(), Failure> {
     let folder = PolicyFolder::find(&args.rewriter).map_err(TrainError::from)?;
-    engine().merge(&folder, &args.out).map_err(TrainError::from)?;
+    let engine = args.device.open().map_err(TrainError::from)?;
+    engine.merge(&folder, &args.out).map_err(TrainError::from)?;
     print(&format!("{}\n", args.out.display()))
 }

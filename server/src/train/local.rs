@@ -11,7 +11,7 @@ use capo_rewriter::sampling::Sampling;
 
 use crate::files::StudyFolder;
 
-use super::{engine, told_cuts};
+use super::{Device, told_cuts};
 
 /// Opens rewriters by the folder or repository that a study names.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,8 @@ impl LocalModels for LocalRewriters<'_> {
         let start = self.folder.resolve("");
         let folder = PolicyFolder::find_from(&start, model).map_err(|error| error.to_string())?;
         let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
-        let rewriter = engine().rewriter(name, &folder, drawing, told_cuts());
+        let engine = Device::AUTO.open().map_err(|error| error.to_string())?;
+        let rewriter = engine.rewriter(name, &folder, drawing, told_cuts());
         rewriter.map_err(|error| error.to_string())
     }
 }

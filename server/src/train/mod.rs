@@ -8,7 +8,8 @@ pub mod tensorboard;
 use std::cell::Cell;
 
 use capo_rewriter::checkpoint::CheckpointError;
-use capo_rewriter::engine::{DeviceEngine, Engine};
+use capo_rewriter::device::{self, DeviceBackend, DeviceChoice, DeviceError, NumberType};
+use capo_rewriter::engine::Engine;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::feedback::LeftOut;
 use capo_rewriter::fine_tuning::TrainingError;
@@ -37,6 +38,9 @@ pub enum TrainError {
     /// A model's file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A pair in tokens.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -66,9 +70,53 @@ impl TrainError {
     }
 }
 
-/// The engine of the processor.
-pub fn engine() -> Box<dyn Engine> {
-    Box::new(DeviceEngine::cpu())
+/// The backends that this program was built with.
+const BACKENDS: &[DeviceBackend] = &[
+    device::CPU,
+    #[cfg(feature = "wgpu")]
+    capo_rewriter_wgpu::DEVICES,
+    #[cfg(feature = "cuda")]
+    capo_rewriter_cuda::DEVICES,
+];
+
+/// Where a rewriter runs.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Device {
+    /// Where the model runs: cpu, wgpu, cuda, one of several as in cuda:1, or auto for the best that is there.
+    #[arg(long, default_value = "auto", value_name = "DEVICE")]
+    device: DeviceChoice,
+    /// What the model computes in [default: bf16 on cuda, else f32].
+    #[arg(long, value_enum, value_name = "TYPE")]
+    dtype: Option<Precision>,
+}
+
+/// Types of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Precision {
+    F32,
+    Bf16,
+    F16,
+}
+
+impl Device {
+    /// The best device that is there.
+    pub const AUTO: Self = Self {
+        device: DeviceChoice::Auto,
+        dtype: None,
+    };
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When it is not there, or this program was built without its backend.
+    pub fn open(&self) -> Result<Box<dyn Engine>, DeviceError> {
+        let number_type = self.dtype.map(|precision| match precision {
+            Precision::F32 => NumberType::F32,
+            Precision::Bf16 => NumberType::BF16,
+            Precision::F16 => NumberType::F16,
+        });
+        self.device.open(BACKENDS, number_type)
+    }
 }
 
 /// Says on standard error, once, that feedback is cut.

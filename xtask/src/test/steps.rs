@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
-use crate::workspace::{BROWSER, CUDA, END_TO_END, FUZZ, WASM_TARGET, Workspace};
+use crate::workspace::{BROWSER, CUDA, END_TO_END, FUZZ, SERVER, TRAIN, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
 /// What every step may look at.
@@ -83,7 +83,11 @@ impl Step {
                     |_| {},
                 )
             }
-            Self::Clippy => gate.clippy(&["--workspace", "--all-targets"]),
+            Self::Clippy => {
+                gate.clippy(&["--workspace", "--all-targets", "--features", TRAIN])?;
+                // What the released `capo` is without the rewriter.
+                gate.clippy(&["--package", SERVER])
+            }
             Self::ClippyWasm => {
                 let packages = BROWSER.map(|name| ["--package", name]).concat();
                 gate.clippy(&[&["--target", WASM_TARGET], packages.as_slice()].concat())
@@ -92,9 +96,12 @@ impl Step {
             Self::Doctests => gate.cargo(&["test", "--doc", "--workspace", "--exclude", CUDA], |_| {}),
             Self::Wasm => gate.wasm_tests(),
             Self::EndToEnd => gate.end_to_end_tests(),
-            Self::Rustdoc => gate.cargo(&["doc", "--workspace", "--no-deps"], |cargo| {
-                cargo.env("RUSTDOCFLAGS", "-D warnings");
-            }),
+            Self::Rustdoc => gate.cargo(
+                &["doc", "--workspace", "--no-deps", "--features", TRAIN],
+                |cargo| {
+                    cargo.env("RUSTDOCFLAGS", "-D warnings");
+                },
+            ),
             Self::Docs => {
                 if !docs::has_generator(gate.workspace) {
                     return Ok(Outcome::NothingToDo("no page of this checkout is generated"));
@@ -132,7 +139,7 @@ impl Gate<'_> {
 
     fn native_tests(&self) -> Result<Outcome> {
         // What runs on CUDA is linted here, and run by the archive of `cargo xtask bench gpu`.
-        let mut selection = vec!["--workspace", "--exclude", CUDA];
+        let mut selection = vec!["--workspace", "--exclude", CUDA, "--features", TRAIN];
         if self.workspace.package(END_TO_END).is_some() {
             selection.extend(["--exclude", END_TO_END]);
         }

@@ -22,7 +22,7 @@ use crate::cli::watch::watched;
 use crate::progress::Progress;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
-use crate::train::{TrainError, engine, told_cuts};
+use crate::train::{TrainError, told_cuts};
 
 /// The training's name in checkpoints and folders.
 const GRPO: &str = "grpo";
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let folder = args.training.folder(&file, GRPO);
     let how = json!({ "grpo": settings.grpo, "drawing": settings.drawing });
     let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
-    let engine = engine();
+    let engine = args.training.device.open().map_err(TrainError::from)?;
     let around = Surroundings {
         checkpoints,
         samples: folder.join("samples.jsonl"),

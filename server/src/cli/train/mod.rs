@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::StudyArgument;
 use super::failure::{Ending, Failure};
 use crate::session::StudyFile;
-use crate::train::TrainError;
 use crate::train::settings::TrainingSettings;
+use crate::train::{Device, TrainError};
 
 /// Train the rewriter: on the successful rewrites of journals, or on the rounds of a search.
 #[derive(Debug, Clone, clap::Args)]
@@ -47,6 +47,8 @@ struct TrainingArguments {
     /// Print one JSON object instead of a summary.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    device: Device,
 }
 
 impl TrainingArguments {

@@ -21,9 +21,9 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json, warn};
 use crate::cli::layout::{Grid, count, counted};
 use crate::interrupt::Interrupts;
+use crate::train::TrainError;
 use crate::train::log::{TrainingEvent, TrainingLog};
 use crate::train::tensorboard::TensorBoard;
-use crate::train::{TrainError, engine};
 
 /// Fine-tune a model on the rewrites that raised the Lagrangian score in earlier runs.
 #[derive(Debug, Clone, clap::Args)]
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
         steps_before,
         read.steps(settings.sft.batch, settings.sft.epochs),
     )?;
-    let engine = engine();
+    let engine = args.training.device.open().map_err(TrainError::from)?;
     let (feedback_cut, too_long) = (read.feedback_cut, read.too_long);
     let trained = engine.fine_tune(&start, read.examples, settings.sft, &checkpoints, &mut |event| {
         watch.follow(event)
