@@ -11,6 +11,9 @@ use crate::page::{self, Build};
 use crate::workspace::{BROWSER, END_TO_END, FUZZ, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
+/// The features that nobody gets unasked.
+const FEATURES: &str = "capo-server/train";
+
 /// What every step may look at.
 pub(super) struct Gate<'a> {
     pub(super) workspace: &'a Workspace,
@@ -83,7 +86,7 @@ impl Step {
                     |_| {},
                 )
             }
-            Self::Clippy => gate.clippy(&["--workspace", "--all-targets"]),
+            Self::Clippy => gate.clippy(&["--workspace", "--all-targets", "--features", FEATURES]),
             Self::ClippyWasm => {
                 let packages = BROWSER.map(|name| ["--package", name]).concat();
                 gate.clippy(&[&["--target", WASM_TARGET], packages.as_slice()].concat())
@@ -131,7 +134,7 @@ impl Gate<'_> {
     }
 
     fn native_tests(&self) -> Result<Outcome> {
-        let mut selection = vec!["--workspace"];
+        let mut selection = vec!["--workspace", "--features", FEATURES];
         if self.workspace.package(END_TO_END).is_some() {
             selection.extend(["--exclude", END_TO_END]);
         }
