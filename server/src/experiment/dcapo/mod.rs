@@ -20,7 +20,7 @@ use capo_core::study::FeedbackForm;
 use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::fine_tuning::{SftSettings, TrainingError};
-use capo_rewriter::grpo::Normalisation;
+use capo_rewriter::grpo::{AdvantageScale, Normalisation};
 use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::online::GrpoSettings;
 use capo_rewriter::optimizer::AdamW;
@@ -197,24 +197,24 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             policies: POLICIES,
-            searches_taught: 48,
+            searches_taught: 24,
             taught: Extent {
-                rounds: 4,
+                rounds: 3,
                 parents: 4,
                 children: 2,
             },
-            vocabulary: 768,
+            vocabulary: 2048,
             model: NanoConfig {
                 hidden: 64,
                 layers: 2,
-                heads: 4,
-                kv_heads: 2,
+                heads: 2,
+                kv_heads: 1,
                 head_dim: 32,
                 intermediate: 192,
-                context: 448,
+                context: 384,
                 tied: true,
             },
-            longest: 112,
+            longest: 96,
             teaching: SftSettings {
                 epochs: 4,
                 batch: 8,
@@ -223,9 +223,9 @@ impl Default for Plan {
                 warmup: 0.1,
                 ..SftSettings::default()
             },
-            searches_practised: 4,
+            searches_practised: 3,
             practised: Extent {
-                rounds: 5,
+                rounds: 8,
                 parents: 4,
                 children: 8,
             },
@@ -236,12 +236,15 @@ impl Default for Plan {
                     ..AdamW::default()
                 },
                 pass_tokens: 4096,
+                // Divided by its own spread, a group of children that differ by a few characters alone would teach
+                // as much as one with a find.
+                scale: AdvantageScale::None,
                 normalisation: Normalisation::TokenMean,
                 no_child_penalty: 0.5,
                 ..GrpoSettings::default()
             },
             searches_examined: 4,
-            requests: 40,
+            requests: 32,
             answers: 4,
             repeats: 2,
             searches_made: 6,

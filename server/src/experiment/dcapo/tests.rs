@@ -117,3 +117,43 @@ fn a_finished_seed_is_not_run_again_and_another_plan_is_refused() {
         "{error}"
     );
 }
+
+/// Little enough for every change of the code: a small model, short searches, and practice on the first round alone.
+fn small() -> Plan {
+    let plan = Plan::default();
+    Plan {
+        searches_taught: 12,
+        teaching: SftSettings {
+            epochs: 8,
+            ..plan.teaching
+        },
+        longest: 64,
+        searches_practised: 24,
+        practised: Extent {
+            rounds: 1,
+            parents: 1,
+            children: 16,
+        },
+        ..plan
+    }
+}
+
+#[test]
+fn rewards_rise_on_the_help_desk() {
+    let (base, plan) = (help_desk(), small());
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(&base);
+    let seed = std::env::var("CAPO_SCRATCH_SEED").map_or(0, |seed| seed.parse().unwrap());
+    let taught = teaching::teach(&world, &plan, seed, folder.path()).unwrap();
+    let losses = (taught.figures.first_loss, taught.figures.held_out_loss.unwrap());
+    assert!(losses.1 < 0.6 * losses.0, "SFT: {losses:?}");
+    let practice = folder.path().join("practice");
+    std::fs::create_dir(&practice).unwrap();
+    let asking = plan.policies[1].asking;
+    let practised = practice::practise(&world, &taught, asking, &plan, seed, &practice, &|_| {}).unwrap();
+    let gains: Vec<f64> = practised.rounds.iter().map(|round| round["gain"]).collect();
+    let mean = |gains: &[f64]| gains.iter().sum::<f64>() / gains.len() as f64;
+    let (before, after) = (mean(&gains[..6]), mean(&gains[18..]));
+    println!("{losses:?}; mean ΔJ of the seed prompt's children: {before:.3} before, {after:.3} after");
+    assert!(after > before + 0.1, "{gains:?}");
+}
