@@ -22,10 +22,19 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// It does not compile.
 pub(crate) fn capo(workspace: &Workspace) -> Result<PathBuf> {
+    capo_with(workspace, &[])
+}
+
+/// Builds the release `capo` with features and returns its path.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn capo_with(workspace: &Workspace, features: &[&str]) -> Result<PathBuf> {
     command::run(
         workspace
             .cargo()
-            .args(["build", "--release", "--package", SERVER, "--bin", "capo"]),
+            .args(["build", "--release", "--package", SERVER, "--bin", "capo"])
+            .args(features.iter().flat_map(|feature| ["--features", feature])),
     )?;
     built(workspace, &["capo"])
 }

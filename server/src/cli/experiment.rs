@@ -1,5 +1,8 @@
 //! `capo experiment`: the paper's studies.
 
+#[cfg(feature = "train")]
+mod learned;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -27,8 +30,8 @@ use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
 #[command(after_help = catalogue())]
 pub(crate) struct ExperimentArgs {
     /// Which experiment.
-    #[arg(value_name = "NAME", value_parser = find)]
-    experiment: &'static Experiment,
+    #[arg(value_name = "NAME", value_parser = chosen)]
+    experiment: Chosen,
     /// Study to vary [default: one of this program's own, which needs no key].
     #[arg(long, value_name = "FILE")]
     study: Option<PathBuf>,
@@ -48,14 +51,61 @@ pub(crate) struct ExperimentArgs {
     prices: Prices,
 }
 
+/// An experiment by name.
+#[derive(Debug, Clone, Copy)]
+enum Chosen {
+    /// Runs of variants of a study.
+    Varied(&'static Experiment),
+    /// The learned rewriter.
+    #[cfg(feature = "train")]
+    Dcapo,
+}
+
+/// The name that only a program with the learned rewriter knows.
+const DCAPO: &str = "dcapo";
+
+#[cfg(feature = "train")]
+fn chosen(name: &str) -> Result<Chosen, ExperimentError> {
+    match name {
+        DCAPO => Ok(Chosen::Dcapo),
+        name => find(name).map(Chosen::Varied),
+    }
+}
+
+#[cfg(not(feature = "train"))]
+fn chosen(name: &str) -> Result<Chosen, String> {
+    match name {
+        DCAPO => Err(
+            "this program was built without the learned rewriter; build it with `--features train`".into(),
+        ),
+        name => find(name).map(Chosen::Varied).map_err(|error| error.to_string()),
+    }
+}
+
 fn catalogue() -> String {
-    let lines = EXPERIMENTS.map(|experiment| format!("  {:<18}{}", experiment.name, experiment.title));
+    let line = |name: &str, title: &str| format!("  {name:<18}{title}");
+    let mut lines = EXPERIMENTS
+        .map(|experiment| line(experiment.name, experiment.title))
+        .to_vec();
+    let needs = if cfg!(feature = "train") {
+        ""
+    } else {
+        " (not in this build)"
+    };
+    lines.push(line(DCAPO, &format!("The learned rewriter{needs}")));
     format!("Experiments:\n{}", lines.join("\n"))
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
-    let experiment = args.experiment;
+    match args.experiment {
+        Chosen::Varied(experiment) => run_varied(args, experiment),
+        #[cfg(feature = "train")]
+        Chosen::Dcapo => learned::run(args),
+    }
+}
+
+fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<Ending, Failure> {
     let base = match &args.study {
         Some(path) => StudyFile::read(path)?,
         None => StudyFile::parse(experiment.study.1, Path::new(experiment.study.0))?,
@@ -145,14 +195,16 @@ fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, S
 /// started; else one, for a provider's rate limits are better spent on one run at a time, and how
 /// many runs somebody's agent bears only they know.
 fn usual_jobs(study: &Study) -> NonZeroUsize {
-    let is_simulated =
-        |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
     let is_external = study.workload.get("kind").is_some_and(|kind| kind == "external");
     let within = study.asked_models().all(is_simulated) && !is_external;
     match std::thread::available_parallelism() {
         Ok(cores) if within => cores,
         _ => NonZeroUsize::MIN,
     }
+}
+
+fn is_simulated(model: &serde_json::Value) -> bool {
+    model.get("provider").is_some_and(|name| name == "simulated")
 }
 
 /// Tells the bounds of all runs together.

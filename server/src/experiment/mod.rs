@@ -5,6 +5,8 @@
 //! is one file here and one line in [`EXPERIMENTS`].
 
 mod beta;
+#[cfg(feature = "train")]
+pub mod dcapo;
 mod dual_step;
 mod feedback;
 mod figure;

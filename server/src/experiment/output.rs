@@ -47,6 +47,24 @@ pub fn write(
     runs: &Runs,
     report: &Report,
 ) -> Result<PathBuf, OutputError> {
+    let document = Document {
+        experiment: experiment.name,
+        title: experiment.title,
+        explanation: experiment.explanation,
+        study: &runs.base.study.name,
+        tables: &report.tables,
+        runs: runs.records,
+    };
+    save_parts(directory, report, &document, head(experiment, runs))
+}
+
+/// Writes a report's tables and figures, `document` as `report.json`, and `report.md`, which begins with `page`.
+pub(super) fn save_parts(
+    directory: &Path,
+    report: &Report,
+    document: &impl Serialize,
+    mut page: String,
+) -> Result<PathBuf, OutputError> {
     let save = |name: String, contents: &str| -> Result<PathBuf, OutputError> {
         let path = directory.join(name);
         match std::fs::write(&path, contents) {
@@ -60,27 +78,23 @@ pub fn write(
     })?;
     for table in &report.tables {
         save(format!("{}.csv", table.name), &table.csv())?;
+        page.push('\n');
+        page.push_str(&table.markdown());
     }
     for figure in &report.figures {
         save(format!("{}.svg", figure.name), &svg(figure)?)?;
+        let title = figure.title.replace(['[', ']'], "");
+        page.extend(["\n![", &title, "](", &figure.name, ".svg)\n"]);
     }
-    let document = Document {
-        experiment: experiment.name,
-        title: experiment.title,
-        explanation: experiment.explanation,
-        study: &runs.base.study.name,
-        tables: &report.tables,
-        runs: runs.records,
-    };
-    let json = serde_json::to_string_pretty(&document).expect("a report holds nothing JSON cannot write");
+    let json = serde_json::to_string_pretty(document).expect("a report holds nothing JSON cannot write");
     save("report.json".into(), &json)?;
-    save("report.md".into(), &markdown(experiment, runs, report))
+    save("report.md".into(), &page)
 }
 
-/// The report as one Markdown page that shows the figures beside it.
-fn markdown(experiment: &Experiment, runs: &Runs, report: &Report) -> String {
-    let mut page = format!(
-        "# {}: {}\n\n{}\n\nStudy “{}”, {} variants, {} seeds, {} of {} runs finished.\n",
+/// How the page of an experiment begins.
+fn head(experiment: &Experiment, runs: &Runs) -> String {
+    format!(
+        "# {}: {}\n\n{}\n\nStudy “{}”, {} variants, {} seeds, {} of {} runs finished.\n{}",
         experiment.name,
         experiment.title,
         experiment.explanation,
@@ -89,17 +103,8 @@ fn markdown(experiment: &Experiment, runs: &Runs, report: &Report) -> String {
         runs.seeds(),
         runs.records.iter().filter(|record| record.complete).count(),
         runs.records.len(),
-    );
-    page.push_str(&incomplete(runs));
-    for table in &report.tables {
-        page.push('\n');
-        page.push_str(&table.markdown());
-    }
-    for figure in &report.figures {
-        let title = figure.title.replace(['[', ']'], "");
-        page.extend(["\n![", &title, "](", &figure.name, ".svg)\n"]);
-    }
-    page
+        incomplete(runs),
+    )
 }
 
 /// The runs that did not go their whole way, and what to do about it; nothing where all did.
@@ -171,7 +176,12 @@ mod tests {
     fn runs_that_were_cut_are_named_and_figures_of_fewer_runs_say_so() {
         let experiment = EXPERIMENTS[0];
         fixture::with_runs(experiment, |runs| {
-            let whole = markdown(experiment, runs, &(experiment.report)(runs));
+            let directory = tempfile::tempdir().unwrap();
+            let page = |runs: &Runs| {
+                let report = (experiment.report)(runs);
+                std::fs::read_to_string(write(directory.path(), experiment, runs, &report).unwrap()).unwrap()
+            };
+            let whole = page(runs);
             assert!(whole.contains("12 of 12 runs finished"), "{whole}");
             assert!(!whole.contains("[budget]") && !whole.contains("n = "), "{whole}");
 
@@ -185,7 +195,7 @@ mod tests {
                 records: &records,
                 ..*runs
             };
-            let page = markdown(experiment, &stopped, &(experiment.report)(&stopped));
+            let page = page(&stopped);
             assert!(page.contains("11 of 12 runs finished"), "{page}");
             assert!(page.contains(&cut) && page.contains("Raise [budget]"), "{page}");
             assert!(page.contains("(n = 2)"), "{page}");

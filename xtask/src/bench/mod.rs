@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the README and the documentation claim, measured.
 
+mod dcapo;
 mod desk;
 mod gpu;
 mod ladder;
@@ -22,9 +23,9 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     name: Option<Benchmark>,
-    /// How many seeds `desk` compares
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
+    /// How many seeds `desk` compares [default: 20] or `dcapo` trains [default: 3]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
     #[arg(long)]
     data: Option<PathBuf>,
@@ -40,6 +41,8 @@ pub(crate) struct Arguments {
 enum Benchmark {
     /// CPU time and memory per durable journaled rollout, when rollouts cost nothing
     Ladder,
+    /// What a small rewriter learns by SFT and GRPO against the simulated world, and how long that takes
+    Dcapo,
     /// On how many seeds `capo` and fixed multipliers find a feasible help-desk prompt
     Desk,
     /// CPU time per simulated help-desk rollout, search and journal included
@@ -63,7 +66,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     println!("{}", machine::describe(workspace));
     match benchmark {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
-        Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds),
+        Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(3)),
+        Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),

@@ -1,0 +1,169 @@
+//! What children are worth on examples that nobody learned from, policy beside policy.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use burn_flex::Flex;
+use capo_core::evaluate::Evaluation;
+use capo_core::random::Streams;
+use capo_core::score::{Means, Multipliers, Score};
+use capo_core::study::FeedbackForm;
+use capo_core::templates::RewriteFacts;
+use capo_rewriter::generate::{Completion, Finish, Generation, GenerationRow};
+use capo_rewriter::pairs::{Tally, read_journal};
+use capo_rewriter::policy::Policy;
+use capo_rewriter::sampling::Sampling;
+use capo_rewriter::template::{RewritePrompt, RewriteTemplate, TemplateError};
+use rand::seq::SliceRandom;
+
+use super::teaching::Taught;
+use super::world::{Asking, World};
+use super::{DcapoError, Plan};
+
+/// Requests that no policy has seen, with what prompts measure on held-out examples.
+pub(super) struct Exam<'a> {
+    world: &'a World<'a>,
+    plan: &'a Plan,
+    seed: u64,
+    requests: Vec<Request>,
+    measured: HashMap<String, Evaluation>,
+}
+
+/// A request with its tokens.
+struct Request {
+    facts: RewriteFacts,
+    prompt: Vec<u32>,
+}
+
+/// What a policy made of the requests.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Answers {
+    /// For each request the mean ΔJ of its children on held-out examples; a rewrite without a child changes nothing.
+    pub gains: Vec<f64>,
+    /// Share of the rewrites that gave a child.
+    pub children: f64,
+    /// Share of the children with a higher J than their parent.
+    pub better: f64,
+}
+
+/// Rewrites drawn together.
+const BATCH: usize = 64;
+
+impl<'a> Exam<'a> {
+    /// Draws requests from the rewrites of simulated searches with seeds of their own. Those that the model has no
+    /// room for are passed over.
+    pub(super) fn draw(
+        world: &'a World<'a>,
+        plan: &'a Plan,
+        taught: &Taught,
+        form: FeedbackForm,
+        seed: u64,
+        folder: &Path,
+    ) -> Result<Self, DcapoError> {
+        let template = RewriteTemplate::from_folder(&taught.source)?;
+        let mut requests = Vec::new();
+        let mut seen = HashSet::new();
+        for search in 0..plan.searches_examined {
+            let journal = folder.join(format!("exam-{search}.jsonl"));
+            let asking = Asking { depth: 1, form };
+            world.simulated(Plan::seed_examined(seed, search), asking, plan.taught, &journal)?;
+            for pair in read_journal(&journal, &mut Tally::default())? {
+                let facts = pair.request;
+                if !seen.insert(facts.text()) {
+                    continue;
+                }
+                match template.prompt(&facts, plan.longest) {
+                    Ok(RewritePrompt { tokens: prompt, .. }) => requests.push(Request { facts, prompt }),
+                    Err(TemplateError::Overflow { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            std::fs::remove_file(&journal).map_err(|source| DcapoError::folder(&journal, source))?;
+        }
+        requests.shuffle(&mut Streams::new(seed).stream("exam", 0, 0));
+        requests.truncate(plan.requests);
+        Ok(Self {
+            world,
+            plan,
+            seed,
+            requests,
+            measured: HashMap::new(),
+        })
+    }
+
+    /// Lets a policy answer every request, with the same seeds as every other policy.
+    pub(super) fn sit(&mut self, taught: &Taught, policy: &Policy<Flex>) -> Result<Answers, DcapoError> {
+        let template = RewriteTemplate::from_folder(&taught.source)?;
+        let rows = self.rows();
+        let generation = Generation {
+            sampling: Sampling::default(),
+            max_new_tokens: self.plan.longest,
+            stop_tokens: template.stop_tokens().to_vec(),
+            share_prefixes: true,
+        };
+        let mut answers: Vec<Completion> = Vec::with_capacity(rows.len());
+        for batch in rows.chunks(BATCH) {
+            answers.extend(policy.decoder().generate(policy.adapter(), batch, &generation)?);
+        }
+        let (mut gains, mut children, mut better) = (Vec::new(), 0_usize, 0_usize);
+        for (request, answers) in (0..).zip(answers.chunks(self.plan.answers)) {
+            let facts = self.requests[request].facts.clone();
+            let parent = self.value(&facts, &facts.prompt)?;
+            let mut sum = 0.0;
+            for answer in answers {
+                let text = template.child(&answer.tokens)?;
+                if answer.finish != Finish::Stop || text.is_empty() || text == facts.prompt.trim() {
+                    continue;
+                }
+                let gain = self.value(&facts, &text)? - parent;
+                children += 1;
+                better += usize::from(gain > 0.0);
+                sum += gain;
+            }
+            gains.push(sum / answers.len() as f64);
+        }
+        Ok(Answers {
+            gains,
+            children: children as f64 / rows.len() as f64,
+            better: better as f64 / children.max(1) as f64,
+        })
+    }
+
+    /// Each request as often as it is answered.
+    fn rows(&self) -> Vec<GenerationRow> {
+        let streams = Streams::new(self.seed);
+        let mut rows = Vec::new();
+        for (number, request) in (0..).zip(&self.requests) {
+            rows.extend((0..self.plan.answers as u64).map(|answer| GenerationRow {
+                prompt: request.prompt.clone(),
+                seed: streams.number("answer", number, answer),
+            }));
+        }
+        rows
+    }
+
+    /// J of a prompt on held-out examples under a request's multipliers.
+    fn value(&mut self, facts: &RewriteFacts, prompt: &str) -> Result<f64, DcapoError> {
+        if !self.measured.contains_key(prompt) {
+            let luck = Plan::seed_exam(self.seed);
+            let found = self.world.held_out(luck, self.plan.repeats, prompt)?;
+            self.measured.insert(prompt.to_owned(), found);
+        }
+        let found = &self.measured[prompt];
+        let mean = |metric: &String| found.estimates[metric].mean;
+        let means = Means {
+            objective: mean(&facts.objective.metric),
+            costs: found
+                .limits
+                .keys()
+                .map(|metric| (metric.clone(), mean(metric)))
+                .collect(),
+        };
+        let multipliers: Multipliers = facts
+            .constraints
+            .iter()
+            .map(|constraint| (constraint.metric.clone(), constraint.multiplier))
+            .collect();
+        Ok(Score::new(means, &found.limits, &multipliers).lagrangian)
+    }
+}

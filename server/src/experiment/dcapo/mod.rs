@@ -1,0 +1,353 @@
+//! The learned rewriter against the simulated world: from a new model to rewrites that raise J.
+
+mod course;
+mod exam;
+mod output;
+mod practice;
+mod record;
+mod report;
+mod teaching;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use capo_core::study::FeedbackForm;
+use capo_rewriter::checkpoint::CheckpointError;
+use capo_rewriter::error::{FileError, RequestError};
+use capo_rewriter::fine_tuning::{SftSettings, TrainingError};
+use capo_rewriter::grpo::{AdvantageScale, Normalisation};
+use capo_rewriter::nano::NanoConfig;
+use capo_rewriter::online::GrpoSettings;
+use capo_rewriter::optimizer::AdamW;
+use capo_rewriter::pairs::PairsError;
+use capo_rewriter::template::TemplateError;
+
+use super::{Report, Seeds};
+use crate::session::{SessionError, StudyFile};
+
+pub use output::write;
+pub use record::SeedRecord;
+use world::World;
+pub use world::{Asking, Extent};
+
+/// Why the experiment stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum DcapoError {
+    /// The study, its models, a journal or a run.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A search did not go its whole way.
+    #[error("the search with seed {seed} did not go its whole way: {reason}")]
+    Search {
+        /// Its seed.
+        seed: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The journals give nothing to learn from.
+    #[error(transparent)]
+    Pairs(#[from] PairsError),
+    /// A request does not fit the model.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A model's file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Settings or numbers.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// Training.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    /// A checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// A folder or file of the experiment.
+    #[error("{}: {source}; choose another directory with --out", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The record of a seed cannot be used.
+    #[error("{}: {reason}; move it away, or choose another directory with --out", path.display())]
+    Record {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The system gives no event queue.
+    #[error("the system gives no event queue: {0}")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl DcapoError {
+    fn folder(path: &Path, source: std::io::Error) -> Self {
+        Self::Folder {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Name on the command line.
+pub const NAME: &str = "dcapo";
+
+/// Title of the report.
+pub const TITLE: &str = "The learned rewriter";
+
+/// What is done.
+const EXPLANATION: &str = "A small model with random weights learns to rewrite system prompts: by SFT on parent → child \
+                           pairs of simulated searches, then by GRPO on what its own rewrites are worth (Algorithm 2). \
+                           The agent stays as it is. Everything that a policy answers is the model's own text. Compared \
+                           are searches with the frozen policies, and children of the same requests, before and after \
+                           GRPO, on examples that nothing was learned from.";
+
+/// The study used when none is named.
+pub const STUDY: (&str, &str) = super::HELP_DESK;
+
+/// A policy that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyKind {
+    /// Short and unique.
+    pub key: &'static str,
+    /// For tables and plots.
+    pub label: &'static str,
+    /// How it is asked, in practice and after.
+    pub asking: Asking,
+    /// Whether it learns by GRPO after SFT.
+    pub learns: bool,
+}
+
+const fn kind(
+    key: &'static str,
+    label: &'static str,
+    depth: u32,
+    form: FeedbackForm,
+    learns: bool,
+) -> PolicyKind {
+    PolicyKind {
+        key,
+        label,
+        asking: Asking { depth, form },
+        learns,
+    }
+}
+
+/// Every policy, in the order of the tables.
+pub const POLICIES: &[PolicyKind] = &[
+    kind("sft", "SFT", 1, FeedbackForm::Summary, false),
+    kind("d1", "GRPO, D = 1", 1, FeedbackForm::Summary, true),
+    kind("d2", "GRPO, D = 2", 2, FeedbackForm::Summary, true),
+    kind("none", "GRPO, no feedback", 1, FeedbackForm::None, true),
+    kind(
+        "trajectory",
+        "GRPO, trajectories",
+        1,
+        FeedbackForm::Trajectory,
+        true,
+    ),
+];
+
+/// How much of everything.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The policies that are compared, the first of which is the fine-tuned one.
+    pub policies: &'static [PolicyKind],
+    /// Simulated searches that are learned from.
+    pub searches_taught: u64,
+    /// Extent of simulated searches.
+    pub taught: Extent,
+    /// Tokens of the vocabulary.
+    pub vocabulary: usize,
+    /// Sizes of the model.
+    pub model: NanoConfig,
+    /// Longest rewrite in tokens.
+    pub longest: usize,
+    /// SFT.
+    pub teaching: SftSettings,
+    /// Searches in a row that GRPO learns from.
+    pub searches_practised: u64,
+    /// Extent of each of them.
+    pub practised: Extent,
+    /// GRPO.
+    pub practice: GrpoSettings,
+    /// Simulated searches that requests of the exam are drawn from.
+    pub searches_examined: u64,
+    /// Requests of the exam.
+    pub requests: usize,
+    /// Rewrites of each request.
+    pub answers: usize,
+    /// Rollouts of each held-out example.
+    pub repeats: u32,
+    /// Searches with each policy as it ended.
+    pub searches_made: u64,
+    /// Extent of each of them.
+    pub searched: Extent,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            policies: POLICIES,
+            searches_taught: 24,
+            taught: Extent {
+                rounds: 3,
+                parents: 4,
+                children: 2,
+            },
+            vocabulary: 2048,
+            model: NanoConfig {
+                hidden: 64,
+                layers: 2,
+                heads: 2,
+                kv_heads: 1,
+                head_dim: 32,
+                intermediate: 192,
+                context: 384,
+                tied: true,
+            },
+            longest: 96,
+            teaching: SftSettings {
+                epochs: 4,
+                batch: 8,
+                pass_tokens: 4096,
+                learning_rate: 5e-3,
+                warmup: 0.1,
+                ..SftSettings::default()
+            },
+            searches_practised: 3,
+            practised: Extent {
+                rounds: 8,
+                parents: 4,
+                children: 8,
+            },
+            practice: GrpoSettings {
+                learning_rate: 1e-3,
+                optimizer: AdamW {
+                    weight_decay: 0.0,
+                    ..AdamW::default()
+                },
+                pass_tokens: 4096,
+                // Divided by its own spread, a group of children that differ by a few characters alone would teach
+                // as much as one with a find.
+                scale: AdvantageScale::None,
+                normalisation: Normalisation::TokenMean,
+                no_child_penalty: 0.5,
+                ..GrpoSettings::default()
+            },
+            searches_examined: 4,
+            requests: 32,
+            answers: 4,
+            repeats: 2,
+            searches_made: 6,
+            searched: Extent {
+                rounds: 3,
+                parents: 3,
+                children: 4,
+            },
+        }
+    }
+}
+
+impl Plan {
+    /// The seed of a search: each use has a range of its own, so that no search for a comparison repeats one that was
+    /// learned from.
+    fn seed_of(seed: u64, purpose: u64, index: u64) -> u64 {
+        const PURPOSES: u64 = 8;
+        const SEARCHES: u64 = 1000;
+        (seed * PURPOSES + purpose) * SEARCHES + index
+    }
+
+    fn seed_taught(seed: u64, search: u64) -> u64 {
+        Self::seed_of(seed, 1, search)
+    }
+
+    fn seed_practised(seed: u64, search: u64) -> u64 {
+        Self::seed_of(seed, 2, search)
+    }
+
+    fn seed_examined(seed: u64, search: u64) -> u64 {
+        Self::seed_of(seed, 3, search)
+    }
+
+    /// The luck of the rollouts on which children are compared.
+    fn seed_exam(seed: u64) -> u64 {
+        Self::seed_of(seed, 4, 0)
+    }
+
+    fn seed_searched(seed: u64, search: u64) -> u64 {
+        Self::seed_of(seed, 5, search)
+    }
+}
+
+/// Runs the seeds, `jobs` at once, and returns their records in order. A seed whose record lies in `out` is not run
+/// again. `say` is told how far each one is.
+///
+/// # Errors
+/// At the first seed that fails; seeds under way end first.
+pub fn run(
+    base: &StudyFile,
+    plan: &Plan,
+    seeds: &Seeds,
+    jobs: NonZeroUsize,
+    out: &Path,
+    say: &(dyn Fn(u64, &str) + Sync),
+) -> Result<Vec<SeedRecord>, DcapoError> {
+    std::fs::create_dir_all(out).map_err(|source| DcapoError::folder(out, source))?;
+    let identity = record::identity(base, plan)?;
+    let queue: Mutex<VecDeque<u64>> = Mutex::new(seeds.iter().collect());
+    let done: Mutex<Vec<Result<SeedRecord, DcapoError>>> = Mutex::new(Vec::new());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let worker = || {
+        while let Some(seed) = next() {
+            let found = one(base, plan, seed, &identity, out, say);
+            if found.is_err() {
+                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.get().min(seeds.iter().count()) {
+            scope.spawn(worker);
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut records = done.into_iter().collect::<Result<Vec<_>, _>>()?;
+    records.sort_by_key(|record| seeds.iter().position(|seed| seed == record.seed));
+    Ok(records)
+}
+
+fn one(
+    base: &StudyFile,
+    plan: &Plan,
+    seed: u64,
+    identity: &serde_json::Value,
+    out: &Path,
+    say: &(dyn Fn(u64, &str) + Sync),
+) -> Result<SeedRecord, DcapoError> {
+    let path = out.join(format!("seed-{seed}.json"));
+    if let Some(known) = record::read(&path, identity)? {
+        say(seed, "known");
+        return Ok(known);
+    }
+    let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
+    let found = course::run(&World::new(base), plan, seed, folder.path(), &|text| {
+        say(seed, text);
+    })?;
+    record::write(&path, identity, &found)?;
+    Ok(found)
+}
+
+/// Tables and plots of the seeds.
+pub fn report(base: &StudyFile, plan: &Plan, seeds: &[SeedRecord]) -> Report {
+    report::report(&base.study, plan, seeds)
+}

@@ -1,0 +1,119 @@
+//! A policy that learns while it searches.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::rc::Rc;
+
+use burn_flex::Flex;
+use capo_core::arena::{Family, Learner, Unlearned};
+use capo_core::ids::Round;
+use capo_rewriter::checkpoint::{Checkpoints, Identity, Retention};
+use capo_rewriter::local::{Drawing, LocalRewriter};
+use capo_rewriter::online::{GrpoLearner, GrpoSettings};
+use capo_rewriter::policy::Policy;
+use capo_rewriter::sampling::Sampling;
+use capo_rewriter::template::RewriteTemplate;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use serde_json::json;
+
+use super::teaching::Taught;
+use super::world::{Asking, World};
+use super::{DcapoError, Plan};
+
+/// A policy after practice, with the figures of each round.
+pub(super) struct Practised {
+    pub(super) policy: Policy<Flex>,
+    pub(super) rounds: Vec<IndexMap<String, f64>>,
+}
+
+/// GRPO from a taught policy on: searches in a row, each from the seed prompt with luck of its own.
+pub(super) fn practise(
+    world: &World,
+    taught: &Taught,
+    asking: Asking,
+    plan: &Plan,
+    seed: u64,
+    folder: &Path,
+    say: &dyn Fn(&str),
+) -> Result<Practised, DcapoError> {
+    let rewriter = rewriter(taught, taught.policy.clone(), plan)?;
+    let rewriter = Rc::new(rewriter.keeping_samples(&folder.join("samples.jsonl"))?);
+    let identity = Identity::of_model(&taught.source, json!(null), json!(null))?;
+    let retention = Retention {
+        last: NonZeroUsize::MIN,
+        best: false,
+    };
+    let checkpoints = Checkpoints::open(&folder.join("checkpoints"), identity, retention)?;
+    let settings = GrpoSettings {
+        seed,
+        ..plan.practice
+    };
+    let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, taught.source.clone())?;
+    let learner = Rc::new(learner);
+    let mut rounds = Vec::new();
+    for search in 0..plan.searches_practised {
+        let continued = Continued {
+            learner: learner.clone(),
+            before: search as Round * plan.practised.rounds,
+        };
+        let outcome = world.learned(
+            Plan::seed_practised(seed, search),
+            asking,
+            plan.practised,
+            rewriter.clone(),
+            Some(Rc::new(continued)),
+        )?;
+        let state = outcome.journal.state();
+        let learned = (0..plan.practised.rounds).filter_map(|round| state.learned(round));
+        let learned: Vec<_> = learned.map(|learned| learned.figures.clone()).collect();
+        say(&format!(
+            "search {} of {}, ΔJ of its rounds: {}",
+            search + 1,
+            plan.searches_practised,
+            gains(&learned)
+        ));
+        rounds.extend(learned);
+    }
+    let policy = rewriter.policy().clone();
+    Ok(Practised { policy, rounds })
+}
+
+/// Mean ΔJ of the children of each round.
+fn gains(rounds: &[IndexMap<String, f64>]) -> String {
+    let gain = |figures: &IndexMap<String, f64>| match figures.get("gain") {
+        Some(gain) => format!("{gain:+.2}"),
+        None => "no child".into(),
+    };
+    rounds.iter().map(gain).collect::<Vec<_>>().join(" ")
+}
+
+/// A policy as a rewriter, with the template of the model that it started from.
+pub(super) fn rewriter(
+    taught: &Taught,
+    policy: Policy<Flex>,
+    plan: &Plan,
+) -> Result<LocalRewriter<Flex>, DcapoError> {
+    let template = RewriteTemplate::from_folder(&taught.source)?;
+    let drawing = Drawing {
+        sampling: Sampling::default(),
+        max_new_tokens: plan.longest,
+    };
+    Ok(LocalRewriter::new("local/nano", policy, template, drawing))
+}
+
+/// A learner that has learned from the rounds of earlier searches already.
+struct Continued {
+    learner: Rc<GrpoLearner<Flex>>,
+    before: Round,
+}
+
+impl Learner for Continued {
+    fn learn<'a>(
+        &'a self,
+        round: Round,
+        families: &'a [Family],
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+        self.learner.learn(self.before + round, families)
+    }
+}

@@ -1,0 +1,124 @@
+//! What is kept of a seed, so that a finished one is not run again.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::exam::Answers;
+use super::teaching::Teaching;
+use super::{DcapoError, Plan};
+use crate::experiment::{Outcome, RunRecord};
+use crate::session::StudyFile;
+
+/// What one seed came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeedRecord {
+    /// The seed.
+    pub seed: u64,
+    /// The fine-tuning.
+    pub teaching: Teaching,
+    /// Wall time of the seed in seconds.
+    pub seconds: f64,
+    /// The seed prompt on held-out examples, once for each search.
+    pub seed_prompt: Vec<Held>,
+    /// The policies, in the order of the plan.
+    pub policies: Vec<PolicyRecord>,
+}
+
+/// What one policy came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyRecord {
+    /// [`PolicyKind::key`](super::PolicyKind::key).
+    pub key: String,
+    /// Wall time of its practice in seconds.
+    pub seconds: f64,
+    /// Mean ΔJ of the children of each round of practice; a round without children has none.
+    pub gains: Vec<Option<f64>>,
+    /// Searches with the policy as it ended.
+    pub searches: Vec<Held>,
+    /// Children before and after practice, of the same requests with the same seeds.
+    pub exam: Option<Sat>,
+}
+
+/// The same requests answered twice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sat {
+    /// By the fine-tuned policy.
+    pub before: Answers,
+    /// By the policy after practice.
+    pub after: Answers,
+}
+
+/// A prompt on held-out examples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// Mean objective.
+    pub objective: f64,
+    /// Mean costs in the order of the study's constraints.
+    pub costs: Vec<f64>,
+    /// Whether every threshold is met.
+    pub all_sat: bool,
+}
+
+impl Held {
+    fn of(outcome: &Outcome) -> Self {
+        Self {
+            objective: outcome.objective,
+            costs: outcome.costs.values().copied().collect(),
+            all_sat: outcome.all_sat,
+        }
+    }
+
+    /// What a search returned and what it started from.
+    pub(super) fn of_run(run: &RunRecord) -> Option<(Self, Self)> {
+        let held_out = run.evaluate.as_ref().zip(run.seed_prompt.as_ref());
+        held_out.map(|(returned, start)| (Self::of(returned), Self::of(start)))
+    }
+}
+
+/// A seed's record with what it is a record of.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    identity: Value,
+    record: SeedRecord,
+}
+
+/// The record of a seed that is finished: of this study and plan.
+pub(super) fn read(path: &Path, identity: &Value) -> Result<Option<SeedRecord>, DcapoError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(DcapoError::folder(path, source)),
+    };
+    let kept: Kept = serde_json::from_str(&text).map_err(|why| DcapoError::Record {
+        path: path.to_owned(),
+        reason: format!("it is no record of this program: {why}"),
+    })?;
+    if kept.identity != *identity {
+        return Err(DcapoError::Record {
+            path: path.to_owned(),
+            reason: "it is of another study or of other settings".into(),
+        });
+    }
+    Ok(Some(kept.record))
+}
+
+pub(super) fn write(path: &Path, identity: &Value, record: &SeedRecord) -> Result<(), DcapoError> {
+    let kept = Kept {
+        identity: identity.clone(),
+        record: record.clone(),
+    };
+    let text = serde_json::to_string_pretty(&kept).expect("a record holds nothing JSON cannot write");
+    let unfinished = path.with_extension("part");
+    std::fs::write(&unfinished, text).map_err(|source| DcapoError::folder(&unfinished, source))?;
+    std::fs::rename(&unfinished, path).map_err(|source| DcapoError::folder(path, source))
+}
+
+/// What makes two records the same experiment.
+pub(super) fn identity(base: &StudyFile, plan: &Plan) -> Result<Value, DcapoError> {
+    Ok(serde_json::json!({
+        "study": base.problem()?.id(),
+        "plan": format!("{plan:?}"),
+    }))
+}

@@ -1,0 +1,159 @@
+//! A policy that learns in minutes, and what the report says of it.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use super::exam::Answers;
+use super::record::{Held, PolicyRecord, Sat};
+use super::teaching::Teaching;
+use super::*;
+
+fn help_desk() -> StudyFile {
+    StudyFile::parse(STUDY.1, Path::new(STUDY.0)).unwrap()
+}
+
+fn answers(gains: &[f64]) -> Answers {
+    Answers {
+        gains: gains.to_vec(),
+        children: 0.75,
+        better: 0.5,
+    }
+}
+
+/// A record of a seed, made up: the policies' searches are held out well on even seeds.
+fn record(seed: u64, plan: &Plan) -> SeedRecord {
+    let held = |objective: f64, all_sat: bool| Held {
+        objective,
+        costs: vec![0.3, 1.2, 0.2],
+        all_sat,
+    };
+    SeedRecord {
+        seed,
+        teaching: Teaching {
+            searches: 4,
+            rewrites: 90,
+            pairs: 40,
+            too_long: 1,
+            parameters: 1000,
+            first_loss: 6.0,
+            held_out_loss: Some(2.0),
+        },
+        seconds: 60.0,
+        seed_prompt: vec![held(0.4, false); 2],
+        policies: plan
+            .policies
+            .iter()
+            .map(|kind| PolicyRecord {
+                key: kind.key.into(),
+                seconds: 20.0,
+                gains: if kind.learns {
+                    vec![Some(0.1), None, Some(0.3)]
+                } else {
+                    Vec::new()
+                },
+                searches: vec![held(0.5, true), held(0.6, seed.is_multiple_of(2))],
+                exam: kind.learns.then(|| Sat {
+                    before: answers(&[0.0, 0.1, 0.2, 0.0, 0.1, 0.2]),
+                    after: answers(&[0.3, 0.4, 0.5, 0.3, 0.4, 0.5]),
+                }),
+            })
+            .collect(),
+    }
+}
+
+#[test]
+fn a_report_compares_the_policies_over_seeds() {
+    let (base, plan) = (help_desk(), Plan::default());
+    let records = [record(0, &plan), record(1, &plan)];
+    let report = report(&base, &plan, &records);
+    let [searches, gains, training] = &report.tables[..] else {
+        panic!("three tables");
+    };
+    let page = searches.markdown();
+    assert_eq!(searches.rows.len(), 1 + plan.policies.len());
+    assert!(page.contains("human_requests ≤ 0.37"), "{page}");
+    assert!(page.contains("0/4") && page.contains("3/4"), "{page}");
+    // Two seeds and all of them together, for each policy that learns.
+    assert_eq!(
+        gains.rows.len(),
+        3 * plan.policies.iter().filter(|kind| kind.learns).count()
+    );
+    let csv = gains.csv();
+    assert!(csv.contains("\"GRPO, D = 1\",all,12,0.1"), "{csv}");
+    assert_eq!(training.rows.len(), 2);
+    let series = &report.figures[0].panels[0].series;
+    assert_eq!(series.len(), plan.policies.len() - 1);
+    let rounds: Vec<f64> = series[0].points.iter().map(|point| point.x).collect();
+    assert_eq!(rounds, [0.0, 2.0], "a round without children has no ΔJ");
+}
+
+#[test]
+fn a_finished_seed_is_not_run_again_and_another_plan_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (base, plan) = (help_desk(), Plan::default());
+    let identity = record::identity(&base, &plan).unwrap();
+    let known = record(7, &plan);
+    record::write(&folder.path().join("seed-7.json"), &identity, &known).unwrap();
+    let said = Mutex::new(Vec::new());
+    let say = |seed: u64, text: &str| said.lock().unwrap().push(format!("{seed} {text}"));
+    let seeds = "7,".parse().unwrap();
+    let records = run(&base, &plan, &seeds, NonZeroUsize::MIN, folder.path(), &say).unwrap();
+    assert_eq!(records, [known]);
+    assert_eq!(*said.lock().unwrap(), ["7 known"]);
+    let page = write(folder.path(), &base, &plan, &records).unwrap();
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("Study “help desk”, 1 seeds.")
+    );
+
+    let other = Plan {
+        requests: plan.requests + 1,
+        ..plan
+    };
+    let error = run(&base, &other, &seeds, NonZeroUsize::MIN, folder.path(), &say).unwrap_err();
+    assert!(
+        error.to_string().contains("other settings") && error.to_string().contains("--out"),
+        "{error}"
+    );
+}
+
+/// Little enough for every change of the code: a small model, short searches, and practice on the first round alone.
+fn small() -> Plan {
+    let plan = Plan::default();
+    Plan {
+        searches_taught: 12,
+        teaching: SftSettings {
+            epochs: 8,
+            ..plan.teaching
+        },
+        longest: 64,
+        searches_practised: 24,
+        practised: Extent {
+            rounds: 1,
+            parents: 1,
+            children: 16,
+        },
+        ..plan
+    }
+}
+
+#[test]
+fn rewards_rise_on_the_help_desk() {
+    let (base, plan) = (help_desk(), small());
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(&base);
+    let seed = std::env::var("CAPO_SCRATCH_SEED").map_or(0, |seed| seed.parse().unwrap());
+    let taught = teaching::teach(&world, &plan, seed, folder.path()).unwrap();
+    let losses = (taught.figures.first_loss, taught.figures.held_out_loss.unwrap());
+    assert!(losses.1 < 0.6 * losses.0, "SFT: {losses:?}");
+    let practice = folder.path().join("practice");
+    std::fs::create_dir(&practice).unwrap();
+    let asking = plan.policies[1].asking;
+    let practised = practice::practise(&world, &taught, asking, &plan, seed, &practice, &|_| {}).unwrap();
+    let gains: Vec<f64> = practised.rounds.iter().map(|round| round["gain"]).collect();
+    let mean = |gains: &[f64]| gains.iter().sum::<f64>() / gains.len() as f64;
+    let (before, after) = (mean(&gains[..6]), mean(&gains[18..]));
+    println!("{losses:?}; mean ΔJ of the seed prompt's children: {before:.3} before, {after:.3} after");
+    assert!(after > before + 0.1, "{gains:?}");
+}

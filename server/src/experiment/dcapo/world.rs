@@ -1,0 +1,205 @@
+//! Searches of a study, with simulated models or with a policy as the rewriter.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use burn_flex::Flex;
+use capo_core::arena::{self, Learner, RunOptions};
+use capo_core::budget::Budget;
+use capo_core::evaluate::Evaluation;
+use capo_core::journal::{FileJournal, Fsync, Journal, MemoryJournal, Status};
+use capo_core::llm::{Llm, Role};
+use capo_core::study::{FeedbackForm, Rounds, Study};
+use capo_core::workload::Split;
+use capo_core::{Outcome, evaluate, optimize};
+use capo_models::{Builder, Environment, Models};
+use capo_rewriter::local::LocalRewriter;
+use serde_json::json;
+
+use super::DcapoError;
+use crate::session::{SessionError, StudyFile, block_on};
+
+/// How a policy is asked for rewrites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// D.
+    pub depth: u32,
+    /// What it is told of its parent.
+    pub form: FeedbackForm,
+}
+
+/// How far a search goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Extent {
+    /// T.
+    pub rounds: u32,
+    /// Parents of a round.
+    pub parents: usize,
+    /// Children of each parent.
+    pub children: u32,
+}
+
+impl Extent {
+    /// A study of this extent.
+    fn apply(self, study: &mut Study) {
+        study.study.rounds = Rounds::Count(self.rounds);
+        study.method.insert("parents".into(), json!(self.parents));
+        study.method.insert("children".into(), json!(self.children));
+    }
+}
+
+/// Characters of the feedback's evidence where a policy reads the evidence itself.
+const EVIDENCE: usize = 900;
+
+/// A study that searches are made of.
+pub(super) struct World<'a> {
+    base: &'a StudyFile,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(base: &'a StudyFile) -> Self {
+        Self { base }
+    }
+
+    /// The study with another seed and form of feedback, without a budget.
+    fn study(&self, seed: u64, form: FeedbackForm, extent: Extent) -> Study {
+        let mut study = self.base.study.clone();
+        study.study.seed = seed;
+        study.feedback.form = form;
+        if form == FeedbackForm::Trajectory {
+            study.feedback.cases = 1;
+            study.feedback.max_characters = EVIDENCE;
+        }
+        study.budget = Budget::default();
+        extent.apply(&mut study);
+        study
+    }
+
+    /// A search by the simulated rewriter, of `capo` or of `dcapo` with more than one depth, over a journal in a file.
+    pub(super) fn simulated(
+        &self,
+        seed: u64,
+        asking: Asking,
+        extent: Extent,
+        journal: &Path,
+    ) -> Result<(), DcapoError> {
+        let mut study = self.study(seed, asking.form, extent);
+        if asking.depth > 1 {
+            study.study.method = "dcapo".into();
+            study.method.insert("depth".into(), json!(asking.depth));
+        } else {
+            study.study.method = "capo".into();
+        }
+        let journal = FileJournal::open(journal, Fsync::Never)
+            .map_err(|error| SessionError::journal(journal, error))?;
+        self.run(study, journal, None)?;
+        Ok(())
+    }
+
+    /// A search by `dcapo` with a policy as the rewriter, which learns if there is a learner.
+    pub(super) fn learned(
+        &self,
+        seed: u64,
+        asking: Asking,
+        extent: Extent,
+        rewriter: Rc<LocalRewriter<Flex>>,
+        learner: Option<Rc<dyn Learner>>,
+    ) -> Result<Outcome, DcapoError> {
+        let mut study = self.study(seed, asking.form, extent);
+        study.study.method = "dcapo".into();
+        study.method.insert("depth".into(), json!(asking.depth));
+        let journal = Journal::create(Box::new(MemoryJournal::new()));
+        self.run(study, journal, Some(Pupil { rewriter, learner }))
+    }
+
+    fn run(&self, study: Study, journal: Journal, rewriter: Option<Pupil>) -> Result<Outcome, DcapoError> {
+        let seed = study.study.seed;
+        let file = StudyFile {
+            study,
+            ..self.base.clone()
+        };
+        let (problem, models) = (file.problem()?, models(&file)?);
+        let models: Rc<dyn arena::Models> = match rewriter {
+            None => Rc::new(models),
+            Some(pupil) => Rc::new(School { models, pupil }),
+        };
+        let outcome = block_on(optimize(problem, journal, models, RunOptions::default()))
+            .map_err(DcapoError::Runtime)?
+            .map_err(SessionError::Run)?;
+        match outcome.finished.status {
+            Status::Feasible | Status::Infeasible => Ok(outcome),
+            status => Err(DcapoError::Search {
+                seed,
+                reason: outcome
+                    .finished
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| format!("{status:?}")),
+            }),
+        }
+    }
+
+    /// What a prompt measures on held-out examples, each `repeats` times.
+    pub(super) fn held_out(&self, seed: u64, repeats: u32, prompt: &str) -> Result<Evaluation, DcapoError> {
+        let mut file = self.base.clone();
+        file.study.study.seed = seed;
+        file.study.study.repeats = repeats;
+        file.study.budget = Budget::default();
+        let (problem, models) = (file.problem()?, models(&file)?);
+        let journal = Journal::create(Box::new(MemoryJournal::new()));
+        let options = RunOptions::default();
+        let measured = evaluate::evaluate(
+            problem,
+            journal,
+            Rc::new(models),
+            options,
+            prompt,
+            Split::Evaluate,
+        );
+        let evaluation = block_on(measured)
+            .map_err(DcapoError::Runtime)?
+            .map_err(SessionError::Run)?;
+        match &evaluation.halt {
+            None => Ok(evaluation),
+            Some(halt) => Err(DcapoError::Search {
+                seed,
+                reason: halt.to_string(),
+            }),
+        }
+    }
+}
+
+fn models(file: &StudyFile) -> Result<Models, SessionError> {
+    let builder = Builder::new(&Environment).seed(file.study.study.seed);
+    builder
+        .build(&file.study.models)
+        .map_err(|error| SessionError::Models {
+            study: file.name.clone(),
+            error,
+        })
+}
+
+/// A policy that rewrites, and what changes it if anything does.
+struct Pupil {
+    rewriter: Rc<LocalRewriter<Flex>>,
+    learner: Option<Rc<dyn Learner>>,
+}
+
+/// The study's models, but for the rewriter.
+struct School {
+    models: Models,
+    pupil: Pupil,
+}
+
+impl arena::Models for School {
+    fn model(&self, role: Role) -> Rc<dyn Llm> {
+        match role {
+            Role::Rewriter => self.pupil.rewriter.clone(),
+            role => arena::Models::model(&self.models, role),
+        }
+    }
+
+    fn learner(&self) -> Option<Rc<dyn Learner>> {
+        self.pupil.learner.clone()
+    }
+}
