@@ -1,11 +1,13 @@
 //! Operations that take each row, or each number, by itself.
 
+use std::ops::Range;
+
 use burn_flex::Flex;
 use burn_tensor::{Tensor, TensorPrimitive};
 use rayon::prelude::*;
 
 use super::super::TargetScores;
-use super::vector::{dot, exp, exponentiate, largest, logistic, on_vectors, sum};
+use super::vector::{LANES, dot, exp, exponentiate, largest, logistic, on_vectors, sum};
 use super::{Numbers, tensor_of};
 
 /// Numbers that one task writes.
@@ -193,9 +195,9 @@ fn score_target(logits: &mut [f32], scores: &mut [f32], target: usize, temperatu
     let shift = largest(logits) * scale;
     let chosen = logits[target] * scale - shift;
     // With z the shifted logits: ln Σ eᶻ − Σ z eᶻ / Σ eᶻ, the terms of the second sum 0 where eᶻ is.
-    let mut sums = [0.0; 16];
-    let mut products = [0.0; 16];
-    let mut chunks = logits.chunks_exact_mut(16);
+    let mut sums = [0.0; LANES];
+    let mut products = [0.0; LANES];
+    let mut chunks = logits.chunks_exact_mut(LANES);
     for chunk in &mut chunks {
         for ((number, sum), product) in chunk.iter_mut().zip(&mut sums).zip(&mut products) {
             let shifted = *number * scale - shift;
@@ -244,7 +246,7 @@ pub(super) fn target_scores_backward(
 }
 
 /// Replaces scores by their softmax, those outside `span` and those of no token by 0.
-pub(super) fn softmax(scores: &mut [f32], span: std::ops::Range<usize>, tokens: &[bool], scale: f32) {
+pub(super) fn softmax(scores: &mut [f32], span: Range<usize>, tokens: &[bool], scale: f32) {
     on_vectors(|| {
         scores[..span.start].fill(0.0);
         scores[span.end..].fill(0.0);

@@ -4,7 +4,7 @@
 use pulp::{Arch, WithSimd};
 
 /// Sums that are kept side by side, so that they need no order.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Runs `work`, compiled for the widest vectors that the processor has.
 pub(super) fn on_vectors<W: WithSimd>(work: W) -> W::Output {
@@ -40,7 +40,7 @@ pub(super) fn logistic(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// Sum over `index` below `count` of what `term` gives.
+/// Sum of what `term` makes of each number.
 #[inline(always)]
 pub(super) fn sum(numbers: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut sums = [0.0; LANES];
