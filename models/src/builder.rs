@@ -101,6 +101,14 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let spec = ModelSpec::parse(table).map_err(|message| BuildError::Spec { role, message })?;
+            if role != Role::Rewriter && matches!(spec.provider.get().access(), Access::Local) {
+                let message = "provider `local` serves the role `rewriter` alone: it rewrites prompts and does \
+                               nothing else";
+                return Err(BuildError::Spec {
+                    role,
+                    message: message.into(),
+                });
+            }
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
                 None => match self.model(role, &spec, &http, &mut endpoints)? {
@@ -160,9 +168,6 @@ impl<'a> Builder<'a> {
                 };
                 start(plan).map(Built::InProcess).map_err(wrong)
             }
-            Access::Local if role != Role::Rewriter => Err(wrong(
-                "provider `local` serves the role `rewriter` alone: it rewrites prompts and does nothing else".into(),
-            )),
             Access::Local => {
                 let name = format!("{}/{model}", provider.name);
                 self.local.open(&name, spec).map(Built::InProcess).map_err(wrong)

@@ -52,7 +52,7 @@ pub use builder::{Builder, build};
 pub use embedder::{Embedded, Embedder, embedder_name};
 pub use models::{BuildError, Models};
 pub use pace::{Pace, pace};
-pub use roles::{check_roles, roles, serving};
+pub use roles::{Serves, check_roles, roles, serving};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Environment;
 pub use secret::{Keys, Redactor, Secret};

@@ -1,12 +1,17 @@
 //! Who a run asks, and who answers for them.
 
-use capo_core::llm::Role;
+use std::rc::Rc;
+
+use capo_core::llm::{Llm, RewriteForm, Role};
 use capo_core::methods;
 use capo_core::problem::Problem;
 use capo_core::study::StudyError;
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use crate::models::BuildError;
+use crate::providers::LOCAL;
+use crate::spec::ModelSpec;
 
 /// Everybody a run of the problem may ask, each once: those its workloads need, then critic and
 /// rewriter, if its method asks them.
@@ -37,22 +42,50 @@ pub fn roles(problem: &Problem) -> Result<Vec<Role>, StudyError> {
 ///
 /// # Errors
 /// [`BuildError::NoModel`] for the first such role.
-pub fn check_roles<M>(asked: &[Role], models: &IndexMap<Role, M>) -> Result<(), BuildError> {
+pub fn check_roles<M: Serves>(asked: &[Role], models: &IndexMap<Role, M>) -> Result<(), BuildError> {
     match asked.iter().find(|role| serving(**role, models).is_none()) {
         Some(&role) => Err(BuildError::NoModel { role }),
         None => Ok(()),
     }
 }
 
+/// A model of a study, or the table it is made of.
+pub trait Serves {
+    /// Whether it was trained to rewrite prompts, and can do nothing else.
+    fn only_rewrites(&self) -> bool;
+}
+
+impl Serves for Value {
+    fn only_rewrites(&self) -> bool {
+        self["provider"] == LOCAL || self["rewrite_form"] == "learned"
+    }
+}
+
+impl Serves for ModelSpec {
+    fn only_rewrites(&self) -> bool {
+        self.provider.get().name == LOCAL || self.rewrite_form == Some(RewriteForm::Learned)
+    }
+}
+
+impl Serves for Rc<dyn Llm> {
+    fn only_rewrites(&self) -> bool {
+        self.rewrite_form() == RewriteForm::Learned
+    }
+}
+
 /// What serves `role`: its own entry of `models`, or that of the first role it falls back to that
-/// has one ([`Role::fallback`]), with the role it stands under.
-pub fn serving<M>(role: Role, models: &IndexMap<Role, M>) -> Option<(Role, &M)> {
-    std::iter::successors(Some(role), |role| role.fallback())
-        .find_map(|candidate| Some((candidate, models.get(&candidate)?)))
+/// has one ([`Role::fallback`]), with the role it stands under. Nobody falls back to a learned rewriter.
+pub fn serving<M: Serves>(role: Role, models: &IndexMap<Role, M>) -> Option<(Role, &M)> {
+    std::iter::successors(Some(role), |role| role.fallback()).find_map(|candidate| {
+        let model = models.get(&candidate)?;
+        (candidate == role || !model.only_rewrites()).then_some((candidate, model))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::fixture::{STUDY, problem};
 
@@ -73,21 +106,44 @@ mod tests {
     }
 
     #[test]
+    fn nobody_falls_back_to_a_rewriter_that_does_nothing_else() {
+        let agent = json!({ "provider": "simulated" });
+        for learned in [
+            json!({ "provider": "local", "model": "runs/desk" }),
+            json!({ "provider": "openai-compatible", "model": "m", "rewrite_form": "learned" }),
+        ] {
+            let models = IndexMap::from([(Role::Agent, agent.clone()), (Role::Rewriter, learned)]);
+            let of = |role| serving(role, &models).map(|(role, _)| role);
+            assert_eq!(of(Role::Rewriter), Some(Role::Rewriter));
+            assert_eq!(of(Role::Critic), Some(Role::Agent));
+        }
+        let models = IndexMap::from([(Role::Rewriter, agent)]);
+        assert_eq!(
+            serving(Role::Critic, &models).map(|(role, _)| role),
+            Some(Role::Rewriter)
+        );
+    }
+
+    #[test]
     fn somebody_asked_without_a_model_is_named() {
         let asked = [Role::Agent, Role::Critic];
-        assert_eq!(check_roles(&asked, &IndexMap::from([(Role::Agent, ())])), Ok(()));
         assert_eq!(
-            check_roles(&asked, &IndexMap::from([(Role::Rewriter, ())])),
+            check_roles(&asked, &IndexMap::from([(Role::Agent, json!({}))])),
+            Ok(())
+        );
+        assert_eq!(
+            check_roles(&asked, &IndexMap::from([(Role::Rewriter, json!({}))])),
             Err(BuildError::NoModel { role: Role::Agent })
         );
     }
 
     #[test]
     fn a_role_is_served_by_its_own_model_else_by_the_nearest_it_falls_back_to() {
-        let models = IndexMap::from([(Role::Agent, 1), (Role::Rewriter, 2)]);
-        assert_eq!(serving(Role::Rewriter, &models), Some((Role::Rewriter, &2)));
-        assert_eq!(serving(Role::Critic, &models), Some((Role::Rewriter, &2)));
-        assert_eq!(serving(Role::Judge, &models), Some((Role::Agent, &1)));
-        assert_eq!(serving(Role::Judge, &IndexMap::<Role, u8>::new()), None);
+        let [first, second] = ["a", "b"].map(|model| json!({ "provider": "openai", "model": model }));
+        let models = IndexMap::from([(Role::Agent, first.clone()), (Role::Rewriter, second.clone())]);
+        assert_eq!(serving(Role::Rewriter, &models), Some((Role::Rewriter, &second)));
+        assert_eq!(serving(Role::Critic, &models), Some((Role::Rewriter, &second)));
+        assert_eq!(serving(Role::Judge, &models), Some((Role::Agent, &first)));
+        assert_eq!(serving(Role::Judge, &IndexMap::<Role, Value>::new()), None);
     }
 }

@@ -44,6 +44,9 @@ providers![
     local,
 ];
 
+/// The provider of models on this machine.
+pub(crate) const LOCAL: &str = local::PROVIDER.name;
+
 /// A provider: what it is called and what it needs. Those of [`PROVIDERS`] are all there are.
 #[non_exhaustive]
 pub struct Provider {

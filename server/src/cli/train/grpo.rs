@@ -8,8 +8,9 @@ use capo_core::journal::{Event, Fsync, RoundEvent, Status};
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::run_state::RunState;
+use capo_core::study::Study;
 use capo_core::summary::Summary;
-use capo_models::Environment;
+use capo_models::{Environment, Serves as _};
 use capo_rewriter::engine::Surroundings;
 use serde_json::json;
 
@@ -48,9 +49,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let mut file = args.training.study.read()?;
     check_method(&file)?;
     let seed = file.study.study.seed;
-    file.study
-        .models
-        .insert(Role::Rewriter, json!({ "provider": "local", "model": args.init }));
+    take_over(&mut file.study, &args.init);
     let mut settings = args.training.settings()?;
     settings.grpo.seed = seed;
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
@@ -112,6 +111,16 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         warn(&format!("stopped: {reason}. To go on, run: {}", again(args)));
     }
     Ok(outcome.finished.status.into())
+}
+
+/// Puts the policy in the place of the study's rewriter, who stays the critic where there is no other.
+fn take_over(study: &mut Study, init: &str) {
+    let policy = json!({ "provider": "local", "model": init });
+    let former = study.models.insert(Role::Rewriter, policy);
+    let former = former.filter(|former| !former.only_rewrites());
+    if let (Some(former), false) = (former, study.models.contains_key(&Role::Critic)) {
+        study.models.insert(Role::Critic, former);
+    }
 }
 
 /// Refuses a study whose method learns nothing.
