@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::read_json;
 use crate::error::FileError;
 use crate::store::write_json;
 
@@ -31,6 +32,8 @@ const STEP: &str = "step-";
 /// What the names of temporary folders begin with.
 const TEMPORARY: &str = ".capo-tmp-";
 const LOCK: &str = ".lock";
+/// Says which training a folder of checkpoints belongs to.
+const IDENTITY: &str = "training.json";
 
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +62,10 @@ pub enum CheckpointError {
     #[error("{} is there already: resume from the latest checkpoint or choose another folder", .0.display())]
     Exists(PathBuf),
     /// The checkpoint belongs to another training.
-    #[error("{} belongs to another training; choose another folder, or undo these changes:\n{}", .folder.display(), .differences.join("\n"))]
+    #[error(
+        "{} belongs to another training (there → here): {}; choose another folder, or undo the change",
+        .folder.display(), shortened(.differences)
+    )]
     OtherTraining {
         /// The checkpoint.
         folder: PathBuf,
@@ -69,6 +75,23 @@ pub enum CheckpointError {
     /// What is to be saved has an impossible name, or a merit that is no number.
     #[error("a checkpoint cannot hold {0}")]
     Content(String),
+}
+
+/// Differences that a message names.
+const NAMED: usize = 3;
+
+/// The first differences, and how many there are more.
+fn shortened(differences: &[String]) -> String {
+    let named = differences
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
+    match differences.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
 }
 
 /// How many checkpoints are kept.
@@ -173,14 +196,7 @@ impl Checkpoint {
     }
 
     fn check_identity(&self, identity: &Identity) -> Result<(), CheckpointError> {
-        let differences = self.identity().differences(identity);
-        if differences.is_empty() {
-            return Ok(());
-        }
-        Err(CheckpointError::OtherTraining {
-            folder: self.folder.clone(),
-            differences,
-        })
+        check_same(&self.folder, self.identity(), identity)
     }
 }
 
@@ -253,6 +269,7 @@ impl Checkpoints {
         checkpoints
             .iter()
             .try_for_each(|checkpoint| checkpoint.check_identity(&identity))?;
+        hold_to(folder, &identity)?;
         for path in folders_in(folder)?.iter().filter(|path| is_temporary(path)) {
             fs::remove_dir_all(path).map_err(FileError::io(path))?;
         }
@@ -262,6 +279,11 @@ impl Checkpoints {
             retention,
             _lock: lock,
         })
+    }
+
+    /// Where they lie.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The checkpoint to go on from, if there is one.
@@ -347,6 +369,32 @@ impl Checkpoints {
         }
         Ok(())
     }
+}
+
+/// Writes down what training a folder belongs to before there is a checkpoint that says so.
+///
+/// # Errors
+///
+/// It belongs to another training already, or it cannot be written.
+fn hold_to(folder: &Path, identity: &Identity) -> Result<(), CheckpointError> {
+    let path = folder.join(IDENTITY);
+    if !path.exists() {
+        return Ok(write_json(&path, identity)?);
+    }
+    let written: Identity =
+        serde_json::from_value(read_json(&path)?).map_err(|why| FileError::content(&path, why))?;
+    check_same(folder, &written, identity)
+}
+
+fn check_same(folder: &Path, there: &Identity, here: &Identity) -> Result<(), CheckpointError> {
+    let differences = there.differences(here);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(CheckpointError::OtherTraining {
+        folder: folder.to_owned(),
+        differences,
+    })
 }
 
 fn lock(folder: &Path) -> Result<File, CheckpointError> {

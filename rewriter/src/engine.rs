@@ -46,6 +46,8 @@ pub struct Online {
     pub rewriter: Rc<dyn Llm>,
     /// Is told what became of its answers.
     pub learner: Rc<dyn Learner>,
+    /// Rounds that it has learned from.
+    pub rounds: usize,
 }
 
 /// What an online training is joined with.
@@ -225,6 +227,7 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         let rewriter = Rc::new(rewriter);
         let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
         Ok(Online {
+            rounds: learner.rounds(),
             rewriter,
             learner: Rc::new(learner),
         })

@@ -46,9 +46,10 @@ pub struct SftSettings {
     pub max_grad_norm: f64,
     /// Steps between two evaluations, each with a checkpoint, ≥ 1.
     pub evaluate_every: u64,
-    /// Ends after so many evaluations in a row without a lower loss; never when left out.
+    /// Ends after so many evaluations in a row without a lower loss; never for `None` and 0.
     pub patience: Option<u32>,
-    /// Decides order and dropout.
+    /// Decides order and dropout; no file of settings says it.
+    #[serde(skip_deserializing)]
     pub seed: u64,
 }
 
@@ -81,7 +82,6 @@ impl SftSettings {
             ("batch", self.batch as u64),
             ("pass_tokens", self.pass_tokens as u64),
             ("evaluate_every", self.evaluate_every),
-            ("patience", self.patience.map_or(1, u64::from)),
         ];
         if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
             return Err(RequestError::Setting {
@@ -198,7 +198,7 @@ const MOMENTS: &str = "optimizer.safetensors";
 /// What to do when memory runs out.
 pub(crate) const MEND_MEMORY: &str = "lower `pass_tokens`, set `activation_checkpointing`, let an adapter learn instead of all weights, compute in BF16, or take a smaller model or another device";
 
-const MEND_LOSS: &str = "nothing was changed by this step; lower the learning rate, look at the examples, or go back to the last checkpoint";
+const MEND_LOSS: &str = "nothing was changed by this step; look at the examples, or start another training from the last checkpoint with a lower learning rate";
 
 impl<B: PolicyBackend> SftTrainer<B> {
     /// A training from its beginning. Without held-out examples nothing is evaluated and nothing stops early.
@@ -408,7 +408,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
 
     fn is_out_of_patience(&self) -> bool {
         let patience = self.settings.patience;
-        patience.is_some_and(|patience| self.memory.without_gain >= patience)
+        patience.is_some_and(|patience| patience > 0 && self.memory.without_gain >= patience)
     }
 
     fn save(&self, checkpoints: &Checkpoints, source: &Path, loss: Option<f64>) -> Result<(), TrainingError> {

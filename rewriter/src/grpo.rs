@@ -206,6 +206,20 @@ pub enum Normalisation {
 }
 
 impl Normalisation {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] for 0 as the longest completion allowed.
+    pub fn check(self) -> Result<(), RequestError> {
+        if self == Self::Constant(0) {
+            return Err(RequestError::Setting {
+                name: "normalisation.constant",
+                value: 0.0,
+                range: "1 or more",
+            });
+        }
+        Ok(())
+    }
+
     /// The weight of each completion's tokens in the loss. A batch that is worked off in parts
     /// takes its weights from here and hands each part its own.
     ///
@@ -216,13 +230,7 @@ impl Normalisation {
         if lengths.is_empty() {
             return Err(RequestError::EmptyBatch);
         }
-        if self == Self::Constant(0) {
-            return Err(RequestError::Setting {
-                name: "longest completion",
-                value: 0.0,
-                range: "1 or more",
-            });
-        }
+        self.check()?;
         let rows = lengths.len();
         let tokens: usize = lengths.iter().sum();
         let divisor = |length: usize| match self {
@@ -364,6 +372,33 @@ fn check_completions<'a, B: Backend>(
 }
 
 impl Objective {
+    /// # Errors
+    ///
+    /// [`RequestError::Setting`] names the first setting outside its range.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let ceiling = self.ratio_ceiling.unwrap_or(1.0);
+        let settings = [
+            (
+                "clip_low",
+                self.clip_low,
+                (0.0..=1.0).contains(&self.clip_low),
+                "between 0 and 1",
+            ),
+            ("clip_high", self.clip_high, self.clip_high >= 0.0, "0 or more"),
+            ("ratio_ceiling", ceiling, ceiling > 0.0, "above 0"),
+            (
+                "kl_weight",
+                self.kl_weight,
+                self.kl_weight >= 0.0 && self.kl_weight.is_finite(),
+                "0 or more and finite",
+            ),
+        ];
+        match settings.into_iter().find(|(.., holds, _)| !holds) {
+            Some((name, value, _, range)) => Err(RequestError::Setting { name, value, range }),
+            None => Ok(()),
+        }
+    }
+
     /// The loss of completions of the given lengths, advantages and weights
     /// ([`Normalisation::weights`]), one each per row.
     ///

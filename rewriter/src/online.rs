@@ -50,7 +50,8 @@ pub struct GrpoSettings {
     pub objective: Objective,
     /// A rewrite that gave no child is rewarded as its parent less this, ≥ 0.
     pub no_child_penalty: f64,
-    /// Decides dropout.
+    /// Decides dropout; no file of settings says it.
+    #[serde(skip_deserializing)]
     pub seed: u64,
 }
 
@@ -97,10 +98,12 @@ impl GrpoSettings {
                 "0 or more and finite",
             ),
         ];
-        match settings.into_iter().find(|(.., holds, _)| !holds) {
-            Some((name, value, _, range)) => Err(RequestError::Setting { name, value, range }),
-            None => self.optimizer.check(),
+        if let Some((name, value, _, range)) = settings.into_iter().find(|(.., holds, _)| !holds) {
+            return Err(RequestError::Setting { name, value, range });
         }
+        self.objective.check()?;
+        self.normalisation.check()?;
+        self.optimizer.check()
     }
 }
 
@@ -132,8 +135,7 @@ struct Lesson {
 /// Name in a checkpoint.
 const MOMENTS: &str = "optimizer.safetensors";
 
-const MEND_LOSS: &str =
-    "this step changes nothing; lower the learning rate, or go back to the last checkpoint";
+const MEND_LOSS: &str = "nothing was changed by this step; start another training from the last checkpoint with a lower learning rate";
 
 impl<B: PolicyBackend> GrpoLearner<B> {
     /// Begins where the last of the checkpoints stands, or with the rewriter's policy. The rewriter keeps its
@@ -187,7 +189,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         }
         if memory.figures.len() != round as usize {
             return Err(TrainingError::Foreign {
-                folder: self.source.display().to_string(),
+                folder: self.checkpoints.folder().display().to_string(),
                 reason: format!(
                     "it learned from {} rounds, and round {round} is to come",
                     memory.figures.len()

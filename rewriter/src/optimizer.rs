@@ -198,7 +198,7 @@ pub struct Step<P> {
 }
 
 /// What to do about a gradient that is not finite.
-const MEND_GRADIENT: &str = "this step changes nothing; lower the learning rate, look at the batch, or go back to the last checkpoint";
+const MEND_GRADIENT: &str = "nothing was changed by this step; look at the batch, or start another training from the last checkpoint with a lower learning rate";
 
 /// PyTorch's names for the running means, and for the number of steps.
 const MOMENTS: [&str; 2] = ["exp_avg", "exp_avg_sq"];

@@ -70,6 +70,11 @@ impl Ended {
     #[track_caller]
     fn refused(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, code, "{}", self.shown());
+        let error = self
+            .stderr
+            .find("error")
+            .map_or("", |start| &self.stderr[start..]);
+        assert!((1..=3).contains(&error.lines().count()), "{}", self.stderr);
         for part in parts {
             assert!(self.stderr.contains(part), "no {part:?} in: {}", self.stderr);
         }
@@ -173,7 +178,12 @@ fn a_rewriter_is_trained_searches_learns_and_answers() {
         (learned.code, learned.json()["best"].clone())
     );
 
-    // As the rewriter of another search.
+    // What belongs together is kept together.
+    std::fs::rename(place.path("grpo/journal.jsonl"), place.path("elsewhere.jsonl")).unwrap();
+    place.capo(GRPO).refused(1, &["grpo", "3 rounds", "--out"]);
+    std::fs::rename(place.path("elsewhere.jsonl"), place.path("grpo/journal.jsonl")).unwrap();
+
+    // As the rewriter of another search, whose critic is the agent's model.
     let study = STUDY.replace("METHOD", "dcapo")
         + "\n[models.rewriter]\nprovider = \"local\"\nmodel = \"grpo\"\nmax_tokens = 100\n";
     std::fs::write(place.path("local.toml"), study).unwrap();
@@ -268,5 +278,5 @@ fn what_cannot_be_trained_is_named() {
         .refused(64, &["wrong.toml", "epoch"]);
     std::fs::write(place.path("nano/model.safetensors"), b"short").unwrap();
     place.capo(SFT).refused(1, &["model.safetensors"]);
-    assert!(!place.path("sft/checkpoints/step-00000001").exists());
+    assert!(!place.path("sft").exists(), "nothing is begun");
 }

@@ -18,7 +18,7 @@ use crate::weights::{INDEX, SINGLE, shards};
 pub(crate) const MANIFEST: &str = "checkpoint.json";
 /// Version of a checkpoint's layout written by this build.
 const FORMAT: u32 = 1;
-/// Differences named at most.
+/// Differences told at most.
 const NAMED: usize = 12;
 
 /// What makes two trainings the same: on what, from where, and how.

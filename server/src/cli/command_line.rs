@@ -27,6 +27,17 @@ impl CommandLine {
         self.option(name, path.map(Path::to_string_lossy))
     }
 
+    /// `--NAME VALUE` of each that has a value.
+    #[cfg(feature = "train")]
+    pub(super) fn options<T: ToString>(
+        self,
+        options: impl IntoIterator<Item = (&'static str, Option<T>)>,
+    ) -> Self {
+        options
+            .into_iter()
+            .fold(self, |line, (name, value)| line.option(name, value))
+    }
+
     /// `--NAME PATH…`, which must come last.
     #[cfg(feature = "train")]
     pub(super) fn paths(mut self, name: &str, paths: &[std::path::PathBuf]) -> Self {

@@ -122,6 +122,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
 
     let evaluation = watched(
         &path,
+        "Choose another file with --journal",
         journal,
         &Progress::of_evaluation(),
         |_, _| {},

@@ -87,6 +87,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
 
     let outcome = watched(
         &path,
+        "Choose another file with --journal",
         journal,
         &Progress::of_search(),
         |_, _| {},
@@ -110,12 +111,17 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     } else {
         print(&report::result(state, &outcome.finished, &path))?;
     }
-    let unmeasured = outcome.finished.evaluation.is_empty() && examples(state, Split::Evaluate) > 0;
-    say_how_to_go_on(&outcome.finished, unmeasured, &resume_command(args));
-    Ok(match outcome.finished.status {
+    Ok(ending(state, &outcome.finished, &resume_command(args)))
+}
+
+/// How a search ended. Says on standard error why it ended early, and how to go on.
+pub(super) fn ending(state: &RunState, finished: &FinishedEvent, resume: &CommandLine) -> Ending {
+    let unmeasured = finished.evaluation.is_empty() && examples(state, Split::Evaluate) > 0;
+    say_how_to_go_on(finished, unmeasured, resume);
+    match finished.status {
         Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,
         status => status.into(),
-    })
+    }
 }
 
 /// What is paid already.

@@ -11,10 +11,12 @@ use crate::interrupt::Interrupts;
 use crate::progress::Progress;
 use crate::session::{SessionError, block_on};
 
-/// Carries out `run` over the journal at `path` with progress on standard error, each event told to `also` too. The first Ctrl-C lets what is under way end
-/// and starts nothing new; the second one drops it and leaves at once: `None`.
+/// Carries out `run` over the journal at `path` with progress on standard error; each event is told to `also` too.
+/// The first Ctrl-C lets what is under way end and starts nothing new; the second one drops it and leaves at once:
+/// `None`. `way_out` is said of a journal of another study.
 pub(super) fn watched<T>(
     path: &Path,
+    way_out: &str,
     mut journal: Journal,
     progress: &Progress,
     mut also: impl FnMut(&Event, &RunState) + 'static,
@@ -51,5 +53,5 @@ pub(super) fn watched<T>(
         result
     });
     progress.finish();
-    result?.map_err(|error| Failure::of_run(error, path, "Choose another file with --journal"))
+    result?.map_err(|error| Failure::of_run(error, path, way_out))
 }

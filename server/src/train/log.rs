@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::write_whole;
+
 /// Why the log cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -105,10 +107,7 @@ impl TrainingLog {
             }
         }
         if kept.len() < text.len() {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-            file.write_all(kept.as_bytes()).map_err(failed)?;
-            file.persist(path).map_err(|error| failed(error.error))?;
+            write_whole(path, kept.as_bytes()).map_err(failed)?;
         }
         let file = OpenOptions::new().create(true).append(true).open(path);
         Ok(Self {

@@ -16,6 +16,7 @@ use capo_rewriter::fine_tuning::TrainingError;
 use capo_rewriter::local::ToldCuts;
 use capo_rewriter::pairs::PairsError;
 use capo_rewriter::template::TemplateError;
+use clap::ValueEnum as _;
 
 use self::log::LogError;
 use self::settings::SettingsError;
@@ -99,6 +100,15 @@ enum Precision {
 }
 
 impl Device {
+    /// What was said of it, as on the command line.
+    pub fn named(&self) -> [(&'static str, Option<String>); 2] {
+        let device = (self.device != DeviceChoice::Auto).then(|| self.device.to_string());
+        let dtype = self
+            .dtype
+            .and_then(|precision| Some(precision.to_possible_value()?.get_name().to_owned()));
+        [("device", device), ("dtype", dtype)]
+    }
+
     /// The best device that is there.
     pub const AUTO: Self = Self {
         device: DeviceChoice::Auto,

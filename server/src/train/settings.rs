@@ -56,9 +56,14 @@ impl TrainingSettings {
             return Ok(Self::default());
         };
         let text = read_text("settings file", path)?;
-        toml::from_str(&text).map_err(|error: toml::de::Error| SettingsError::Content {
-            path: path.to_owned(),
-            message: error.to_string().trim_end().to_owned(),
+        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            let message = error.message().lines().collect::<Vec<_>>().join("; ");
+            SettingsError::Content {
+                path: path.to_owned(),
+                message: format!("line {line}: {message}"),
+            }
         })
     }
 }
@@ -83,8 +88,17 @@ mod tests {
         std::fs::write(&path, "[sft]\nepoch = 7\n").unwrap();
         let message = TrainingSettings::read(Some(&path)).unwrap_err().to_string();
         assert!(
-            message.contains("train.toml") && message.contains("epoch"),
+            message.contains("train.toml: line 2") && message.contains("epoch"),
             "{message}"
+        );
+        assert_eq!(message.lines().count(), 1);
+        assert!(
+            toml::from_str::<TrainingSettings>(
+                "[grpo]
+seed = 1"
+            )
+            .is_err(),
+            "the study says it"
         );
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use capo_core::journal::{Event, Fsync, RoundEvent, Status};
+use capo_core::journal::{Event, Fsync, RoundEvent};
 use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::run_state::RunState;
@@ -14,10 +14,12 @@ use capo_models::{Environment, Serves as _};
 use capo_rewriter::engine::Surroundings;
 use serde_json::json;
 
-use super::{TrainingArguments, checkpoints, shown};
+use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::Prices;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json, warn};
+use crate::cli::layout::counted;
+use crate::cli::optimize::ending;
 use crate::cli::report;
 use crate::cli::watch::watched;
 use crate::progress::Progress;
@@ -55,11 +57,12 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
     file.problem()?;
 
+    settings.grpo.check().map_err(TrainError::from)?;
+    let engine = args.training.device.open().map_err(TrainError::from)?;
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
-    let how = json!({ "grpo": settings.grpo, "drawing": settings.drawing });
+    let how = json!({ "grpo": deciding(&settings.grpo), "drawing": settings.drawing });
     let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
-    let engine = args.training.device.open().map_err(TrainError::from)?;
     let around = Surroundings {
         checkpoints,
         samples: folder.join("samples.jsonl"),
@@ -79,17 +82,19 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         online.learner,
     )?;
     let journal = open_journal(&path, Fsync::default())?;
+    check_progress(&folder, online.rounds, journal.state())?;
     let curves = Rc::new(RefCell::new(Curves::new(&folder, journal.state())?));
     let drawn = Rc::clone(&curves);
     let outcome = watched(
         &path,
+        "Choose another folder with --out",
         journal,
         &Progress::of_search(),
         move |event, _| drawn.borrow_mut().follow(event),
         async |journal, control| session.optimize(journal, control).await,
     )?;
     if let Some(error) = curves.borrow_mut().failed.take() {
-        return Err(TrainError::from(error).into());
+        warn(&format!("warning: {error}"));
     }
     let Some(outcome) = outcome else {
         warn(&format!("stopped at once. To go on, run: {}", again(args)));
@@ -104,17 +109,39 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         ))?;
     } else {
         print(&report::result(state, &outcome.finished, &path))?;
-        print(&learned(state, engine.device(), &folder))?;
+        if state.learned(0).is_some() {
+            print(&learned(state, engine.device(), &folder))?;
+        }
     }
-    if !matches!(outcome.finished.status, Status::Feasible | Status::Infeasible) {
-        let reason = outcome.finished.reason.as_deref().unwrap_or("stopped");
-        warn(&format!("stopped: {reason}. To go on, run: {}", again(args)));
+    Ok(ending(state, &outcome.finished, &again(args)))
+}
+
+/// Refuses a journal and checkpoints that are of different moments. A checkpoint is written before its line of the
+/// journal.
+fn check_progress(folder: &Path, checkpointed: usize, state: &RunState) -> Result<(), Failure> {
+    let rounds = state.rounds().len();
+    let told = (0..rounds as u32)
+        .filter(|round| state.learned(*round).is_some())
+        .count();
+    if checkpointed == told || (checkpointed == told + 1 && checkpointed <= rounds) {
+        return Ok(());
     }
-    Ok(outcome.finished.status.into())
+    Err(Failure::new(format!(
+        "{}: the last checkpoint learned from {}, the journal tells of {told}\n\
+         Put back what belongs together, or choose another folder with --out",
+        folder.display(),
+        counted(checkpointed as u64, "round"),
+    )))
 }
 
 /// Puts the policy in the place of the study's rewriter, who stays the critic where there is no other.
 fn take_over(study: &mut Study, init: &str) {
+    let place = Path::new(init);
+    let init = if place.exists() {
+        shown(place)
+    } else {
+        init.to_owned()
+    };
     let policy = json!({ "provider": "local", "model": init });
     let former = study.models.insert(Role::Rewriter, policy);
     let former = former.filter(|former| !former.only_rewrites());
@@ -201,9 +228,9 @@ fn learned(state: &RunState, device: &str, folder: &Path) -> String {
             .map_or_else(|| "none".to_owned(), |reward| format!("{reward:.3}"))
     };
     format!(
-        "The rewriter learned from {} rounds on {device}; mean reward of its children {} in the first, {} in the last.\n\
+        "The rewriter learned from {} on {device}; mean reward of its children {} in the first, {} in the last.\n\
          To search with it, name the folder in a study:\n\n[models.rewriter]\nprovider = \"local\"\nmodel = \"{}\"\n",
-        figures.len(),
+        counted(figures.len() as u64, "round"),
         reward(figures.first()),
         reward(figures.last()),
         shown(folder)
@@ -220,6 +247,7 @@ fn again(args: &GrpoArgs) -> CommandLine {
         .path("settings", training.settings.as_deref())
         .option("learning-rate", args.learning_rate)
         .path("prices", args.prices.prices.as_deref())
+        .options(training.device.named())
         .flag("full", training.full)
         .flag("json", training.json)
 }

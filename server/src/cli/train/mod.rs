@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use capo_rewriter::checkpoint::{Checkpoints, Identity};
 use capo_rewriter::engine::{Learns, Start};
 use capo_rewriter::folder::{CHECKPOINTS, PolicyFolder, TRAINING};
+use capo_rewriter::lora::LoraConfig;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::StudyArgument;
@@ -63,17 +65,49 @@ impl TrainingArguments {
             .unwrap_or_else(|| self.study.default_journal(file.study.study.seed, kind))
     }
 
-    fn start(&self, name: &str, settings: &TrainingSettings, seed: u64) -> Result<Start, TrainError> {
+    fn start(&self, name: &str, settings: &TrainingSettings, seed: u64) -> Result<Start, Failure> {
+        let folder = PolicyFolder::find(name).map_err(TrainError::from)?;
         Ok(Start {
-            folder: PolicyFolder::find(name)?,
             learns: if self.full {
                 Learns::Whole
             } else {
-                Learns::Adapter(settings.lora.clone())
+                Learns::Adapter(adapter(&folder, &settings.lora)?)
             },
+            folder,
             seed,
         })
     }
+}
+
+/// The adapter that learns: the one that is there, or a fresh one by the settings.
+fn adapter(folder: &PolicyFolder, settings: &LoraConfig) -> Result<LoraConfig, Failure> {
+    let Some(adapter) = &folder.adapter else {
+        return Ok(settings.clone());
+    };
+    let there = LoraConfig::from_folder(adapter).map_err(TrainError::from)?;
+    if *settings != LoraConfig::default() && *settings != there {
+        return Err(Failure::usage(format!(
+            "[lora] asks for rank {} and alpha {}, and the adapter in {} has rank {} and alpha {}, which cannot change\n\
+             Leave [lora] out, or merge the adapter first with `capo rewriter merge`",
+            settings.rank,
+            settings.alpha,
+            adapter.display(),
+            there.rank,
+            there.alpha
+        )));
+    }
+    Ok(there)
+}
+
+/// What of the settings of a training decides its result: not how its memory is used.
+fn deciding(settings: &impl Serialize) -> Value {
+    let mut settings = json!(settings);
+    if let Some(settings) = settings.as_object_mut() {
+        for name in ["pass_tokens", "activation_checkpointing"] {
+            settings.shift_remove(name);
+        }
+    }
+    settings
 }
 
 /// Opens the checkpoints of a training, which must be this one's.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use capo_core::ids::sha256_hex;
-use capo_rewriter::checkpoint::Checkpoints;
+use capo_rewriter::checkpoint::{Checkpoint, Checkpoints};
 use capo_rewriter::engine::Examples;
 use capo_rewriter::fine_tuning::{SftEvent, SftExample, SftStep};
 use capo_rewriter::folder::SFT;
@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{TrainingArguments, checkpoints, shown};
+use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json, warn};
 use crate::cli::layout::{Grid, count, counted};
@@ -73,35 +73,40 @@ pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
     settings.sft.epochs = args.epochs.unwrap_or(settings.sft.epochs);
     settings.sft.learning_rate = args.learning_rate.unwrap_or(settings.sft.learning_rate);
 
+    settings.sft.check().map_err(TrainError::from)?;
+
+    let engine = args.training.device.open().map_err(TrainError::from)?;
     let start = args.training.start(&args.model, &settings, seed)?;
     let pairs = Pairs::read(&args.journals, &settings.pairs).map_err(TrainError::from)?;
     let read = read_examples(&start.folder.model, &pairs, settings.drawing.max_new_tokens)?;
     say_what_was_read(&pairs.tally, &read);
+    if read.examples.training.is_empty() {
+        return Err(Failure::new(
+            "no pair is short enough: raise [drawing] max_new_tokens, or take a model with a longer context",
+        ));
+    }
 
     let folder = args.training.folder(&file, SFT);
     let data = json!({ "study": file.study.identity(), "journals": hashes(&args.journals)? });
-    let how = json!({ "sft": settings.sft, "pairs": settings.pairs, "max_new_tokens": settings.drawing.max_new_tokens });
+    let how = json!({ "sft": deciding(&settings.sft), "pairs": settings.pairs, "max_new_tokens": settings.drawing.max_new_tokens });
     let checkpoints = checkpoints(&folder, SFT, &start, data, how, &settings)?;
     let steps_before = last_step(&checkpoints)?;
-    let mut watch = Watch::new(
-        &folder,
-        steps_before,
-        read.steps(settings.sft.batch, settings.sft.epochs),
-    )?;
-    let engine = args.training.device.open().map_err(TrainError::from)?;
+    let steps = read.steps(settings.sft.batch, settings.sft.epochs);
+    let mut watch = Watch::new(&folder, steps_before, steps)?;
     let (feedback_cut, too_long) = (read.feedback_cut, read.too_long);
     let trained = engine.fine_tune(&start, read.examples, settings.sft, &checkpoints, &mut |event| {
         watch.follow(event)
     });
-    let stopped = watch.end()?;
+    let asked = watch.end()?;
     trained.map_err(TrainError::from)?;
 
     let best = checkpoints.best().map_err(TrainError::from)?;
     let last = checkpoints.latest().map_err(TrainError::from)?;
     let chosen = best.as_ref().or(last.as_ref());
+    let stopped = asked && last.as_ref().is_none_or(|last| last.step() < steps);
     let outcome = Outcome {
         status: if stopped { "stopped" } else { "done" },
-        steps: last.as_ref().map_or(0, |last| last.step()),
+        steps: last.as_ref().map_or(0, Checkpoint::step),
         best_evaluation_loss: best
             .as_ref()
             .and_then(|best| best.progress().merit)
@@ -300,7 +305,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether the training was broken off.
+    /// Whether somebody asked it to stop.
     fn end(self) -> Result<bool, TrainError> {
         self.bar.finish_and_clear();
         match self.failed {
@@ -339,6 +344,7 @@ fn again(args: &SftArgs) -> CommandLine {
         .path("settings", training.settings.as_deref())
         .option("epochs", args.epochs)
         .option("learning-rate", args.learning_rate)
+        .options(training.device.named())
         .flag("full", training.full)
         .flag("json", training.json)
         .paths("journals", &args.journals)
