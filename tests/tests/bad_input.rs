@@ -205,6 +205,18 @@ fn command_lines_that_make_no_sense_are_told() {
 }
 
 #[test]
+fn what_was_not_built_in_is_told_with_the_way_to_build_it() {
+    for arguments in [
+        &["train", "sft", "a.toml", "--full"][..],
+        &["rewriter", "serve", "b"],
+    ] {
+        run(&mut command(arguments))
+            .expect_code(1)
+            .expect_error(&[arguments[1], "--features train"]);
+    }
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
     for arguments in [
         &["--help"][..],

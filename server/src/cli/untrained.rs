@@ -8,21 +8,23 @@ use super::failure::Failure;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Anything {
     /// Whatever a `capo` with the feature takes.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     arguments: Vec<OsString>,
 }
 
 impl Anything {
     /// Says how to build what is missing.
     pub(crate) fn refused(&self) -> Failure {
-        let again = if self.arguments.is_empty() {
-            ""
-        } else {
-            ", then run the same command"
-        };
+        let command = self.arguments.first().map(|command| command.to_string_lossy());
         Failure::new(format!(
-            "this `capo` was built without the learned rewriter.\n\
-             Build it with: cargo build --release -p capo-server --features train{again}"
+            "`{}` needs the learned rewriter, which this `capo` was built without.\n\
+             Build it with: cargo build --release -p capo-server --features train",
+            command.unwrap_or_default()
         ))
     }
 }
