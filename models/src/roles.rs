@@ -74,11 +74,12 @@ impl Serves for Rc<dyn Llm> {
 }
 
 /// What serves `role`: its own entry of `models`, or that of the first role it falls back to that
-/// has one ([`Role::fallback`]), with the role it stands under. Nobody falls back to a learned rewriter.
+/// has one ([`Role::fallback`]), with the role it stands under. Nobody falls back to a rewriter that was trained to be one.
 pub fn serving<M: Serves>(role: Role, models: &IndexMap<Role, M>) -> Option<(Role, &M)> {
     std::iter::successors(Some(role), |role| role.fallback()).find_map(|candidate| {
         let model = models.get(&candidate)?;
-        (candidate == role || !model.only_rewrites()).then_some((candidate, model))
+        let is_free = candidate != Role::Rewriter || role == Role::Rewriter || !model.only_rewrites();
+        is_free.then_some((candidate, model))
     })
 }
 
