@@ -269,7 +269,12 @@ impl Checkpoints {
         checkpoints
             .iter()
             .try_for_each(|checkpoint| checkpoint.check_identity(&identity))?;
-        hold_to(folder, &identity)?;
+        let path = folder.join(IDENTITY);
+        if path.exists() {
+            let written = serde_json::from_value(read_json(&path)?);
+            let written: Identity = written.map_err(|why| FileError::content(&path, why))?;
+            check_same(folder, &written, &identity)?;
+        }
         for path in folders_in(folder)?.iter().filter(|path| is_temporary(path)) {
             fs::remove_dir_all(path).map_err(FileError::io(path))?;
         }
@@ -279,6 +284,15 @@ impl Checkpoints {
             retention,
             _lock: lock,
         })
+    }
+
+    /// Writes down which training the folder belongs to, for one that keeps something before its first checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn hold(&self) -> Result<(), FileError> {
+        write_json(&self.folder.join(IDENTITY), &self.identity)
     }
 
     /// Where they lie.
@@ -369,21 +383,6 @@ impl Checkpoints {
         }
         Ok(())
     }
-}
-
-/// Writes down what training a folder belongs to before there is a checkpoint that says so.
-///
-/// # Errors
-///
-/// It belongs to another training already, or it cannot be written.
-fn hold_to(folder: &Path, identity: &Identity) -> Result<(), CheckpointError> {
-    let path = folder.join(IDENTITY);
-    if !path.exists() {
-        return Ok(write_json(&path, identity)?);
-    }
-    let written: Identity =
-        serde_json::from_value(read_json(&path)?).map_err(|why| FileError::content(&path, why))?;
-    check_same(folder, &written, identity)
 }
 
 fn check_same(folder: &Path, there: &Identity, here: &Identity) -> Result<(), CheckpointError> {

@@ -97,6 +97,7 @@ impl SftSettings {
                 range: "a share in [0, 1)",
             });
         }
+        self.schedule(1).check()?;
         self.optimizer().check()
     }
 

@@ -167,6 +167,8 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 (optimizer, memory)
             }
         };
+        // Rewrites are kept before there is a checkpoint.
+        checkpoints.hold()?;
         Ok(Self {
             rewriter,
             settings,

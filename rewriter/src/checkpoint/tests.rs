@@ -270,3 +270,25 @@ proptest! {
         prop_assert_eq!(steps(&folder), expected);
     }
 }
+
+#[test]
+fn a_training_that_keeps_something_holds_its_folder_before_its_first_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let identity = |seed: u64| Identity {
+        study: json!("desk"),
+        model: json!({}),
+        weights: "0".into(),
+        settings: json!({ "seed": seed }),
+    };
+    let open = |seed| Checkpoints::open(folder.path(), identity(seed), Retention::default());
+    drop(open(1).expect("opens"));
+    let other = open(2).expect("nothing was kept");
+    other.hold().expect("writes");
+    drop(other);
+    let refused = open(1).expect_err("is another").to_string();
+    assert!(
+        refused.contains("settings.seed: 2 → 1") && refused.lines().count() == 1,
+        "{refused}"
+    );
+    open(2).expect("opens");
+}
