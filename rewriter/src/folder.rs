@@ -15,7 +15,7 @@ use crate::peft;
 pub const CHECKPOINTS: &str = "checkpoints";
 /// What the policy is called in a checkpoint.
 pub const POLICY: &str = "policy";
-/// The setting by which [`Identity`](checkpoint::Identity) tells trainings apart.
+/// The setting by which [`Identity`] tells trainings apart.
 pub const TRAINING: &str = "training";
 /// [`TRAINING`] of supervised fine-tuning, of whose checkpoints the best one counts; of others it is the last.
 pub const SFT: &str = "sft";
