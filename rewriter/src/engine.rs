@@ -158,6 +158,9 @@ impl<B: PolicyBackend> DeviceEngine<B> {
     }
 
     fn start(&self, start: &Start) -> Result<Policy<B>, TrainingError> {
+        if self.number_type == FloatDType::F16 {
+            return Err(RequestError::CoarseGradients.into());
+        }
         if start.learns == Learns::Whole && self.number_type != FloatDType::F32 {
             return Err(RequestError::CoarseWeights {
                 number_type: self.number_type,

@@ -272,6 +272,9 @@ pub enum RequestError {
         /// The type that the decoder computes in.
         number_type: FloatDType,
     },
+    /// Gradients would be lost in the type of the computation.
+    #[error("nothing learns in F16, in which small gradients are 0: compute in BF16 or F32")]
+    CoarseGradients,
     /// The device's memory ran out.
     #[error("the device's memory does not suffice: {advice}")]
     OutOfMemory {

@@ -227,12 +227,12 @@ impl<B: PolicyBackend> Optimizer<B> {
     }
 
     /// One step against the gradient, which is shortened first: g · min(1, longest / (‖g‖ + 1e-6)).
-    /// Reads the gradient's length from the device.
+    /// Reads the gradient's length and a sum of what learns from the device.
     ///
     /// # Errors
     ///
     /// A setting or learning rate outside its range, a gradient by something else, or one whose length
-    /// is not finite. The optimizer is then as it was.
+    /// is not finite, or parameters that would not be. The optimizer is then as it was.
     pub fn step<P: Parameters<B>>(
         &mut self,
         learning: &P,
@@ -257,8 +257,17 @@ impl<B: PolicyBackend> Optimizer<B> {
         RequestError::check_finite(gradient_norm, MEND_GRADIENT, || {
             format!("the length of the gradient of step {}", self.steps + 1)
         })?;
+        let mut next = self.clone();
+        let parameters = next.apply(learning, gradient, gradient_norm, learning_rate);
+        // Read, so that whatever goes wrong on the device goes wrong here.
+        let sums = parameters.parameters().into_iter().map(|one| one.matrix().sum());
+        let sum = number(Tensor::cat(sums.collect(), 0).sum());
+        RequestError::check_finite(sum, MEND_GRADIENT, || {
+            format!("the sum of what learns after step {}", next.steps)
+        })?;
+        *self = next;
         Ok(Step {
-            parameters: self.apply(learning, gradient, gradient_norm, learning_rate),
+            parameters,
             gradient_norm,
         })
     }

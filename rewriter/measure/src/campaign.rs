@@ -89,7 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             keep(pytorch(&chosen, arguments, torch, &item)?)?;
         }
     }
-    let peak = arguments.peak_tflops.or_else(|| table::peak_tflops(&chosen.name));
+    // The data sheets' peaks are of 16 bits.
+    let listed = || table::peak_tflops(&chosen.name).filter(|_| arguments.dtype != NumberType::F32);
+    let peak = arguments.peak_tflops.or_else(listed);
     let text = table::render(&chosen.name, peak, &lines);
     let path = arguments.out.join("table.md");
     std::fs::write(&path, &text).map_err(Error::io(&path.display()))?;

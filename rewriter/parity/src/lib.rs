@@ -1,5 +1,6 @@
 //! The rewriter against numbers made with PyTorch, transformers and PEFT, on any backend. Each check
-//! prints the largest differences that it met and panics where one is more than accepted.
+//! prints the largest differences that it met. Checks are what tests call: a check panics where a difference is more
+//! than accepted, and where a reference file or model is missing or does not read, which it names.
 
 mod fixture;
 mod generation;

@@ -59,6 +59,9 @@ pub(super) fn forward(
         let attend_block = |(index, output): (usize, &mut [f32])| {
             let first = index * BLOCK;
             let block = heads.block(row, first..columns.min(first + BLOCK));
+            if block.keys.is_empty() {
+                return;
+            }
             let mut scores = Vec::new();
             for head in 0..count {
                 let keys = transposed[heads.key_head(head)].as_deref();

@@ -43,7 +43,12 @@ fn copy<T: Element + bytemuck::Pod>(store: &mut FlexTensor, values: &FlexTensor,
     let [rows, heads, columns, width] = std::array::from_fn(|index| shape[index]);
     let strides = layout.strides();
     let stride = |index: usize| strides[index] as usize;
-    let capacity = store.layout().shape()[2];
+    let places = store.layout().shape();
+    let capacity = places[2];
+    assert!(
+        [places[0], places[1], places[3]] == [rows, heads, width] && start + columns <= capacity,
+        "{columns} columns of {rows} rows, {heads} heads and width {width} do not fit {places:?} from {start} on"
+    );
     let Some(store) = store.try_storage_mut::<T>() else {
         return false;
     };
