@@ -275,6 +275,12 @@ pub enum RequestError {
     /// Gradients would be lost in the type of the computation.
     #[error("nothing learns in F16, in which small gradients are 0: compute in BF16 or F32")]
     CoarseGradients,
+    /// The device gave an error instead of numbers.
+    #[error("the device did not end its work: {reason}")]
+    Device {
+        /// What it says.
+        reason: String,
+    },
     /// The device's memory ran out.
     #[error("the device's memory does not suffice: {advice}")]
     OutOfMemory {

@@ -227,12 +227,12 @@ impl<B: PolicyBackend> Optimizer<B> {
     }
 
     /// One step against the gradient, which is shortened first: g · min(1, longest / (‖g‖ + 1e-6)).
-    /// Reads the gradient's length and a sum of what learns from the device.
+    /// Reads the gradient's length from the device and waits for the step's end.
     ///
     /// # Errors
     ///
     /// A setting or learning rate outside its range, a gradient by something else, or one whose length
-    /// is not finite, or parameters that would not be. The optimizer is then as it was.
+    /// is not finite, or trouble of the device. The optimizer is then as it was.
     pub fn step<P: Parameters<B>>(
         &mut self,
         learning: &P,
@@ -259,12 +259,13 @@ impl<B: PolicyBackend> Optimizer<B> {
         })?;
         let mut next = self.clone();
         let parameters = next.apply(learning, gradient, gradient_norm, learning_rate);
-        // Read, so that whatever goes wrong on the device goes wrong here.
-        let sums = parameters.parameters().into_iter().map(|one| one.matrix().sum());
-        let sum = number(Tensor::cat(sums.collect(), 0).sum());
-        RequestError::check_finite(sum, MEND_GRADIENT, || {
-            format!("the sum of what learns after step {}", next.steps)
-        })?;
+        // Whatever goes wrong on the device is known before anything is replaced.
+        if let Some(moments) = next.moments.first() {
+            let waited = B::sync(&moments.first.device());
+            waited.map_err(|why| RequestError::Device {
+                reason: why.to_string(),
+            })?;
+        }
         *self = next;
         Ok(Step {
             parameters,
