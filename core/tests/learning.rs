@@ -12,7 +12,8 @@ use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions, Unlearned};
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent, Status, SteerEvent, branch};
 use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, Llm, LlmError, Message, RewriteForm, Role,
+    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
+    RewriteForm, Role,
 };
 use capo_core::methods;
 use capo_core::study::Study;
@@ -39,6 +40,8 @@ struct Pupil {
     thoughts: Cell<&'static str>,
     /// So many answers are cut.
     cut: Cell<u32>,
+    /// It has no room for requests with more characters than this.
+    room: Cell<Option<usize>>,
 }
 
 impl Llm for Pupil {
@@ -55,6 +58,15 @@ impl Llm for Pupil {
             unreachable!("a learned rewriter is told everything in one message")
         };
         self.asked.borrow_mut().push(content.clone());
+        if self.room.get().is_some_and(|room| content.len() > room) {
+            let kind = FailureKind::ContextLength;
+            return ready(Err(LlmError::failed(
+                kind,
+                false,
+                "pupil: the request is too long",
+            )))
+            .boxed_local();
+        }
         let (_, told) = content.split_once("Prompt:\n").unwrap();
         let (told, _) = told.split_once("\n\nFeedback:\n").unwrap();
         let last = told.rsplit("\n\nDraft:\n").next().unwrap();
@@ -302,6 +314,40 @@ fn an_empty_answer_is_no_child_and_not_asked_for_again() {
         2
     );
     assert_eq!(pupil.asked.borrow().len(), rewrites(&lines).len());
+}
+
+#[test]
+fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
+    let pupil = Rc::new(Pupil::default());
+    let (_, whole) = run(dcapo(2, 1), &pupil, Vec::new());
+    let asked = pupil.asked.take();
+    let room = asked.iter().map(String::len).sum::<usize>() / asked.len();
+    pupil.room.set(Some(room));
+    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    assert_eq!(outcome.unwrap().finished.reason, None);
+    let rewrites = rewrites(&lines);
+    let refused = rewrites
+        .iter()
+        .filter(|rewrite| rewrite.reason.as_deref() == Some("pupil: the request is too long"));
+    let too_long = pupil
+        .asked
+        .borrow()
+        .iter()
+        .filter(|text| text.len() > room)
+        .count();
+    assert!(too_long > 0 && refused.count() == too_long, "{too_long}");
+    assert!(rewrites.iter().any(|rewrite| rewrite.child.is_some()));
+    assert!(
+        !events(&lines)
+            .iter()
+            .any(|event| matches!(event, Event::Failure(_)))
+    );
+    // What was refused stands: a rewriter with more room does not change a run that is resumed.
+    pupil.room.set(None);
+    let (resumed, again) = run(dcapo(2, 1), &pupil, lines.clone());
+    resumed.unwrap();
+    assert_eq!(again, lines);
+    assert_ne!(whole, lines);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{EffectName, Event, Origin, RewriteEvent};
-use crate::llm::{ChatRequest, ChatResponse, FailureKind, Finish, Message, RewriteForm, Role};
+use crate::llm::{ChatRequest, ChatResponse, FailureKind, Finish, LlmError, Message, RewriteForm, Role};
 use crate::run_state::Unusable;
 use crate::score::{Limits, Multipliers};
 use crate::templates::{RewriteFacts, Template, delimited_prompt};
@@ -62,6 +62,12 @@ impl RewriteTask {
     fn evidence(self) -> CandidateId {
         self.draft.unwrap_or(self.parent)
     }
+}
+
+/// A request that exceeds the model's context.
+struct NoRoom {
+    message: String,
+    usage: Usage,
 }
 
 impl Arena {
@@ -147,7 +153,7 @@ impl Arena {
     }
 
     /// One child p⁺ = W(p, ξ, λ), or none with the reason. An instructed rewriter whose answer cannot be used is
-    /// asked once more.
+    /// asked once more; a parent that the rewriter's context has no room for gets no child.
     async fn rewrite(
         &self,
         task: RewriteTask,
@@ -180,9 +186,14 @@ impl Arena {
         }
         loop {
             let seed = self.seed_for("rewrite", guidance.round, parent, 2 * u64::from(index) + attempt);
-            let (answer, usage) = self
-                .ask(Role::Rewriter, messages.clone(), seed, of.clone(), "the rewrite")
-                .await?;
+            let asked = self.ask_within(Role::Rewriter, messages.clone(), seed, of.clone(), "the rewrite");
+            let (answer, usage) = match asked.await? {
+                Ok(answered) => answered,
+                Err(NoRoom { message, usage }) => {
+                    self.record_rewrite(task, guidance.round, None, Some(message), usage)?;
+                    return Ok(None);
+                }
+            };
             let reason = match usable(form, &answer, &self.prompt(parent)) {
                 Ok(text) => {
                     let child = self.admit(text, guidance.round, Origin::Rewrite, vec![parent])?;
@@ -268,6 +279,26 @@ impl Arena {
         of: EffectName,
         what: &str,
     ) -> Result<(ChatResponse, Usage), Halt> {
+        let asked = self.ask_within(role, messages, seed, of.clone(), what);
+        match asked.await? {
+            Ok(answered) => Ok(answered),
+            Err(NoRoom { message, usage }) => {
+                let kind = FailureKind::ContextLength;
+                self.journal_failure(of, kind, message.clone(), usage, None)?;
+                Err(self.failed(kind, what, &message))
+            }
+        }
+    }
+
+    /// As [`ask`](Self::ask), but that the model has no room for the request stops nothing.
+    async fn ask_within(
+        &self,
+        role: Role,
+        messages: Vec<Message>,
+        seed: u64,
+        of: EffectName,
+        what: &str,
+    ) -> Result<Result<(ChatResponse, Usage), NoRoom>, Halt> {
         let messages = Rc::new(messages);
         loop {
             self.may_start()?;
@@ -277,10 +308,21 @@ impl Arena {
                 seed: Some(seed),
                 ..ChatRequest::default()
             };
+            let usage = || caller.usage();
             match caller.call(role, request).await {
-                Ok(response) => return Ok((response, caller.usage())),
+                Ok(response) => return Ok(Ok((response, usage()))),
+                Err(LlmError::Failed {
+                    kind: FailureKind::ContextLength,
+                    message,
+                    ..
+                }) => {
+                    return Ok(Err(NoRoom {
+                        message,
+                        usage: usage(),
+                    }));
+                }
                 Err(error) => {
-                    self.record_failure(of.clone(), what, RolloutError::Llm(error), caller.usage())?;
+                    self.record_failure(of.clone(), what, RolloutError::Llm(error), usage())?;
                 }
             }
         }

@@ -238,12 +238,17 @@ impl Arena {
         if retryable && tries < self.options.attempts {
             return Ok(());
         }
+        Err(self.failed(kind, place, &message))
+    }
+
+    /// Stops everything for a failure that no further try mends.
+    pub(super) fn failed(&self, kind: FailureKind, place: &str, message: &str) -> Halt {
         let halt = Halt::Failed {
             kind,
             message: format!("{place} failed: {message}"),
         };
         self.halted.borrow_mut().get_or_insert_with(|| halt.clone());
-        Err(halt)
+        halt
     }
 
     pub(super) fn journal_failure(

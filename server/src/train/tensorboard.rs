@@ -1,7 +1,7 @@
 //! Curves for TensorBoard: a file of records, each an `Event` of its protocol buffers.
 //!
 //! Sources: `tensorflow/core/util/event.proto` and `tensorflow/core/framework/summary.proto` for the messages, of
-//! which only scalars are written, and `tensorflow/core/lib/io/record_writer.cc` for the records.
+//! which only scalars and starts are written, and `tensorflow/core/lib/io/record_writer.cc` for the records.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -26,11 +26,12 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Begins a file in a folder, which is made if it is not there.
+    /// Begins a file in a folder, which is made if it is not there. TensorBoard then drops the points from
+    /// `first_step` on that earlier files hold: a training that was killed makes those steps again.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(folder: &Path) -> Result<Self, TensorBoardError> {
+    pub fn create(folder: &Path, first_step: u64) -> Result<Self, TensorBoardError> {
         let now = seconds();
         let name = format!("events.out.tfevents.{:.6}.{}.capo", now, std::process::id());
         let path = folder.join(name);
@@ -44,6 +45,8 @@ impl TensorBoard {
             path,
         };
         board.write(0, What::FileVersion("brain.Event:2".to_owned()))?;
+        let status = SessionStatus::Start.into();
+        board.write(first_step, What::SessionLog(SessionLog { status }))?;
         Ok(board)
     }
 
@@ -108,7 +111,7 @@ struct Event {
     wall_time: f64,
     #[prost(int64, tag = "2")]
     step: i64,
-    #[prost(oneof = "What", tags = "3, 5")]
+    #[prost(oneof = "What", tags = "3, 5, 7")]
     what: Option<What>,
 }
 
@@ -118,6 +121,23 @@ enum What {
     FileVersion(String),
     #[prost(message, tag = "5")]
     Summary(Summary),
+    #[prost(message, tag = "7")]
+    SessionLog(SessionLog),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct SessionLog {
+    #[prost(enumeration = "SessionStatus", tag = "1")]
+    status: i32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+enum SessionStatus {
+    Unspecified = 0,
+    Start = 1,
+    Stop = 2,
+    Checkpoint = 3,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -156,15 +176,19 @@ mod tests {
     #[test]
     fn curves_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
-        let mut board = TensorBoard::create(&folder.path().join("tensorboard")).unwrap();
+        let mut board = TensorBoard::create(&folder.path().join("tensorboard"), 3).unwrap();
         board.scalars(3, [("loss", 0.5), ("gradient norm", 0.0)]).unwrap();
         let events = read(&std::fs::read(&board.path).unwrap());
         assert_eq!(
             events[0].what,
             Some(What::FileVersion("brain.Event:2".to_owned()))
         );
-        assert_eq!(events[1].step, 3);
-        let Some(What::Summary(summary)) = &events[1].what else {
+        let start = What::SessionLog(SessionLog {
+            status: SessionStatus::Start.into(),
+        });
+        assert_eq!((events[1].step, &events[1].what), (3, &Some(start)));
+        assert_eq!(events[2].step, 3);
+        let Some(What::Summary(summary)) = &events[2].what else {
             panic!("no summary")
         };
         let found: Vec<_> = summary

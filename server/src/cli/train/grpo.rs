@@ -176,9 +176,11 @@ struct Curves {
 
 impl Curves {
     fn new(folder: &Path, state: &RunState) -> Result<Self, TrainError> {
+        let rounds = state.rounds().len() as u32;
+        let first_step = u64::from(rounds) + u64::from(state.learned(rounds).is_some());
         Ok(Self {
-            board: TensorBoard::create(&folder.join("tensorboard"))?,
-            rounds: state.rounds().len() as u64,
+            board: TensorBoard::create(&folder.join("tensorboard"), first_step)?,
+            rounds: u64::from(rounds),
             failed: None,
         })
     }

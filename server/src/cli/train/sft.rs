@@ -239,7 +239,7 @@ impl Watch {
         })?;
         Ok(Self {
             log: TrainingLog::open(&folder.join("training.jsonl"), done).map_err(TrainError::from)?,
-            board: TensorBoard::create(&folder.join("tensorboard")).map_err(TrainError::from)?,
+            board: TensorBoard::create(&folder.join("tensorboard"), done + 1).map_err(TrainError::from)?,
             bar,
             interrupts,
             since: Instant::now(),
