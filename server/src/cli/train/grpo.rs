@@ -12,6 +12,7 @@ use capo_core::study::Study;
 use capo_core::summary::Summary;
 use capo_models::{Environment, Serves as _};
 use capo_rewriter::engine::Surroundings;
+use capo_rewriter::folder::{GRPO, JOURNAL};
 use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
@@ -26,9 +27,6 @@ use crate::progress::Progress;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
 use crate::train::{TrainError, told_cuts};
-
-/// The training's name in checkpoints and folders.
-const GRPO: &str = "grpo";
 
 /// Train the rewriter on the rewards of its own rewrites while it searches (Algorithm 2 of the paper).
 #[derive(Debug, Clone, clap::Args)]
@@ -73,7 +71,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         .online(&name, &start, settings.drawing, settings.grpo, around)
         .map_err(TrainError::from)?;
 
-    let path = folder.join("journal.jsonl");
+    let path = folder.join(JOURNAL);
     let session = Session::learning(
         &file,
         &Environment,
