@@ -33,7 +33,7 @@ mod tests;
 use burn_autodiff::Autodiff;
 use burn_tensor::{FloatDType, Tensor};
 
-pub use rounds::{AlignmentError, LearnedRound, RoundExamples, read_rounds};
+pub use rounds::{AlignmentError, LearnedRound, RoundExamples, policies, read_rounds};
 
 use crate::backend::{PolicyBackend, index_tensor, wide};
 use crate::decoder::Decoder;

@@ -221,6 +221,177 @@ fn adapters_are_trained_and_go_on() {
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
 }
 
+/// A short training whose checkpoints are all kept, in `grpo`, from a fine-tuned model in `sft`.
+fn trained_by_rounds(place: &Place, full: &str) {
+    let settings = format!("{SETTINGS}\n[checkpoints]\nlast = 9\n").replace("epochs = 2", "epochs = 12");
+    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    let study = STUDY.replace("METHOD", "dcapo") + "\n[method]\nparents = 3\nchildren = 6\n";
+    std::fs::write(place.path("dcapo.toml"), study).unwrap();
+    let trained = place.capo(&SFT.replace("--full", full));
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let learned = place.capo(&GRPO.replace("--full", full));
+    assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+}
+
+/// J(child) − J(parent) of every rewrite of a round that gave a child, from the journal's own lines.
+fn gains(place: &Place, round: u64) -> Vec<f64> {
+    let lines = place.lines("grpo/journal.jsonl");
+    let of = |event: &str| -> Vec<Value> {
+        let of_round = |line: &&Value| line["event"] == event && line["round"] == round;
+        lines.iter().filter(of_round).cloned().collect()
+    };
+    let closed = of("round")[0].clone();
+    let lagrangian = |id: &Value| {
+        closed["scores"][id.as_str().unwrap()]["lagrangian"]
+            .as_f64()
+            .unwrap()
+    };
+    of("rewrite")
+        .iter()
+        .filter(|rewrite| !rewrite["child"].is_null())
+        .map(|rewrite| lagrangian(&rewrite["child"]) - lagrangian(&rewrite["parent"]))
+        .collect()
+}
+
+#[test]
+fn the_alignment_of_a_training_is_measured() {
+    let place = Place::new();
+    trained_by_rounds(&place, "--full");
+    let measured = place.capo("rewriter alignment grpo --device cpu --out pairs.json --json");
+    assert_eq!(measured.code, 0, "{}", measured.shown());
+    let found = measured.json();
+    assert_eq!(found["device"], "cpu");
+    let rounds = found["rounds"].as_array().unwrap();
+    let names: Vec<u64> = rounds
+        .iter()
+        .map(|round| round["round"].as_u64().unwrap())
+        .collect();
+    assert_eq!(names, [1, 2], "the first round has no checkpoint before it");
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * other.abs().max(1e-9);
+    let mut everyone = Vec::new();
+    for (round, told) in [1, 2].into_iter().zip(rounds) {
+        let expected = gains(&place, round);
+        assert!(
+            expected.len() > 1,
+            "too few children to measure: {}",
+            measured.shown()
+        );
+        assert_eq!(told["pairs"], expected.len(), "{told}");
+        assert_eq!(told["too_long"], 0, "{told}");
+        assert!(
+            close(told["gain"]["mean"].as_f64().unwrap(), mean(&expected)),
+            "{told} {expected:?}"
+        );
+        everyone.extend(expected);
+    }
+    assert!(
+        close(found["all"]["gain"]["mean"].as_f64().unwrap(), mean(&everyone)),
+        "{found}"
+    );
+
+    // The means are those of the pairs, of which none is left out; advantages of a parent's children sum to 0.
+    let written: Value = serde_json::from_slice(&std::fs::read(place.path("pairs.json")).unwrap()).unwrap();
+    assert_eq!(written["all"], found["all"]);
+    let each = written["each"].as_array().unwrap();
+    for figure in ["hidden", "parameters", "gain"] {
+        let values: Vec<f64> = each.iter().map(|pair| pair[figure].as_f64().unwrap()).collect();
+        assert_eq!(values.len(), everyone.len());
+        assert!(
+            close(found["all"][figure]["mean"].as_f64().unwrap(), mean(&values)),
+            "{figure}: {found}"
+        );
+        assert!(
+            values.iter().any(|value| *value != 0.0),
+            "{figure} says nothing: {values:?}"
+        );
+    }
+    let centred = each
+        .iter()
+        .filter(|pair| pair["parent"] == 0 && pair["round"] == 1);
+    let sum: f64 = centred.map(|pair| pair["advantage"].as_f64().unwrap()).sum();
+    assert!(sum.abs() < 1e-9, "{sum}");
+
+    let page = place.capo("rewriter alignment grpo --device cpu");
+    assert_eq!(page.code, 0, "{}", page.shown());
+    for part in [
+        "round 1",
+        "round 2",
+        "all",
+        "⟨ĝ_z, z⁺ − z⟩",
+        "⟨ĝ_θ, Δθ⟩",
+        "95 % intervals",
+    ] {
+        assert!(page.stdout.contains(part), "no {part:?} in {}", page.stdout);
+    }
+
+    misplaced(&place);
+}
+
+/// What does not belong together is named, and what is missing.
+fn misplaced(place: &Place) {
+    const ALIGNMENT: &str = "rewriter alignment grpo --device cpu";
+    place
+        .capo("rewriter alignment nano")
+        .refused(1, &["nano", "no training of `capo train grpo`", "--out"]);
+    place
+        .capo("rewriter alignment sft")
+        .refused(1, &["sft", "but of `capo train sft`"]);
+    place
+        .capo(&format!("{ALIGNMENT} --dtype bf16"))
+        .refused(1, &["all weights learn in F32 only"]);
+    let journal = place.path("grpo/journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    place.capo(ALIGNMENT).refused(1, &["journal.jsonl is not there"]);
+    let rounds: Vec<usize> = text
+        .match_indices("{\"event\":\"round\"")
+        .map(|(at, _)| at)
+        .collect();
+    std::fs::write(&journal, &text[..rounds[2]]).unwrap();
+    place
+        .capo(ALIGNMENT)
+        .refused(1, &["tells of 2 rounds", "step-00000003 learned from 3"]);
+    std::fs::copy(place.path("run.jsonl"), &journal).unwrap();
+    place
+        .capo(ALIGNMENT)
+        .refused(1, &["are of different trainings", "journal.jsonl", "study.study"]);
+    std::fs::write(&journal, &text).unwrap();
+    std::fs::rename(
+        place.path("grpo/checkpoints/step-00000002"),
+        place.path("elsewhere"),
+    )
+    .unwrap();
+    place.capo(ALIGNMENT).refused(
+        1,
+        &[
+            "checkpoints of the steps 1, 3",
+            "two in a row",
+            "`last` under [checkpoints]",
+        ],
+    );
+}
+
+#[test]
+fn the_alignment_of_an_adapter_takes_the_model_it_learned_beside() {
+    let place = Place::new();
+    trained_by_rounds(&place, "");
+    let measured = place.capo("rewriter alignment grpo --device cpu --json");
+    assert_eq!(measured.code, 0, "{}", measured.shown());
+    let found = measured.json();
+    for figure in ["hidden", "parameters", "gain"] {
+        assert!(found["all"][figure]["mean"].is_f64(), "{found}");
+    }
+    let weights = place.path("nano/model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    place
+        .capo("rewriter alignment grpo --device cpu")
+        .refused(1, &["nano is not the model", "weights"]);
+}
+
 #[tokio::test]
 async fn a_rewriter_is_served() {
     let place = Place::new();

@@ -194,7 +194,7 @@ pub fn read_rounds(training: &Path) -> Result<Vec<LearnedRound>, AlignmentError>
     }
     let run = read_run(&journal, &mut Tally::default())?;
     let told = Identity {
-        study: run.study.identity(),
+        study: stated(&first.identity().study, &run.study.identity()),
         ..first.identity().clone()
     };
     check_same(first, &journal, &first.identity().differences(&told))?;
@@ -249,6 +249,26 @@ fn check_same(one: &Checkpoint, other: &Path, differences: &[String]) -> Result<
     })
 }
 
+/// What a journal's study says of all that a training's states: a journal has the defaults too that a study file
+/// leaves out.
+fn stated(training: &Value, journal: &Value) -> Value {
+    match (training, journal) {
+        (Value::Null, _) => Value::Null,
+        (Value::Object(training), Value::Object(journal)) => {
+            let entry = |(key, value): (&String, &Value)| {
+                let said = journal.get(key).map_or(Value::Null, |said| stated(value, said));
+                (key.clone(), said)
+            };
+            Value::Object(training.iter().map(entry).collect())
+        }
+        (Value::Array(training), Value::Array(journal)) if training.len() == journal.len() => {
+            let items = training.iter().zip(journal);
+            Value::Array(items.map(|(value, said)| stated(value, said)).collect())
+        }
+        _ => journal.clone(),
+    }
+}
+
 /// Differences that a message names.
 const NAMED: usize = 3;
 
@@ -275,35 +295,51 @@ fn by_parent(pairs: Vec<Pair>) -> IndexMap<Round, Vec<Vec<Pair>>> {
     rounds
 }
 
-impl LearnedRound {
-    /// The policies before and after the round.
-    ///
-    /// # Errors
-    ///
-    /// They do not read, or the model beside an adapter is not the one that the training had, which all its weights
-    /// are read for.
-    pub fn policies(&self) -> Result<[PolicyFolder; 2], AlignmentError> {
-        let before = PolicyFolder::in_checkpoint(&self.before)?;
-        if before.adapter.is_some() {
-            let identity = self.before.identity();
-            let Identity { study, settings, .. } = identity.clone();
-            let mut now = Identity::of_model(&before.model, study, settings)?;
-            // A training that began with an adapter names it behind its model.
-            if let Some((_, adapter)) = identity.weights.split_once(' ') {
-                now.weights = format!("{} {adapter}", now.weights);
+/// The policies before and after each round.
+///
+/// # Errors
+///
+/// They do not read, or the model beside an adapter is not the one that the training had, for which all its weights
+/// are read, once.
+pub fn policies(rounds: &[LearnedRound]) -> Result<Vec<[PolicyFolder; 2]>, AlignmentError> {
+    let mut checked: Vec<PathBuf> = Vec::new();
+    let mut policies = Vec::new();
+    for round in rounds {
+        let both = [&round.before, &round.after].map(|checkpoint| {
+            let policy = PolicyFolder::in_checkpoint(checkpoint)?;
+            if policy.adapter.is_some() && !checked.contains(&policy.model) {
+                check_model(checkpoint, &policy.model)?;
+                checked.push(policy.model.clone());
             }
-            let differences = identity.differences(&now);
-            if !differences.is_empty() {
-                return Err(AlignmentError::OtherModel {
-                    checkpoint: self.before.folder().to_owned(),
-                    model: before.model,
-                    differences,
-                });
-            }
-        }
-        Ok([before, PolicyFolder::in_checkpoint(&self.after)?])
+            Ok::<_, AlignmentError>(policy)
+        });
+        let [before, after] = both;
+        policies.push([before?, after?]);
     }
+    Ok(policies)
+}
 
+/// Refuses a model that is not the one beside which the adapter of a checkpoint was trained.
+fn check_model(checkpoint: &Checkpoint, model: &Path) -> Result<(), AlignmentError> {
+    let then = checkpoint.identity();
+    let Identity { study, settings, .. } = then.clone();
+    let mut now = Identity::of_model(model, study, settings)?;
+    // A training that began with an adapter names it behind its model.
+    if let Some((_, adapter)) = then.weights.split_once(' ') {
+        now.weights = format!("{} {adapter}", now.weights);
+    }
+    let differences = then.differences(&now);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(AlignmentError::OtherModel {
+        checkpoint: checkpoint.folder().to_owned(),
+        model: model.to_owned(),
+        differences,
+    })
+}
+
+impl LearnedRound {
     /// The temperature of log π: that of drawing, 1 when the likeliest token was taken.
     pub fn temperature(&self) -> f64 {
         f64::from(self.drawing.sampling.logprob_temperature())
@@ -363,5 +399,36 @@ impl LearnedRound {
             gain: pair.gain(),
         };
         Ok((example, is_cut))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_training_does_not_state_is_no_difference() {
+        let training = json!({ "seed": 1, "batch": null, "constraint": [{ "metric": "a" }], "method": {} });
+        let same = json!({
+            "seed": 1, "batch": 4, "constraint": [{ "metric": "a", "scale": 1.0 }], "method": { "gamma": 1.0 },
+        });
+        assert_eq!(stated(&training, &same), training);
+        for other in [
+            json!({ "seed": 2, "constraint": [{ "metric": "a" }], "method": {} }),
+            json!({ "seed": 1, "constraint": [{ "metric": "b" }], "method": {} }),
+            json!({ "seed": 1, "constraint": [{ "metric": "a" }, { "metric": "b" }], "method": {} }),
+            json!({ "seed": 1, "constraint": [{ "metric": "a" }] }),
+        ] {
+            assert_ne!(stated(&training, &other), training, "{other}");
+        }
+    }
+
+    #[test]
+    fn checkpoints_are_listed_by_number() {
+        assert_eq!(listed(&[]), "no checkpoint");
+        assert_eq!(listed(&[3]), "one checkpoint, of step 3");
+        assert_eq!(listed(&[1, 3]), "checkpoints of the steps 1, 3");
     }
 }
