@@ -12,17 +12,17 @@
 //!
 //! What the paper leaves open is settled here:
 //!
-//! - **[ours]** z is the hidden state after the last norm at the last token of the request, which the output layer
+//! - **\[ours\]** z is the hidden state after the last norm at the last token of the request, which the output layer
 //!   makes the child's first token of; z⁺ is the same of the request with the child in the parent's place and all
 //!   else as it was.
-//! - **[ours]** ĝ_z and ĝ_θ are the gradients of the pair's own term (J_e − b) log π(p_e⁺ | z, ctx_e), neither
+//! - **\[ours\]** ĝ_z and ĝ_θ are the gradients of the pair's own term (J_e − b) log π(p_e⁺ | z, ctx_e), neither
 //!   normalised. The mean of the products with Δθ is then the product of Δθ with the gradient of the mean of the
 //!   terms. Nothing behind the output layer sees the state after the last norm, and later tokens see a request only
 //!   through keys and values of the layers before it: so the gradient of the whole child's log-probability by z is
 //!   exactly that of its first token's.
-//! - **[ours]** b is the mean J of the children that the parent got in the round, at all depths, as in GRPO; a rewrite
+//! - **\[ours\]** b is the mean J of the children that the parent got in the round, at all depths, as in GRPO; a rewrite
 //!   without a child has no J and counts for nothing.
-//! - **[ours]** log π is over the child's tokens and the one that ends it, summed, at the temperature that training
+//! - **\[ours\]** log π is over the child's tokens and the one that ends it, summed, at the temperature that training
 //!   drew with, without dropout. The journal holds texts: their tokens are the tokenizer's, which need not be the
 //!   very ones that were drawn.
 

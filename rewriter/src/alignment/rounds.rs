@@ -382,19 +382,28 @@ impl LearnedRound {
         baseline: f64,
     ) -> Result<(AlignmentExample, bool), TemplateError> {
         let room = self.drawing.max_new_tokens;
-        let asked = template.example(&pair.request, &pair.child, room)?;
+        let asked = template.prompt(&pair.request, room)?;
+        let child = template.completion(&pair.request, &pair.child)?;
+        // What was drawn within the limit may have more tokens when its text is encoded again.
+        let left = template.context().saturating_sub(asked.tokens.len());
+        if child.len() > left {
+            return Err(TemplateError::Child {
+                tokens: child.len(),
+                room: left,
+            });
+        }
         let rewritten = RewriteFacts {
             prompt: pair.child.clone(),
             ..pair.request.clone()
         };
         let rewritten = template.prompt(&rewritten, room)?;
-        let is_cut = !(asked.prompt.left_out.is_nothing() && rewritten.left_out.is_nothing());
+        let is_cut = !(asked.left_out.is_nothing() && rewritten.left_out.is_nothing());
         let example = AlignmentExample {
             parent,
             line: pair.place.line,
-            request: asked.prompt.tokens,
+            request: asked.tokens,
             rewritten: rewritten.tokens,
-            child: asked.completion,
+            child,
             advantage: pair.child_lagrangian - baseline,
             gain: pair.gain(),
         };
