@@ -1,4 +1,4 @@
-//! What can be said about the difference of two prompts on the same examples.
+//! What can be said about the difference of two prompts on the same examples, and about means.
 
 use rand::RngExt;
 use rand_chacha::ChaCha12Rng;
@@ -95,21 +95,85 @@ pub fn paired_difference(
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| a - b).collect();
     let mean = mean_of(differences.iter().copied(), n);
     let mut resampled = || mean_of((0..n).map(|_| differences[stream.random_range(0..n)]), n);
-    let interval = (n > 1).then(|| {
-        let mut means: Vec<f64> = (0..resamples.max(1)).map(|_| resampled()).collect();
-        means.sort_by(f64::total_cmp);
-        let tail = (1.0 - confidence) / 2.0;
-        Interval {
-            low: quantile(&means, tail),
-            high: quantile(&means, 1.0 - tail),
-        }
-    });
+    let interval = (n > 1).then(|| percentile_interval(resamples, confidence, &mut resampled));
     Some(PairedDifference {
         mean,
         interval,
         n,
         confidence,
     })
+}
+
+/// The mean of values that come in clusters, with the percentile interval of a bootstrap over clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClusteredMean {
+    /// Mean of the values, each of which counts the same.
+    pub mean: f64,
+    /// Where the mean would lie with other clusters; `None` of one cluster, which says nothing about others.
+    /// Written as `low` and `high`, null without it.
+    #[serde(flatten, serialize_with = "ends")]
+    pub interval: Option<Interval>,
+    /// Number of values.
+    pub n: usize,
+    /// Number of clusters.
+    pub clusters: usize,
+}
+
+/// The mean of all values with the percentile bootstrap interval (Efron 1979) that resamples whole clusters
+/// (Field and Welsh 2007): values of one cluster may depend on each other, and never pass for independent evidence.
+///
+/// `confidence` lies in (0, 1). Clusters without values are left out; `None` when none is left.
+///
+/// ```
+/// use capo_core::random::Streams;
+/// use capo_core::statistics::{RESAMPLES, clustered_mean};
+///
+/// let mut stream = Streams::new(0).stream("gains", 0, 0);
+/// let found = clustered_mean(&[vec![1.0, 1.0, 1.0], vec![5.0]], 0.95, RESAMPLES, &mut stream).unwrap();
+/// assert_eq!((found.mean, found.n, found.clusters), (2.0, 4, 2));
+/// let interval = found.interval.unwrap();
+/// assert_eq!((interval.low, interval.high), (1.0, 5.0));
+/// ```
+pub fn clustered_mean(
+    clusters: &[Vec<f64>],
+    confidence: f64,
+    resamples: usize,
+    stream: &mut ChaCha12Rng,
+) -> Option<ClusteredMean> {
+    let sums: Vec<(f64, usize)> = clusters
+        .iter()
+        .filter(|values| !values.is_empty())
+        .map(|values| (values.iter().sum(), values.len()))
+        .collect();
+    let mean_over = |drawn: &mut dyn Iterator<Item = usize>| {
+        let (sum, n) = drawn.fold((0.0, 0), |(sum, n), index| {
+            (sum + sums[index].0, n + sums[index].1)
+        });
+        (sum / n as f64, n)
+    };
+    let count = sums.len();
+    if count == 0 {
+        return None;
+    }
+    let (mean, n) = mean_over(&mut (0..count));
+    let mut resampled = || mean_over(&mut (0..count).map(|_| stream.random_range(0..count))).0;
+    Some(ClusteredMean {
+        mean,
+        interval: (count > 1).then(|| percentile_interval(resamples, confidence, &mut resampled)),
+        n,
+        clusters: count,
+    })
+}
+
+/// The ends between which the middle of so many resampled means lies.
+fn percentile_interval(resamples: usize, confidence: f64, resampled: &mut dyn FnMut() -> f64) -> Interval {
+    let mut means: Vec<f64> = (0..resamples.max(1)).map(|_| resampled()).collect();
+    means.sort_by(f64::total_cmp);
+    let tail = (1.0 - confidence) / 2.0;
+    Interval {
+        low: quantile(&means, tail),
+        high: quantile(&means, 1.0 - tail),
+    }
 }
 
 fn mean_of(values: impl Iterator<Item = f64>, n: usize) -> f64 {
@@ -201,6 +265,27 @@ mod tests {
         let coverage = covered as f64 / trials as f64;
         // 90 % ± four standard errors, the percentile interval being a little too narrow at 40.
         assert!((0.80..0.97).contains(&coverage), "{coverage}");
+    }
+
+    fn clustered(clusters: &[Vec<f64>], confidence: f64) -> ClusteredMean {
+        clustered_mean(clusters, confidence, 300, &mut stream(5)).unwrap()
+    }
+
+    #[test]
+    fn a_cluster_is_one_piece_of_evidence_however_many_values_it_has() {
+        assert_eq!(clustered_mean(&[vec![]], 0.95, 100, &mut stream(0)), None);
+        let one = clustered(&[vec![1.0, 2.0, 6.0], vec![]], 0.95);
+        assert_eq!((one.mean, one.interval, one.n, one.clusters), (3.0, None, 3, 1));
+        // Values of one each are what `paired_difference` resamples.
+        let alone: Vec<f64> = (0..12).map(|index| f64::from(index % 5)).collect();
+        let clusters: Vec<Vec<f64>> = alone.iter().map(|value| vec![*value]).collect();
+        let found = clustered(&clusters, 0.9);
+        let paired = paired_difference(&alone, &[0.0; 12], 0.9, 300, &mut stream(5)).unwrap();
+        assert_eq!((found.mean, found.interval), (paired.mean, paired.interval));
+        // The same values, four times each: no wider and no narrower.
+        let repeated: Vec<Vec<f64>> = alone.iter().map(|value| vec![*value; 4]).collect();
+        assert_eq!(clustered(&repeated, 0.9).interval, found.interval);
+        assert_eq!(clustered(&repeated, 0.9).n, 48);
     }
 
     fn pairs() -> impl Strategy<Value = Vec<(f64, f64)>> {

@@ -8,6 +8,7 @@ use burn_tensor::FloatDType;
 use capo_core::arena::Learner;
 use capo_core::llm::Llm;
 
+use crate::alignment::{Alignment, AlignmentExample};
 use crate::backend::PolicyBackend;
 use crate::checkpoint::Checkpoints;
 use crate::decoder::Decoder;
@@ -107,6 +108,20 @@ pub trait Engine {
         around: Surroundings,
     ) -> Result<Online, TrainingError>;
 
+    /// How pairs that a policy drew agree with their gradients, in their order: see [`alignment`](crate::alignment).
+    /// `observe` is called after each.
+    ///
+    /// # Errors
+    ///
+    /// A policy does not read, the device computes in numbers that are too coarse, or as [`Policy::alignment`].
+    fn align(
+        &self,
+        policies: &[PolicyFolder; 2],
+        examples: &[AlignmentExample],
+        temperature: f64,
+        observe: &mut dyn FnMut(),
+    ) -> Result<Vec<Alignment>, TrainingError>;
+
     /// Writes a policy as one whole model, the updates of its adapter added to the weights.
     ///
     /// # Errors
@@ -157,16 +172,19 @@ impl<B: PolicyBackend> DeviceEngine<B> {
         })
     }
 
-    fn start(&self, start: &Start) -> Result<Policy<B>, TrainingError> {
-        if self.number_type == FloatDType::F16 {
-            return Err(RequestError::CoarseGradients.into());
-        }
-        if start.learns == Learns::Whole && self.number_type != FloatDType::F32 {
-            return Err(RequestError::CoarseWeights {
-                number_type: self.number_type,
+    /// Refuses numbers in which gradients, or the steps of all weights, would be lost.
+    fn check_fine(&self, is_whole: bool) -> Result<(), RequestError> {
+        match self.number_type {
+            FloatDType::F16 => Err(RequestError::CoarseGradients),
+            number_type if is_whole && number_type != FloatDType::F32 => {
+                Err(RequestError::CoarseWeights { number_type })
             }
-            .into());
+            _ => Ok(()),
         }
+    }
+
+    fn start(&self, start: &Start) -> Result<Policy<B>, TrainingError> {
+        self.check_fine(start.learns == Learns::Whole)?;
         Ok(match (self.open(&start.folder)?, &start.learns) {
             (Policy::Adapted { base, adapter }, Learns::Whole) => Policy::Whole(base.merged(&adapter)),
             (Policy::Whole(base), Learns::Adapter(config)) => {
@@ -234,6 +252,20 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
             rewriter,
             learner: Rc::new(learner),
         })
+    }
+
+    fn align(
+        &self,
+        [before, after]: &[PolicyFolder; 2],
+        examples: &[AlignmentExample],
+        temperature: f64,
+        observe: &mut dyn FnMut(),
+    ) -> Result<Vec<Alignment>, TrainingError> {
+        self.check_fine(before.adapter.is_none())?;
+        let policy = self.open(before)?;
+        // What is frozen is shared.
+        let after = policy.load(after.adapter.as_ref().unwrap_or(&after.model))?;
+        Ok(policy.alignment(&after, examples, temperature, observe)?)
     }
 
     fn merge(&self, folder: &PolicyFolder, output: &Path) -> Result<(), FileError> {

@@ -15,6 +15,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Checkpoints, Contents, Prog
 use crate::error::{FileError, RequestError};
 use crate::exhaustion::guarded;
 use crate::folder::POLICY;
+use crate::lora::Mode;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 use crate::schedule::Schedule;
@@ -331,7 +332,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
             let part = SftBatch::new(pass)?;
             let seed = streams.number("dropout", step, index);
             let (loss, gradient) = self.policy.differentiate(
-                seed,
+                Mode::Training { seed },
                 self.settings.activation_checkpointing,
                 |decoder, adapter| {
                     let losses = part.losses(decoder, adapter)?;

@@ -20,6 +20,11 @@ pub const TRAINING: &str = "training";
 /// [`TRAINING`] of supervised fine-tuning, of whose checkpoints the best one counts; of others it is the last.
 pub const SFT: &str = "sft";
 
+/// [`TRAINING`] of learning from the rounds of a search, whose checkpoints are counted by rounds learned from.
+pub const GRPO: &str = "grpo";
+/// What the journal of such a search is called in its folder.
+pub const JOURNAL: &str = "journal.jsonl";
+
 /// A policy on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFolder {
@@ -82,7 +87,12 @@ impl PolicyFolder {
         Self { model, adapter: None }
     }
 
-    fn in_checkpoint(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
+    /// The policy of a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn in_checkpoint(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
         Self::in_folder(checkpoint.path(POLICY)?)
     }
 

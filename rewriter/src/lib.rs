@@ -13,12 +13,14 @@
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
+//! | [`alignment`] | how rewrites and steps agree with the gradient |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
 //! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
 //! | [`memory`] | how much main memory was needed |
 //! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
+pub mod alignment;
 pub mod backend;
 pub mod cache;
 pub mod chat;

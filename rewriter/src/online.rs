@@ -23,6 +23,7 @@ use crate::fine_tuning::{MEND_MEMORY, TrainingError};
 use crate::folder::POLICY;
 use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
 use crate::local::{LocalRewriter, Sample};
+use crate::lora::Mode;
 use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
@@ -369,7 +370,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let lengths = completions.lengths();
         let mut seen = None;
         let (loss, gradient) = policy.differentiate(
-            seed,
+            Mode::Training { seed },
             self.settings.activation_checkpointing,
             |decoder, adapter| {
                 let scores =

@@ -107,7 +107,7 @@ impl<B: Backend> Gradient<B> {
 /// # Errors
 ///
 /// [`RequestError::OtherParameters`] names the first matrix that has another shape.
-fn check_shapes<'a, B: Backend>(
+pub(crate) fn check_shapes<'a, B: Backend>(
     what: &'static str,
     learning: &impl Parameters<B>,
     found: impl Iterator<Item = &'a Tensor<B, 2>>,

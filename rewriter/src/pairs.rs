@@ -225,6 +225,17 @@ fn key(pair: &Pair) -> [CandidateId; 4] {
     [&request.prompt, draft, &request.feedback, &pair.child].map(CandidateId::of)
 }
 
+/// What a journal tells of rewrites.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunPairs {
+    /// The study, as the journal begins with it.
+    pub study: Study,
+    /// Rounds that were completed.
+    pub rounds: usize,
+    /// Their rewrites that gave a child, in the journal's order.
+    pub pairs: Vec<Pair>,
+}
+
 /// All rewrites of a journal's complete rounds that gave a child, in its order. `tally` counts what
 /// was seen.
 ///
@@ -232,21 +243,28 @@ fn key(pair: &Pair) -> [CandidateId; 4] {
 ///
 /// The journal does not read, or is of a method without rewrites.
 pub fn read_journal(path: &Path, tally: &mut Tally) -> Result<Vec<Pair>, PairsError> {
+    Ok(read_run(path, tally)?.pairs)
+}
+
+/// Like [`read_journal`], with the study and how far the run got.
+///
+/// # Errors
+///
+/// As [`read_journal`].
+pub fn read_run(path: &Path, tally: &mut Tally) -> Result<RunPairs, PairsError> {
     let mut reader = Reader::new(path);
     FileJournal::read(path, |line, event| reader.take(line, event)).map_err(|why| match why {
         JournalError::Store(why) => PairsError::Store(why),
         JournalError::Line { line, reason } => reader.wrong(line, reason),
         other => reader.wrong(1, other.to_string()),
     })?;
-    let Some(study) = reader.state.study() else {
+    let Some(study) = reader.state.study().map(|event| event.study.clone()) else {
         return Err(reader.wrong(1, "the journal is empty".into()));
     };
-    if !has_rewrites(&study.study.study.method, &study.study.method)
-        .map_err(|why| reader.wrong(1, why.to_string()))?
-    {
+    if !has_rewrites(&study.study.method, &study.method).map_err(|why| reader.wrong(1, why.to_string()))? {
         return Err(PairsError::NoRewrites {
             path: path.to_owned(),
-            method: study.study.study.method.clone(),
+            method: study.study.method,
             others: methods_with_rewrites(),
         });
     }
@@ -254,7 +272,11 @@ pub fn read_journal(path: &Path, tally: &mut Tally) -> Result<Vec<Pair>, PairsEr
     tally.rewrites += reader.rewrites;
     tally.childless += reader.childless;
     tally.unfinished += reader.open.len();
-    Ok(reader.pairs)
+    Ok(RunPairs {
+        study,
+        rounds: reader.state.rounds().len(),
+        pairs: reader.pairs,
+    })
 }
 
 /// Whether runs of a method have rewrites.

@@ -49,7 +49,7 @@ impl<B: PolicyBackend> Policy<B> {
         self.decoder().config()
     }
 
-    /// The value of a loss, `[1]`, and its gradient by what learns. `seed` decides what dropout drops. With
+    /// The value of a loss, `[1]`, and its gradient by what learns. `mode` says whether an adapter drops. With
     /// `activation_checkpointing` each layer is computed again in the backward pass, instead of all that it
     /// computed being kept until then.
     ///
@@ -58,7 +58,7 @@ impl<B: PolicyBackend> Policy<B> {
     /// What `loss` gives.
     pub fn differentiate(
         &self,
-        seed: u64,
+        mode: Mode,
         activation_checkpointing: bool,
         loss: impl FnOnce(
             &Decoder<Autodiff<B>>,
@@ -80,7 +80,7 @@ impl<B: PolicyBackend> Policy<B> {
             }
             Self::Adapted { base, adapter } => {
                 let decoder = prepared(Decoder::from_inner(base));
-                let learning = Adapter::<Autodiff<B>>::trainable(adapter, Mode::Training { seed });
+                let learning = Adapter::<Autodiff<B>>::trainable(adapter, mode);
                 let loss = loss(&decoder, Some(&learning))?;
                 Ok((loss.clone().inner(), decoder.gradient(&loss, &learning)))
             }

@@ -145,7 +145,7 @@ mod tests {
     use burn_tensor::FloatDType;
 
     use super::*;
-    use crate::lora::LoraConfig;
+    use crate::lora::{LoraConfig, Mode};
     use crate::nano::NanoConfig;
     use crate::policy::Policy;
     use crate::sft::SftBatch;
@@ -174,7 +174,7 @@ mod tests {
     /// The loss and its gradient, with the activations kept or recomputed.
     fn learn(policy: &Policy<Flex>, batch: &SftBatch, is_recomputed: bool) -> (f32, Vec<Vec<f32>>) {
         let (loss, gradient) = policy
-            .differentiate(9, is_recomputed, |decoder, adapter| {
+            .differentiate(Mode::Training { seed: 9 }, is_recomputed, |decoder, adapter| {
                 // A second pass that the loss does not depend on.
                 batch.losses(decoder, adapter)?;
                 let losses = batch.losses(decoder, adapter)?;

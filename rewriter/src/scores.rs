@@ -156,7 +156,7 @@ impl<B: PolicyBackend> Decoder<B> {
 
     /// As [`hidden`](Self::hidden) without a cache, in several passes where one would hold too many
     /// attention scores.
-    fn hidden_untracked(
+    pub(crate) fn hidden_untracked(
         &self,
         tokens: &Tokens,
         adapter: Option<&Adapter<B>>,

@@ -114,6 +114,11 @@ impl RewriteTemplate {
         &self.tokenizer
     }
 
+    /// Longest sequence of the model in tokens.
+    pub(crate) fn context(&self) -> usize {
+        self.context
+    }
+
     /// The tokens that end an answer.
     pub fn stop_tokens(&self) -> &[u32] {
         &self.stop_tokens
@@ -225,7 +230,12 @@ impl RewriteTemplate {
         })
     }
 
-    fn completion(&self, request: &RewriteFacts, child: &str) -> Result<Vec<u32>, TemplateError> {
+    /// Tokens of a child as the answer to a request, with the one that ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::Answer`] when the chat template does not write it as an answer to the request.
+    pub(crate) fn completion(&self, request: &RewriteFacts, child: &str) -> Result<Vec<u32>, TemplateError> {
         let question = without_feedback(request);
         let asked = self.text(question.clone())?;
         let messages = [Message::new("user", question), Message::new("assistant", child)];

@@ -11,7 +11,7 @@ use capo_rewriter::engine::{Examples, Learns, Start};
 use capo_rewriter::fine_tuning::{SftSettings, TrainingError};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::lora::{Adapter, LoraConfig};
+use capo_rewriter::lora::{Adapter, LoraConfig, Mode};
 use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::optimizer::{AdamW, Gradient, Optimizer};
 use capo_rewriter::policy::Policy;
@@ -69,7 +69,7 @@ fn numbers<const D: usize>(tensor: Tensor<Flex, D>) -> Vec<f64> {
 
 fn learn(policy: &Policy<Flex>, seed: u64) -> (f64, Gradient<Flex>) {
     let (loss, gradient) = policy
-        .differentiate(seed, false, |decoder, adapter| {
+        .differentiate(Mode::Training { seed }, false, |decoder, adapter| {
             Ok(batch().losses(decoder, adapter)?.mean())
         })
         .expect("valid");

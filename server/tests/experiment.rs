@@ -274,6 +274,10 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         &place.run("threshold", "1", "out"),
         "it has 0 of the 1 constraints",
     );
+    #[cfg(not(feature = "train"))]
+    for name in ["dcapo", "transfer"] {
+        refused(&place.run(name, "1", "out"), "--features train");
+    }
 }
 
 #[test]

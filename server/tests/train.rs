@@ -221,6 +221,330 @@ fn adapters_are_trained_and_go_on() {
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
 }
 
+/// A short training whose checkpoints are all kept, in `grpo`, from a fine-tuned model, whose checkpoint is returned.
+fn trained_by_rounds(place: &Place, full: &str) -> PathBuf {
+    let settings = format!("{SETTINGS}\n[checkpoints]\nlast = 9\n").replace("epochs = 2", "epochs = 12");
+    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    let study = STUDY.replace("METHOD", "dcapo") + "\n[method]\nparents = 3\nchildren = 6\n";
+    std::fs::write(place.path("dcapo.toml"), study).unwrap();
+    let trained = place.capo(SFT);
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let learned = place.capo(&GRPO.replace("--full", full));
+    assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+    place.path(trained.json()["checkpoint"].as_str().unwrap())
+}
+
+/// J(child) − J(parent) of every rewrite of a round that gave a child, from the journal's own lines.
+fn gains(place: &Place, round: u64) -> Vec<f64> {
+    let lines = place.lines("grpo/journal.jsonl");
+    let of = |event: &str| -> Vec<Value> {
+        let of_round = |line: &&Value| line["event"] == event && line["round"] == round;
+        lines.iter().filter(of_round).cloned().collect()
+    };
+    let closed = of("round")[0].clone();
+    let lagrangian = |id: &Value| {
+        closed["scores"][id.as_str().unwrap()]["lagrangian"]
+            .as_f64()
+            .unwrap()
+    };
+    of("rewrite")
+        .iter()
+        .filter(|rewrite| !rewrite["child"].is_null())
+        .map(|rewrite| lagrangian(&rewrite["child"]) - lagrangian(&rewrite["parent"]))
+        .collect()
+}
+
+#[test]
+fn the_alignment_of_a_training_is_measured() {
+    let place = Place::new();
+    trained_by_rounds(&place, "--full");
+    let measured = place.capo("rewriter alignment grpo --device cpu --out pairs.json --json");
+    assert_eq!(measured.code, 0, "{}", measured.shown());
+    let found = measured.json();
+    assert_eq!(found["device"], "cpu");
+    let rounds = found["rounds"].as_array().unwrap();
+    let names: Vec<u64> = rounds
+        .iter()
+        .map(|round| round["round"].as_u64().unwrap())
+        .collect();
+    assert_eq!(names, [1, 2], "the first round has no checkpoint before it");
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * other.abs().max(1e-9);
+    let mut everyone = Vec::new();
+    for (round, told) in [1, 2].into_iter().zip(rounds) {
+        let expected = gains(&place, round);
+        assert!(
+            expected.len() > 1,
+            "too few children to measure: {}",
+            measured.shown()
+        );
+        assert_eq!(told["pairs"], expected.len(), "{told}");
+        assert_eq!(told["too_long"], 0, "{told}");
+        assert!(
+            close(told["gain"]["mean"].as_f64().unwrap(), mean(&expected)),
+            "{told} {expected:?}"
+        );
+        everyone.extend(expected);
+    }
+    assert!(
+        close(found["all"]["gain"]["mean"].as_f64().unwrap(), mean(&everyone)),
+        "{found}"
+    );
+
+    // The means are those of the pairs, of which none is left out; advantages of a parent's children sum to 0.
+    let written: Value = serde_json::from_slice(&std::fs::read(place.path("pairs.json")).unwrap()).unwrap();
+    assert_eq!(written["all"], found["all"]);
+    let each = written["each"].as_array().unwrap();
+    for figure in ["hidden", "parameters", "gain"] {
+        let values: Vec<f64> = each.iter().map(|pair| pair[figure].as_f64().unwrap()).collect();
+        assert_eq!(values.len(), everyone.len());
+        assert!(
+            close(found["all"][figure]["mean"].as_f64().unwrap(), mean(&values)),
+            "{figure}: {found}"
+        );
+        assert!(
+            values.iter().any(|value| *value != 0.0),
+            "{figure} says nothing: {values:?}"
+        );
+    }
+    let centred = each
+        .iter()
+        .filter(|pair| pair["parent"] == 0 && pair["round"] == 1);
+    let sum: f64 = centred.map(|pair| pair["advantage"].as_f64().unwrap()).sum();
+    assert!(sum.abs() < 1e-9, "{sum}");
+
+    let page = place.capo("rewriter alignment grpo --device cpu");
+    assert_eq!(page.code, 0, "{}", page.shown());
+    for part in [
+        "round 1",
+        "round 2",
+        "all",
+        "⟨ĝ_z, z⁺ − z⟩",
+        "⟨ĝ_θ, Δθ⟩",
+        "95 % intervals",
+    ] {
+        assert!(page.stdout.contains(part), "no {part:?} in {}", page.stdout);
+    }
+
+    misplaced(&place);
+}
+
+/// What does not belong together is named, and what is missing.
+fn misplaced(place: &Place) {
+    const ALIGNMENT: &str = "rewriter alignment grpo --device cpu";
+    place
+        .capo("rewriter alignment nano")
+        .refused(1, &["nano", "no training of `capo train grpo`", "--out"]);
+    place
+        .capo("rewriter alignment sft")
+        .refused(1, &["sft", "but of `capo train sft`"]);
+    place
+        .capo(&format!("{ALIGNMENT} --dtype bf16"))
+        .refused(1, &["all weights learn in F32 only"]);
+    let journal = place.path("grpo/journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    place.capo(ALIGNMENT).refused(1, &["journal.jsonl is not there"]);
+    let rounds: Vec<usize> = text
+        .match_indices("{\"event\":\"round\"")
+        .map(|(at, _)| at)
+        .collect();
+    std::fs::write(&journal, &text[..rounds[2]]).unwrap();
+    place
+        .capo(ALIGNMENT)
+        .refused(1, &["tells of 2 rounds", "step-00000003 learned from 3"]);
+    std::fs::copy(place.path("run.jsonl"), &journal).unwrap();
+    place
+        .capo(ALIGNMENT)
+        .refused(1, &["are of different trainings", "journal.jsonl", "study.study"]);
+    std::fs::write(&journal, &text).unwrap();
+    std::fs::rename(
+        place.path("grpo/checkpoints/step-00000002"),
+        place.path("elsewhere"),
+    )
+    .unwrap();
+    place.capo(ALIGNMENT).refused(
+        1,
+        &[
+            "checkpoints of the steps 1, 3",
+            "two in a row",
+            "`last` under [checkpoints]",
+        ],
+    );
+}
+
+#[test]
+fn the_alignment_of_an_adapter_takes_the_model_it_learned_beside() {
+    let place = Place::new();
+    let model = trained_by_rounds(&place, "").join("policy");
+    let means = |line: &str| {
+        let measured = place.capo(line);
+        assert_eq!(measured.code, 0, "{}", measured.shown());
+        let found = measured.json();
+        ["hidden", "parameters"].map(|figure| found["all"][figure]["mean"].as_f64().unwrap())
+    };
+    let fine = means("rewriter alignment grpo --device cpu --json");
+    assert!(fine.iter().all(|mean| *mean != 0.0), "{fine:?}");
+    let coarse = means("rewriter alignment grpo --device cpu --dtype bf16 --json");
+    for (fine, coarse) in fine.iter().zip(coarse) {
+        assert!(
+            (fine - coarse).abs() < 0.1 * fine.abs(),
+            "{coarse} in BF16 instead of {fine}"
+        );
+    }
+    place
+        .capo("rewriter alignment grpo --dtype f16")
+        .refused(1, &["F16"]);
+
+    let weights = model.join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    place
+        .capo("rewriter alignment grpo --device cpu")
+        .refused(1, &["policy is not the model", "weights"]);
+}
+
+#[test]
+fn a_rewriter_is_transferred_to_other_studies() {
+    const TRANSFER: &str = "experiment transfer --rewriter sft --study dcapo.toml --study brief.toml --seeds 2 \
+                            --max-tokens 200 --out transfer";
+    let place = Place::new();
+    let settings = SETTINGS.replace("epochs = 2", "epochs = 12");
+    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    let trained = place.capo(SFT);
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let brief = STUDY
+        .replace("METHOD", "capo")
+        .replace("small desk", "brief desk")
+        + "\n[[constraint]]\nmetric = \"prompt_length\"\nthreshold = 1.0\n[method]\nlambda_init = 2.5\n\
+           [feedback]\nform = \"trajectory\"\n";
+    std::fs::write(place.path("brief.toml"), brief).unwrap();
+
+    let planned = place.capo(&format!("{TRANSFER} --dry-run"));
+    assert_eq!(planned.code, 0, "{}", planned.shown());
+    assert!(!place.path("transfer").exists(), "a dry run touches nothing");
+
+    let moved = place.capo(TRANSFER);
+    assert_eq!(moved.code, 0, "{}", moved.shown());
+    for part in [
+        "Held-out results on small desk (dcapo)",
+        "Held-out results on brief desk (brief)",
+        "excess_tools (≤ 0.3)",
+    ] {
+        assert!(moved.stdout.contains(part), "no {part:?} in {}", moved.stdout);
+    }
+    for file in [
+        "report.md",
+        "held-out-dcapo.csv",
+        "held-out-brief.csv",
+        "paper.csv",
+    ] {
+        assert!(place.path("transfer").join(file).is_file(), "{file}");
+    }
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(place.path("transfer/report.json")).unwrap()).unwrap();
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    let mut journals = Vec::new();
+    for run in runs {
+        let (key, seed) = (run["variant"].as_str().unwrap(), run["seed"].as_u64().unwrap());
+        let journal = format!("transfer/journals/transfer-{key}-seed-{seed}.journal.jsonl");
+        one_round(&place, &journal, run);
+        journals.push((journal.clone(), std::fs::read(place.path(&journal)).unwrap()));
+    }
+    assert!(
+        runs.iter().any(|run| run["candidates"].as_u64().unwrap() > 1),
+        "no rewrite gave a prompt: {}",
+        moved.stdout
+    );
+
+    // What is finished is not run again, and stays the rewriter's own.
+    let again = place.capo(TRANSFER);
+    assert_eq!((again.code, again.stdout), (0, moved.stdout));
+    for (journal, bytes) in journals {
+        assert!(
+            std::fs::read(place.path(&journal)).unwrap() == bytes,
+            "{journal} was touched"
+        );
+    }
+    place
+        .capo(&TRANSFER.replace("--rewriter sft", "--rewriter nano"))
+        .refused(1, &["rewriter.json", "another rewriter", "--out"]);
+
+    place
+        .capo("experiment transfer --study dcapo.toml")
+        .refused(64, &["--rewriter"]);
+    place
+        .capo("experiment transfer --rewriter sft")
+        .refused(64, &["--study"]);
+    place
+        .capo("experiment transfer --rewriter nowhere --study dcapo.toml")
+        .refused(1, &["nowhere", "owner/name@revision"]);
+    place
+        .capo(&format!("{TRANSFER} --study ./brief.toml"))
+        .refused(64, &["`brief`", "different names"]);
+    place
+        .capo("experiment beta --study capo.toml --rewriter sft")
+        .refused(64, &["--rewriter is for `transfer`"]);
+    place
+        .capo("experiment beta --study capo.toml --study brief.toml")
+        .refused(64, &["2 studies"]);
+}
+
+/// A journal of one round of four rewrites of the seed prompt, told its evidence, of which the best by J was chosen.
+fn one_round(place: &Place, journal: &str, run: &Value) {
+    let verified = place.capo(&format!("journal verify {journal}"));
+    assert_eq!(verified.code, 0, "{}", verified.shown());
+    let lines = place.lines(journal);
+    let of = |event: &str| -> Vec<&Value> { lines.iter().filter(|line| line["event"] == event).collect() };
+    let study = &of("study")[0]["study"];
+    assert_eq!(study["models"]["rewriter"]["provider"], "local");
+    let seed = &of("candidate")[0]["id"];
+    let critiques = of("critique");
+    assert_eq!(
+        (critiques.len(), &critiques[0]["candidate"]),
+        (1, seed),
+        "the seed prompt alone is criticised"
+    );
+    assert!(!critiques[0]["feedback"].as_str().unwrap().is_empty());
+    let rewrites = of("rewrite");
+    assert_eq!(rewrites.len(), 4);
+    assert!(rewrites.iter().all(|rewrite| rewrite["parent"] == *seed));
+    let rounds = of("round");
+    assert_eq!((rounds.len(), of("learned").len()), (1, 0));
+    let lambda = if study["study"]["name"] == "brief desk" {
+        2.5
+    } else {
+        1.0
+    };
+    for (metric, multiplier) in rounds[0]["multipliers"].as_object().unwrap() {
+        assert_eq!(multiplier, lambda, "{metric}");
+    }
+    let scores = rounds[0]["scores"].as_object().unwrap();
+    let lagrangian = |score: &Value| score["lagrangian"].as_f64().unwrap();
+    let children = scores
+        .iter()
+        .filter(|(id, _)| id.as_str() != seed.as_str().unwrap());
+    let best = children.max_by(|(_, one), (_, other)| lagrangian(one).total_cmp(&lagrangian(other)));
+    let finished = of("finished")[0];
+    if let Some((_, score)) = best {
+        let chosen = finished["best"].as_str().unwrap();
+        assert_ne!(chosen, seed.as_str().unwrap());
+        assert_eq!(lagrangian(&scores[chosen]), lagrangian(score), "{journal}");
+    }
+    assert_eq!(run["candidates"], scores.len());
+    assert_eq!(
+        run["evaluate"]["objective"],
+        finished["evaluation"]["success"]["mean"]
+    );
+    assert_eq!(
+        run["seed_prompt"]["objective"],
+        finished["seed_evaluation"]["success"]["mean"]
+    );
+}
+
 #[tokio::test]
 async fn a_rewriter_is_served() {
     let place = Place::new();

@@ -9,7 +9,7 @@ use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::device::{DeviceChoice, check_number_type};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
+use capo_rewriter::lora::{self, Adapter, LoraConfig, Projection};
 use capo_rewriter::optimizer::{AdamW, Optimizer};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::sampling::Sampling;
@@ -288,9 +288,11 @@ fn train<B: PolicyBackend>(decoder: Decoder<B>, arguments: &Arguments) -> Result
     let mut optimizer = Optimizer::new(settings, &policy);
     repeat(arguments, || {
         let started = Instant::now();
-        let (loss, gradient) = policy.differentiate(0, arguments.grad_ckpt, |decoder, adapter| {
-            Ok(batch.losses(decoder, adapter)?.mean())
-        })?;
+        let (loss, gradient) = policy.differentiate(
+            lora::Mode::Training { seed: 0 },
+            arguments.grad_ckpt,
+            |decoder, adapter| Ok(batch.losses(decoder, adapter)?.mean()),
+        )?;
         let after = optimizer.step(&policy, gradient, LEARNING_RATE)?;
         policy = after.parameters;
         let loss = loss.into_data().iter::<f64>().next();

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "train")]
 mod learned;
+#[cfg(feature = "train")]
+mod transfer;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -32,9 +34,9 @@ pub(crate) struct ExperimentArgs {
     /// Which experiment.
     #[arg(value_name = "NAME", value_parser = chosen)]
     experiment: Chosen,
-    /// Study to vary [default: one of this program's own, which needs no key].
+    /// Study to vary [default: one of this program's own, which needs no key]; `transfer` takes it several times.
     #[arg(long, value_name = "FILE")]
-    study: Option<PathBuf>,
+    study: Vec<PathBuf>,
     /// How many seeds (5), or which (0,3,7).
     #[arg(long, default_value_t, value_name = "N|LIST")]
     seeds: Seeds,
@@ -47,6 +49,15 @@ pub(crate) struct ExperimentArgs {
     /// Say what the runs will cost at most, and touch nothing.
     #[arg(long)]
     dry_run: bool,
+    /// `transfer`: the rewriter, as for `capo rewriter serve`.
+    #[arg(long, value_name = "REWRITER")]
+    rewriter: Option<String>,
+    /// `transfer`: sampling temperature of rewrites, 0 for the likeliest [default: 1].
+    #[arg(long)]
+    temperature: Option<f64>,
+    /// `transfer`: longest rewrite in tokens [default: 1024].
+    #[arg(long)]
+    max_tokens: Option<u32>,
     #[command(flatten)]
     prices: Prices,
 }
@@ -59,15 +70,20 @@ enum Chosen {
     /// The learned rewriter.
     #[cfg(feature = "train")]
     Dcapo,
+    /// A learned rewriter on other studies.
+    #[cfg(feature = "train")]
+    Transfer,
 }
 
-/// The name that only a program with the learned rewriter knows.
+/// The names that only a program with the learned rewriter knows.
 const DCAPO: &str = "dcapo";
+const TRANSFER: &str = "transfer";
 
 #[cfg(feature = "train")]
 fn chosen(name: &str) -> Result<Chosen, ExperimentError> {
     match name {
         DCAPO => Ok(Chosen::Dcapo),
+        TRANSFER => Ok(Chosen::Transfer),
         name => find(name).map(Chosen::Varied),
     }
 }
@@ -75,8 +91,10 @@ fn chosen(name: &str) -> Result<Chosen, ExperimentError> {
 #[cfg(not(feature = "train"))]
 fn chosen(name: &str) -> Result<Chosen, String> {
     match name {
-        DCAPO => Err(
-            "this program was built without the learned rewriter; build it with `--features train`".into(),
+        DCAPO | TRANSFER => Err(
+            "it needs the learned rewriter, which this `capo` was built without; \
+             build it with: cargo build --release -p capo-server --features train"
+                .into(),
         ),
         name => find(name).map(Chosen::Varied).map_err(|error| error.to_string()),
     }
@@ -93,58 +111,81 @@ fn catalogue() -> String {
         " (not in this build)"
     };
     lines.push(line(DCAPO, &format!("The learned rewriter{needs}")));
+    lines.push(line(
+        TRANSFER,
+        &format!("Zero-shot transfer of a rewriter{needs}"),
+    ));
     format!("Experiments:\n{}", lines.join("\n"))
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     match args.experiment {
-        Chosen::Varied(experiment) => run_varied(args, experiment),
+        Chosen::Varied(experiment) => {
+            args.without_rewriter(experiment.name)?;
+            run_varied(args, experiment)
+        }
         #[cfg(feature = "train")]
-        Chosen::Dcapo => learned::run(args),
+        Chosen::Dcapo => {
+            args.without_rewriter(DCAPO)?;
+            learned::run(args)
+        }
+        #[cfg(feature = "train")]
+        Chosen::Transfer => transfer::run(args),
+    }
+}
+
+impl ExperimentArgs {
+    /// The study to vary: the one that is named, else the experiment's own by its file name and text.
+    fn base(&self, own: (&str, &str)) -> Result<StudyFile, Failure> {
+        match &self.study[..] {
+            [] => Ok(StudyFile::parse(own.1, Path::new(own.0))?),
+            [path] => Ok(StudyFile::read(path)?),
+            several => Err(Failure::usage(format!(
+                "--study names {} studies, and only `{TRANSFER}` takes more than one",
+                several.len()
+            ))),
+        }
+    }
+
+    /// Refuses what only a transfer takes.
+    fn without_rewriter(&self, experiment: &str) -> Result<(), Failure> {
+        let given = [
+            ("--rewriter", self.rewriter.is_some()),
+            ("--temperature", self.temperature.is_some()),
+            ("--max-tokens", self.max_tokens.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::usage(format!(
+                "{option} is for `{TRANSFER}`, and `{experiment}` takes none; leave it out"
+            ))),
+        }
+    }
+
+    fn out(&self, experiment: &str) -> PathBuf {
+        let usual = || Path::new("runs/experiments").join(experiment);
+        self.out.clone().unwrap_or_else(usual)
     }
 }
 
 fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<Ending, Failure> {
-    let base = match &args.study {
-        Some(path) => StudyFile::read(path)?,
-        None => StudyFile::parse(experiment.study.1, Path::new(experiment.study.0))?,
-    };
+    let base = args.base(experiment.study)?;
     let variants = experiment.variants(&base.study)?;
     let metrics = measured(&base, &variants)?;
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("runs/experiments").join(experiment.name));
-    let trials = trials(experiment, &variants, &args.seeds, &out);
+    let out = args.out(experiment.name);
+    let trials = trials(experiment.name, &variants, &args.seeds, &out);
     let prices = args.prices.table()?;
-    if args.dry_run {
-        return forecast(&base, &trials, &prices);
-    }
-
-    let progress = Progress::new(trials.len());
-    let said = progress.clone();
-    let interrupts = Interrupts::listen(move || {
-        said.say("interrupted: waiting for the answers under way; once more to leave at once");
-    })?;
-    let runner = SessionRunner {
-        base: &base,
-        prices: &prices,
-        progress: &progress,
-        interrupts,
+    let file = |trial: &Trial| StudyFile {
+        study: trial.study(),
+        ..base.clone()
     };
+    if args.dry_run {
+        return forecast(&base.study.study.name, &file, &trials, &prices);
+    }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let driven = drive(&trials, jobs, &progress, &runner);
-    progress.finish();
-    let records = match driven {
-        Ok(records) => records,
-        Err(DriveError::Interrupted { done, all }) => {
-            warn(&format!(
-                "interrupted: {done} of {all} runs are finished. To go on, run the same command again"
-            ));
-            return Ok(Ending::Stopped);
-        }
-        Err(error) => return Err(error.into()),
+    let Some(records) = run_trials(&trials, jobs, &file, &prices)? else {
+        return Ok(Ending::Stopped);
     };
 
     let runs = Runs {
@@ -160,6 +201,43 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
         "{summary}\nTables, plots and journals: {}\n",
         page.display()
     ))?;
+    Ok(ending(&records))
+}
+
+/// The records of all trials; `None` when the person did not let them end.
+fn run_trials(
+    trials: &[Trial],
+    jobs: NonZeroUsize,
+    file: &FileOf,
+    prices: &PriceTable,
+) -> Result<Option<Vec<RunRecord>>, Failure> {
+    let progress = Progress::new(trials.len());
+    let said = progress.clone();
+    let interrupts = Interrupts::listen(move || {
+        said.say("interrupted: waiting for the answers under way; once more to leave at once");
+    })?;
+    let runner = SessionRunner {
+        file,
+        prices,
+        progress: &progress,
+        interrupts,
+    };
+    let driven = drive(trials, jobs, &progress, &runner);
+    progress.finish();
+    match driven {
+        Ok(records) => Ok(Some(records)),
+        Err(DriveError::Interrupted { done, all }) => {
+            warn(&format!(
+                "interrupted: {done} of {all} runs are finished. To go on, run the same command again"
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How an experiment with a report ended; says which runs the budget cut.
+fn ending(records: &[RunRecord]) -> Ending {
     let cut = records.iter().filter(|record| !record.complete).count();
     if cut > 0 {
         warn(&format!(
@@ -167,9 +245,9 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
              and run the same command again",
             counted(records.len() as u64, "run"),
         ));
-        return Ok(Ending::Stopped);
+        return Ending::Stopped;
     }
-    Ok(Ending::Done)
+    Ending::Done
 }
 
 /// What the workloads measure. Refuses a variant that its workload cannot serve before anything is
@@ -208,13 +286,10 @@ fn is_simulated(model: &serde_json::Value) -> bool {
 }
 
 /// Tells the bounds of all runs together.
-fn forecast(base: &StudyFile, trials: &[Trial], prices: &PriceTable) -> Result<Ending, Failure> {
+fn forecast(name: &str, file: &FileOf, trials: &[Trial], prices: &PriceTable) -> Result<Ending, Failure> {
     let (mut rollouts, mut calls, mut usd) = (Some(0), Some(0), Some(0.0));
     for trial in trials {
-        let file = StudyFile {
-            study: trial.study(),
-            ..base.clone()
-        };
+        let file = file(trial);
         let one = Forecast::new(&file.problem()?, &file.models()?, prices).map_err(|error| {
             SessionError::Study {
                 study: file.name.clone(),
@@ -235,7 +310,7 @@ fn forecast(base: &StudyFile, trials: &[Trial], prices: &PriceTable) -> Result<E
     grid.row(["dollars".to_owned(), dollars(usd)]);
     print(&format!(
         "{}: at most, failed tries and what is paid already aside\n{}The budget of the study holds for each run.\n",
-        base.study.study.name,
+        name,
         grid.render(2)
     ))?;
     Ok(Ending::Done)
@@ -273,32 +348,26 @@ impl From<DriveError<TrialError>> for Failure {
     }
 }
 
+/// The study file of a trial.
+type FileOf<'a> = dyn Fn(&Trial) -> StudyFile + Sync + 'a;
+
 /// Runs trials as `capo optimize` would.
 struct SessionRunner<'a> {
-    base: &'a StudyFile,
+    file: &'a FileOf<'a>,
     prices: &'a PriceTable,
     progress: &'a Progress,
     interrupts: Interrupts,
-}
-
-impl SessionRunner<'_> {
-    fn file(&self, trial: &Trial) -> StudyFile {
-        StudyFile {
-            study: trial.study(),
-            ..self.base.clone()
-        }
-    }
 }
 
 impl Runner for SessionRunner<'_> {
     type Error = TrialError;
 
     fn study_id(&self, trial: &Trial) -> Result<String, TrialError> {
-        Ok(self.file(trial).problem()?.id())
+        Ok((self.file)(trial).problem()?.id())
     }
 
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
-        let session = Session::new(&self.file(trial), &Environment, self.prices.clone())?;
+        let session = Session::new(&(self.file)(trial), &Environment, self.prices.clone())?;
         let mut journal = open_journal(&trial.journal, Fsync::default())?;
         let control = Control::new();
         let (mut show, ender, asked) = (

@@ -71,6 +71,21 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
+/// A measured value of any size: three significant digits.
+#[cfg(feature = "train")]
+pub(crate) fn significant(value: f64) -> String {
+    let size = value.abs();
+    let text = if size == 0.0 {
+        "0".to_owned()
+    } else if (1e-3..1e4).contains(&size) {
+        let decimals = (2.0 - size.log10().floor()).max(0.0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.2e}")
+    };
+    text.replace('-', "−")
+}
+
 /// A difference: like [`number`], with its sign.
 pub(crate) fn signed(value: f64) -> String {
     let text = number(value);
@@ -180,6 +195,21 @@ mod tests {
             ["unknown", "$0.00", "$0.0123", "$12.30"]
         );
         assert_eq!(counted(1, "round"), "1 round");
+    }
+
+    #[test]
+    #[cfg(feature = "train")]
+    fn values_of_any_size_keep_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (5.192, "5.19"),
+            (-0.04621, "−0.0462"),
+            (123.4, "123"),
+            (-2.5e-7, "−2.50e−7"),
+            (0.001, "0.00100"),
+        ] {
+            assert_eq!(significant(value), text);
+        }
     }
 
     #[test]

@@ -124,6 +124,7 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         thresholds: thresholds.clone(),
         rounds: rounds.collect(),
         multipliers: multipliers(1.0),
+        candidates: 40,
         rollouts: 4000 + seed,
         calls: 20_000,
         usd: Some(0.0),

@@ -27,6 +27,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod threshold;
+#[cfg(feature = "train")]
+pub mod transfer;
 
 use capo_core::study::Study;
 

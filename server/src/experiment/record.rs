@@ -41,6 +41,8 @@ pub struct RunRecord {
     pub rounds: Vec<RoundRecord>,
     /// Multipliers after the last round.
     pub multipliers: IndexMap<String, f64>,
+    /// Different prompts that the run had, the seed prompt included.
+    pub candidates: usize,
     /// Rollouts paid, held-out evaluation included.
     pub rollouts: u64,
     /// Model calls paid, all roles.
@@ -107,6 +109,7 @@ impl RunRecord {
             thresholds,
             rounds: state.rounds().iter().filter_map(RoundRecord::of).collect(),
             multipliers: finished.multipliers.clone(),
+            candidates: state.candidates().count(),
             rollouts: state.ledger().rollouts(),
             calls: usage.calls,
             usd: usage.usd,

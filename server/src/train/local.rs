@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
-use capo_core::llm::Llm;
-use capo_models::ModelSpec;
+use capo_core::llm::{Llm, Role};
+use capo_core::study::Study;
 use capo_models::providers::LocalModels;
+use capo_models::{ModelSpec, Serves as _};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;
 use capo_rewriter::sampling::Sampling;
+use serde_json::Value;
 
 use crate::files::StudyFolder;
 
@@ -29,6 +31,16 @@ impl LocalModels for LocalRewriters<'_> {
         let engine = Device::AUTO.open().map_err(|error| error.to_string())?;
         let rewriter = engine.rewriter(name, &folder, drawing, told_cuts());
         rewriter.map_err(|error| error.to_string())
+    }
+}
+
+/// Puts a rewriter that was trained to be one in the place of the study's, who stays the critic where there is no
+/// other.
+pub fn take_over(study: &mut Study, rewriter: Value) {
+    let former = study.models.insert(Role::Rewriter, rewriter);
+    let former = former.filter(|former| !former.only_rewrites());
+    if let (Some(former), false) = (former, study.models.contains_key(&Role::Critic)) {
+        study.models.insert(Role::Critic, former);
     }
 }
 

@@ -7,6 +7,7 @@ pub mod tensorboard;
 
 use std::cell::Cell;
 
+use capo_rewriter::alignment::AlignmentError;
 use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::device::{self, DeviceBackend, DeviceChoice, DeviceError, NumberType};
 use capo_rewriter::engine::Engine;
@@ -51,6 +52,9 @@ pub enum TrainError {
     /// The training itself.
     #[error(transparent)]
     Training(#[from] TrainingError),
+    /// The alignment of a training.
+    #[error(transparent)]
+    Alignment(#[from] AlignmentError),
     /// What is told of it cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),

@@ -1,18 +1,12 @@
 //! `capo experiment dcapo`: the learned rewriter.
 
-use std::path::Path;
-
 use super::{DCAPO, ExperimentArgs, is_simulated, usual_jobs};
 use crate::cli::failure::{Ending, Failure, print};
 use crate::experiment::Table;
 use crate::experiment::dcapo::{self, DcapoError, Plan};
-use crate::session::StudyFile;
 
 pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
-    let base = match &args.study {
-        Some(path) => StudyFile::read(path)?,
-        None => StudyFile::parse(dcapo::STUDY.1, Path::new(dcapo::STUDY.0))?,
-    };
+    let base = args.base(dcapo::STUDY)?;
     if !base.study.asked_models().all(is_simulated) {
         return Err(Failure::usage(format!(
             "{}: `{DCAPO}` makes hundreds of thousands of rollouts, so that every model of its study must be simulated; \
@@ -26,10 +20,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         )));
     }
     let plan = Plan::default();
-    let out = args
-        .out
-        .clone()
-        .unwrap_or_else(|| Path::new("runs/experiments").join(DCAPO));
+    let out = args.out(DCAPO);
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
     let say = |seed: u64, text: &str| eprintln!("seed {seed}: {text}");
     let seeds = dcapo::run(&base, &plan, &args.seeds, jobs, &out, &say)?;

@@ -5,13 +5,12 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capo_core::journal::{Event, Fsync, RoundEvent};
-use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::run_state::RunState;
-use capo_core::study::Study;
 use capo_core::summary::Summary;
-use capo_models::{Environment, Serves as _};
+use capo_models::Environment;
 use capo_rewriter::engine::Surroundings;
+use capo_rewriter::folder::{GRPO, JOURNAL};
 use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
@@ -24,11 +23,9 @@ use crate::cli::report;
 use crate::cli::watch::watched;
 use crate::progress::Progress;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
+use crate::train::local::take_over;
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
 use crate::train::{TrainError, told_cuts};
-
-/// The training's name in checkpoints and folders.
-const GRPO: &str = "grpo";
 
 /// Train the rewriter on the rewards of its own rewrites while it searches (Algorithm 2 of the paper).
 #[derive(Debug, Clone, clap::Args)]
@@ -51,7 +48,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let mut file = args.training.study.read()?;
     check_method(&file)?;
     let seed = file.study.study.seed;
-    take_over(&mut file.study, &args.init);
+    take_over(&mut file.study, table(&args.init));
     let mut settings = args.training.settings()?;
     settings.grpo.seed = seed;
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
@@ -73,7 +70,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         .online(&name, &start, settings.drawing, settings.grpo, around)
         .map_err(TrainError::from)?;
 
-    let path = folder.join("journal.jsonl");
+    let path = folder.join(JOURNAL);
     let session = Session::learning(
         &file,
         &Environment,
@@ -134,20 +131,15 @@ fn check_progress(folder: &Path, checkpointed: usize, state: &RunState) -> Resul
     )))
 }
 
-/// Puts the policy in the place of the study's rewriter, who stays the critic where there is no other.
-fn take_over(study: &mut Study, init: &str) {
+/// The table of a study's rewriter that stands for the policy.
+fn table(init: &str) -> serde_json::Value {
     let place = Path::new(init);
     let init = if place.exists() {
         shown(place)
     } else {
         init.to_owned()
     };
-    let policy = json!({ "provider": "local", "model": init });
-    let former = study.models.insert(Role::Rewriter, policy);
-    let former = former.filter(|former| !former.only_rewrites());
-    if let (Some(former), false) = (former, study.models.contains_key(&Role::Critic)) {
-        study.models.insert(Role::Critic, former);
-    }
+    json!({ "provider": "local", "model": init })
 }
 
 /// Refuses a study whose method learns nothing.

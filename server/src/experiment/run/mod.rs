@@ -17,8 +17,8 @@ use capo_core::journal::Status;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
 
+use super::Variant;
 use super::record::RunRecord;
-use super::{Experiment, Variant};
 use crate::recorded::RecordedRun;
 use crate::session::SessionError;
 
@@ -54,18 +54,13 @@ impl Trial<'_> {
     }
 }
 
-/// Every trial of an experiment, seed by seed, so that an interrupted one has whole seeds.
-pub fn trials<'a>(
-    experiment: &Experiment,
-    variants: &'a [Variant],
-    seeds: &Seeds,
-    out: &Path,
-) -> Vec<Trial<'a>> {
+/// Every trial of the experiment of a name, seed by seed, so that an interrupted one has whole seeds.
+pub fn trials<'a>(experiment: &str, variants: &'a [Variant], seeds: &Seeds, out: &Path) -> Vec<Trial<'a>> {
     seeds
         .iter()
         .flat_map(|seed| {
             variants.iter().map(move |variant| {
-                let file = format!("{}-{}-seed-{seed}.journal.jsonl", experiment.name, variant.key);
+                let file = format!("{experiment}-{}-seed-{seed}.journal.jsonl", variant.key);
                 Trial {
                     variant,
                     seed,

@@ -1,5 +1,7 @@
 //! `capo rewriter`: what is done with a trained rewriter.
 
+mod alignment;
+
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use capo_rewriter::pairs::{PairSettings, Pairs};
 use capo_rewriter::tokenizer::Tokenizer;
 use tokio::net::TcpListener;
 
+use self::alignment::AlignmentArgs;
 use super::failure::{Ending, Failure, print, warn};
 use crate::interrupt::Interrupts;
 use crate::session::block_on;
@@ -17,7 +20,7 @@ use crate::simulate::{ServeOptions, SimulateError, serve_announced};
 use crate::train::local::drawing;
 use crate::train::{Device, TrainError, told_cuts};
 
-/// Make a small rewriter, serve a trained one, or write it as a whole model.
+/// Make a small rewriter, serve a trained one, write it as a whole model, or measure a training.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RewriterArgs {
     #[command(subcommand)]
@@ -29,6 +32,7 @@ enum RewriterCommand {
     New(NewArgs),
     Serve(ServeArgs),
     Merge(MergeArgs),
+    Alignment(AlignmentArgs),
 }
 
 /// Make a small model with random weights, to be trained from nothing. Its tokenizer is learned from the prompts
@@ -108,6 +112,7 @@ pub(crate) fn run(args: RewriterArgs) -> Result<Ending, Failure> {
             block_on(serve(args))??;
         }
         RewriterCommand::Merge(args) => merge(&args)?,
+        RewriterCommand::Alignment(args) => alignment::run(&args)?,
     }
     Ok(Ending::Done)
 }
