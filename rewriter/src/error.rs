@@ -275,6 +275,11 @@ pub enum RequestError {
     /// Gradients would be lost in the type of the computation.
     #[error("nothing learns in F16, in which small gradients are 0: compute in BF16 or F32")]
     CoarseGradients,
+    /// All weights are to learn, and another process is to draw from them.
+    #[error(
+        "all weights learn, and a server that draws rewrites loads adapters only: let an adapter learn (without --full), or draw here"
+    )]
+    WholeElsewhere,
     /// The device's memory ran out.
     #[error("the device's memory does not suffice: {advice}")]
     OutOfMemory {

@@ -12,6 +12,7 @@
 //! | `recomputation` | layers computed again in the backward pass, for less memory |
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
+//! | [`sampler`] | its rewrites drawn by a server that serves its adapter |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
 //! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
@@ -47,6 +48,7 @@ pub mod peft;
 pub mod policy;
 mod recomputation;
 pub mod rope;
+pub mod sampler;
 pub mod sampling;
 pub mod schedule;
 pub mod scores;

@@ -19,6 +19,10 @@ const TIMEOUT_SECONDS: f64 = 600.0;
 pub struct VllmSpec {
     /// The root of its API, such as `http://127.0.0.1:8000/v1`.
     pub base_url: String,
+    /// Where the server sees the folder in which adapters are handed over to it, if it sees it under another path than
+    /// this machine does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_folder: Option<String>,
     /// The variable that holds its key, `VLLM_API_KEY` unless stated. The name, never the key itself. One that is
     /// stated must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +51,9 @@ impl VllmSpec {
     /// The same as the table of a model, whose rules it is held to.
     pub(super) fn table(&self) -> Result<ModelSpec, BuildError> {
         let mut table = json!(self);
+        if let Some(table) = table.as_object_mut() {
+            table.shift_remove("server_folder");
+        }
         table["provider"] = json!("openai-compatible");
         table["model"] = json!("adapter");
         table["timeout_seconds"] = json!(self.timeout_seconds.unwrap_or(TIMEOUT_SECONDS));
