@@ -140,6 +140,18 @@ impl<'a> Builder<'a> {
         self.model(role, spec, &http_client()?, &mut Endpoints::default())
     }
 
+    /// What reaches a server that is asked for more than answers of a model. `server` says whose key it takes where
+    /// the table does not, and errors call it by its title.
+    pub(crate) fn server(&self, spec: &ModelSpec, server: &'static Provider) -> Result<Client, BuildError> {
+        let role = Role::Rewriter;
+        check_written(spec).map_err(|message| BuildError::Spec { role, message })?;
+        let client = self.remote(role, spec, server, &http_client()?, &mut Endpoints::default())?;
+        Ok(Client {
+            name: server.title.to_owned(),
+            ..client
+        })
+    }
+
     fn model(
         &self,
         role: Role,
@@ -150,12 +162,7 @@ impl<'a> Builder<'a> {
         let wrong = |message: String| BuildError::Spec { role, message };
         check_written(spec).map_err(wrong)?;
         let provider = spec.provider.get();
-        let model = spec
-            .model
-            .as_deref()
-            .or(provider.model)
-            .ok_or_else(|| wrong(format!("provider `{}` needs a `model`", provider.name)))?;
-        let most = spec.most_calls();
+        let model = model_of(spec).map_err(wrong)?;
         match provider.access() {
             Access::InProcess(start) => {
                 let plan = Plan {
@@ -163,7 +170,10 @@ impl<'a> Builder<'a> {
                     model,
                     seed: spec.seed.unwrap_or(self.seed),
                     latency: spec.latency.unwrap_or(0.0),
-                    limiter: endpoints.get(provider.name, "", model, "", most).limiter.clone(),
+                    limiter: endpoints
+                        .get(provider.name, "", model, "", spec.most_calls())
+                        .limiter
+                        .clone(),
                     price: spec.price,
                 };
                 start(plan).map(Built::InProcess).map_err(wrong)
@@ -172,33 +182,54 @@ impl<'a> Builder<'a> {
                 let name = format!("{}/{model}", provider.name);
                 self.local.open(&name, spec).map(Built::InProcess).map_err(wrong)
             }
-            Access::Http {
-                connect,
-                list,
-                browser_headers,
-                ..
-            } => {
-                let account = self.account(role, spec, provider)?;
-                let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
-                let mut headers = self
-                    .headers(spec, &account.base_url, &mut secrets)
-                    .map_err(wrong)?;
-                if cfg!(target_arch = "wasm32") {
-                    for (name, value) in *browser_headers {
-                        headers.insert(*name, HeaderValue::from_static(value));
-                    }
-                }
-                let variable = account.variable.as_deref().unwrap_or_default();
-                let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
-                let client = self.client(spec, model, *connect, account, endpoint, http.clone());
-                let client = Client {
-                    headers,
-                    redactor: Redactor::new(&secrets),
-                    ..client
-                };
+            Access::Http { list, .. } => {
+                let client = self.remote(role, spec, provider, http, endpoints)?;
                 Ok(Built::Http(Box::new(client), *list))
             }
         }
+    }
+
+    /// What reaches a server by HTTP. `provider` says whose key it takes where the table does not.
+    fn remote(
+        &self,
+        role: Role,
+        spec: &ModelSpec,
+        provider: &'static Provider,
+        http: &DynHttpClient,
+        endpoints: &mut Endpoints,
+    ) -> Result<Client, BuildError> {
+        let wrong = |message: String| BuildError::Spec { role, message };
+        let model = model_of(spec).map_err(wrong)?;
+        let Access::Http {
+            connect,
+            browser_headers,
+            ..
+        } = spec.provider.get().access()
+        else {
+            return Err(wrong(format!(
+                "provider `{}` is no server",
+                spec.provider.get().name
+            )));
+        };
+        let account = self.account(role, spec, provider)?;
+        let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
+        let mut headers = self
+            .headers(spec, &account.base_url, &mut secrets)
+            .map_err(wrong)?;
+        if cfg!(target_arch = "wasm32") {
+            for (name, value) in *browser_headers {
+                headers.insert(*name, HeaderValue::from_static(value));
+            }
+        }
+        let variable = account.variable.as_deref().unwrap_or_default();
+        let most = spec.most_calls();
+        let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
+        let client = self.client(spec, model, *connect, account, endpoint, http.clone());
+        Ok(Client {
+            headers,
+            redactor: Redactor::new(&secrets),
+            ..client
+        })
     }
 
     fn client(
@@ -328,6 +359,15 @@ impl<'a> Builder<'a> {
         }
         Ok(sent)
     }
+}
+
+/// The model that a table names, or its provider's usual one.
+fn model_of(spec: &ModelSpec) -> Result<&str, String> {
+    let provider = spec.provider.get();
+    spec.model
+        .as_deref()
+        .or(provider.model)
+        .ok_or_else(|| format!("provider `{}` needs a `model`", provider.name))
 }
 
 /// A model, and what else its provider can be asked.

@@ -9,10 +9,10 @@ use capo_core::llm::{
 };
 use futures::future::LocalBoxFuture;
 use http::HeaderMap;
-use rig_core::DynModel;
 use rig_core::completion::{CompletionRequest, CompletionResponse, GenerationOptions, Reasoning};
 use rig_core::http_client::DynHttpClient;
 use rig_core::wire::Operation;
+use rig_core::{DynModel, ProviderError};
 
 use crate::conversation::{self, Turns};
 use crate::failure::Failure;
@@ -223,8 +223,17 @@ impl Client {
     ) -> Try<Op::Response> {
         let recorder = self.recorder();
         let model = connect(&self.account, &self.model, recorder.clone());
+        self.timed(&recorder, model.call(request)).await
+    }
+
+    /// What becomes of a request that was made on `recorder`, within the time that a try may take.
+    pub(crate) async fn timed<R>(
+        &self,
+        recorder: &Recorder,
+        asked: impl Future<Output = Result<R, ProviderError>>,
+    ) -> Try<R> {
         let started = Instant::now();
-        let outcome = time::timeout(self.timeout, model.call(request)).await;
+        let outcome = time::timeout(self.timeout, asked).await;
         let seconds = started.elapsed().as_secs_f64();
         let reply = recorder.reply();
         let outcome = match outcome {
@@ -253,7 +262,7 @@ impl Client {
         Some(models.data.into_iter().map(|model| model.id).collect())
     }
 
-    fn recorder(&self) -> Recorder {
+    pub(crate) fn recorder(&self) -> Recorder {
         Recorder::new(self.http.clone(), self.headers.clone())
     }
 

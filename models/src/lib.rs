@@ -46,6 +46,7 @@ mod spec;
 mod tariff;
 mod time;
 mod transport;
+pub mod vllm;
 mod written;
 
 pub use builder::{Builder, build};

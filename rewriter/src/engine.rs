@@ -19,6 +19,7 @@ use crate::local::{Drawing, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
 use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
+use crate::sampler::Elsewhere;
 use crate::template::RewriteTemplate;
 
 /// Which policy a training starts from.
@@ -57,6 +58,8 @@ pub struct Surroundings {
     pub checkpoints: Checkpoints,
     /// The file of rewrites that were not learned from yet.
     pub samples: PathBuf,
+    /// Who draws the rewrites, unless they are drawn here.
+    pub elsewhere: Option<Elsewhere>,
     /// Is told of each request whose feedback had to be cut.
     pub told_cuts: ToldCuts,
 }
@@ -98,7 +101,7 @@ pub trait Engine {
     ///
     /// # Errors
     ///
-    /// As [`GrpoLearner::new`], or a file does not read.
+    /// As [`GrpoLearner::new`], a file does not read, or all weights are to learn and be drawn from elsewhere.
     fn online(
         &self,
         name: &str,
@@ -239,12 +242,18 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         around: Surroundings,
     ) -> Result<Online, TrainingError> {
         drawing.check()?;
+        if around.elsewhere.is_some() && start.learns == Learns::Whole {
+            return Err(RequestError::WholeElsewhere.into());
+        }
         let source = start.folder.model.clone();
         let template = RewriteTemplate::from_folder(&source)?;
         let rewriter = LocalRewriter::new(name, self.start(start)?, template, drawing);
-        let rewriter = rewriter
+        let mut rewriter = rewriter
             .keeping_samples(&around.samples)?
             .telling_cuts(around.told_cuts);
+        if let Some(elsewhere) = around.elsewhere {
+            rewriter = rewriter.drawn_elsewhere(elsewhere, &source)?;
+        }
         let rewriter = Rc::new(rewriter);
         let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
         Ok(Online {

@@ -281,6 +281,11 @@ pub enum RequestError {
         /// What it says.
         reason: String,
     },
+    /// All weights are to learn, and another process is to draw from them.
+    #[error(
+        "all weights learn, and a server that draws rewrites loads adapters only: let an adapter learn (without --full), or draw here"
+    )]
+    WholeElsewhere,
     /// The device's memory ran out.
     #[error("the device's memory does not suffice: {advice}")]
     OutOfMemory {

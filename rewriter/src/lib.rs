@@ -12,6 +12,7 @@
 //! | `recomputation` | layers computed again in the backward pass, for less memory |
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
+//! | [`sampler`] | its rewrites drawn by a server that serves its adapter |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`alignment`] | how rewrites and steps agree with the gradient |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
@@ -49,6 +50,7 @@ pub mod peft;
 pub mod policy;
 mod recomputation;
 pub mod rope;
+pub mod sampler;
 pub mod sampling;
 pub mod schedule;
 pub mod scores;

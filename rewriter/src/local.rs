@@ -1,6 +1,6 @@
 //! The policy as a rewriter of a search: [`Llm`] without a server.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,6 +23,7 @@ use crate::error::{FileError, RequestError};
 use crate::feedback::LeftOut;
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
+use crate::sampler::{Draw, DrawError, Elsewhere};
 use crate::sampling::Sampling;
 use crate::template::{RewriteTemplate, TemplateError};
 
@@ -71,8 +72,9 @@ pub struct Sample {
     pub prompt: Vec<u32>,
     /// Tokens of the rewrite, the one that ends it included.
     pub completion: Vec<u32>,
-    /// Log-probability of each of them under the policy that drew it.
-    pub logprobs: Vec<f32>,
+    /// Log-probability of each of them under the policy that drew it; none of a rewrite that was drawn elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logprobs: Option<Vec<f32>>,
 }
 
 impl Sample {
@@ -87,12 +89,16 @@ impl Sample {
 pub struct LocalRewriter<B: PolicyBackend> {
     name: String,
     policy: RefCell<Policy<B>>,
+    /// Rounds that the policy learned from.
+    step: Cell<u64>,
     template: RewriteTemplate,
     drawing: Drawing,
     waiting: RefCell<Vec<Waiting>>,
     samples: RefCell<HashMap<u64, Sample>>,
     /// Where samples are kept until they are learned from.
     log: Option<PathBuf>,
+    /// Who draws in its place, and the folder of the model that the policy's adapter belongs to.
+    elsewhere: Option<(Elsewhere, PathBuf)>,
     told_cuts: ToldCuts,
 }
 
@@ -118,11 +124,13 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         Self {
             name: name.into(),
             policy: RefCell::new(policy),
+            step: Cell::new(0),
             template,
             drawing,
             waiting: RefCell::default(),
             samples: RefCell::default(),
             log: None,
+            elsewhere: None,
             told_cuts: Box::new(|_| ()),
         }
     }
@@ -131,6 +139,20 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     pub fn telling_cuts(mut self, told_cuts: ToldCuts) -> Self {
         self.told_cuts = told_cuts;
         self
+    }
+
+    /// Lets somebody else draw the rewrites, from the policy's adapter as it is when a rewrite is asked for. `source` is
+    /// the folder of the model that the adapter belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::WholeElsewhere`] when the policy is no adapter.
+    pub fn drawn_elsewhere(mut self, elsewhere: Elsewhere, source: &Path) -> Result<Self, RequestError> {
+        if self.policy.get_mut().adapter().is_none() {
+            return Err(RequestError::WholeElsewhere);
+        }
+        self.elsewhere = Some((elsewhere, source.to_owned()));
+        Ok(self)
     }
 
     /// Keeps every rewrite in a file, JSON Lines, before it is answered, and knows those that the file holds
@@ -165,9 +187,10 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         self.policy.borrow()
     }
 
-    /// Answers with another policy from now on.
-    pub(crate) fn replace(&self, policy: Policy<B>) {
+    /// Answers with another policy from now on, which learned from so many rounds.
+    pub(crate) fn replace(&self, policy: Policy<B>, step: usize) {
         *self.policy.borrow_mut() = policy;
+        self.step.set(step as u64);
     }
 
     /// Temperature of the log-probabilities of samples.
@@ -210,29 +233,38 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         Ok(())
     }
 
-    /// Draws all rewrites that wait.
-    fn draw(&self) {
-        let waiting: Vec<Waiting> = self.waiting.borrow_mut().drain(..).collect();
-        let rows: Vec<GenerationRow> = waiting.iter().map(|one| one.row.clone()).collect();
-        let generation = Generation {
+    fn kept(&self, samples: Vec<Sample>) -> Result<(), LlmError> {
+        let kept = self.keep(samples);
+        kept.map_err(|why| self.failed(&format!("its samples cannot be kept: {why}")))
+    }
+
+    fn generation(&self) -> Generation {
+        Generation {
             sampling: self.drawing.sampling,
             max_new_tokens: self.drawing.max_new_tokens,
             stop_tokens: self.template.stop_tokens().to_vec(),
             share_prefixes: true,
-        };
+        }
+    }
+
+    /// Draws all rewrites that wait.
+    fn draw(&self) {
+        let waiting: Vec<Waiting> = self.waiting.borrow_mut().drain(..).collect();
+        let rows: Vec<GenerationRow> = waiting.iter().map(|one| one.row.clone()).collect();
         let started = Instant::now();
         let policy = self.policy.borrow();
-        let drawn = policy.decoder().generate(policy.adapter(), &rows, &generation);
+        let drawn = policy
+            .decoder()
+            .generate(policy.adapter(), &rows, &self.generation());
         let seconds = started.elapsed().as_secs_f64() / rows.len().max(1) as f64;
         let drawn = drawn.map_err(|why| self.failed(&why)).and_then(|drawn| {
             let sample = |(row, completion): (&GenerationRow, &Completion)| Sample {
                 seed: row.seed,
                 prompt: row.prompt.clone(),
                 completion: completion.tokens.clone(),
-                logprobs: completion.logprobs.clone(),
+                logprobs: Some(completion.logprobs.clone()),
             };
-            let kept = self.keep(rows.iter().zip(&drawn).map(sample).collect());
-            kept.map_err(|why| self.failed(&format!("its samples cannot be kept: {why}")))?;
+            self.kept(rows.iter().zip(&drawn).map(sample).collect())?;
             Ok(drawn)
         });
         for (index, Waiting { answer, .. }) in waiting.into_iter().enumerate() {
@@ -261,11 +293,35 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         if !prompt.left_out.is_nothing() {
             (self.told_cuts)(prompt.left_out);
         }
-        let input_tokens = prompt.tokens.len() as u64;
         let row = GenerationRow {
             prompt: prompt.tokens,
             seed: request.seed.unwrap_or_default(),
         };
+        let drawn = match &self.elsewhere {
+            Some((elsewhere, source)) => self.drawn_by(elsewhere, source, row).await?,
+            None => self.drawn_here(row).await?,
+        };
+        let text = self
+            .template
+            .child(&drawn.tokens)
+            .map_err(|why| self.failed(&why))?;
+        Ok(ChatResponse {
+            message: AssistantMessage {
+                content: Some(text),
+                tool_calls: Vec::new(),
+            },
+            finish: match drawn.finish {
+                Finish::Stop => AnswerFinish::Stop,
+                Finish::Length => AnswerFinish::Length,
+            },
+            usage: drawn.usage,
+            failed_tries: drawn.failed_tries,
+        })
+    }
+
+    /// Draws a rewrite together with those that wait.
+    async fn drawn_here(&self, row: GenerationRow) -> Result<Draw, LlmError> {
+        let input_tokens = row.prompt.len() as u64;
         let (sender, answer) = oneshot::channel();
         self.waiting.borrow_mut().push(Waiting { row, answer: sender });
         // Whoever else asks at this moment asks before this goes on.
@@ -275,27 +331,47 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         }
         let drawn = answer.await.map_err(|_| self.failed(&"its batch was given up"))?;
         let Drawn(completion, seconds) = drawn?;
-        let text = self
-            .template
-            .child(&completion.tokens)
-            .map_err(|why| self.failed(&why))?;
-        Ok(ChatResponse {
-            message: AssistantMessage {
-                content: Some(text),
-                tool_calls: Vec::new(),
-            },
-            finish: match completion.finish {
-                Finish::Stop => AnswerFinish::Stop,
-                Finish::Length => AnswerFinish::Length,
-            },
+        Ok(Draw {
             usage: CallUsage {
                 input_tokens,
                 output_tokens: completion.tokens.len() as u64,
                 usd: Some(0.0),
                 seconds,
             },
+            tokens: completion.tokens,
+            finish: completion.finish,
             failed_tries: None,
         })
+    }
+
+    /// Lets somebody else draw a rewrite from the policy's adapter.
+    async fn drawn_by(
+        &self,
+        elsewhere: &Elsewhere,
+        source: &Path,
+        row: GenerationRow,
+    ) -> Result<Draw, LlmError> {
+        let save = |folder: &Path| self.policy.borrow().save(folder, source);
+        let generation = self.generation();
+        let drawn = elsewhere.draw(self.step.get(), save, &row, &generation);
+        let drawn = drawn.await.map_err(|why| match why {
+            DrawError::File(why) => self.failed(&format!("its adapter cannot be handed over: {why}")),
+            DrawError::Sampler(why) => why,
+        })?;
+        let vocabulary = self.policy.borrow().config().vocabulary;
+        if let Some(&token) = drawn.tokens.iter().find(|token| **token as usize >= vocabulary) {
+            let other = format!(
+                "token {token} was drawn, and its vocabulary has {vocabulary}: the server's model must be the one that learns"
+            );
+            return Err(self.failed(&other));
+        }
+        self.kept(vec![Sample {
+            seed: row.seed,
+            prompt: row.prompt,
+            completion: drawn.tokens.clone(),
+            logprobs: None,
+        }])?;
+        Ok(drawn)
     }
 }
 

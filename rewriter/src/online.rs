@@ -138,6 +138,9 @@ const MOMENTS: &str = "optimizer.safetensors";
 
 const MEND_LOSS: &str = "nothing was changed by this step; start another training from the last checkpoint with a lower learning rate";
 
+const MEND_SURPRISE: &str =
+    "the server drew a token that this policy never draws; serve the model that learns";
+
 impl<B: PolicyBackend> GrpoLearner<B> {
     /// Begins where the last of the checkpoints stands, or with the rewriter's policy. The rewriter keeps its
     /// samples ([`LocalRewriter::keeping_samples`]), and has the policy that training started from.
@@ -158,13 +161,13 @@ impl<B: PolicyBackend> GrpoLearner<B> {
             None => (Optimizer::new(settings.optimizer, &start), Memory::default()),
             Some(last) => {
                 let memory = serde_json::from_value(last.progress().state.clone());
-                let memory = memory.map_err(|why| TrainingError::Foreign {
+                let memory: Memory = memory.map_err(|why| TrainingError::Foreign {
                     folder: last.folder().display().to_string(),
                     reason: why.to_string(),
                 })?;
                 let policy = start.load(&last.path(POLICY)?)?;
                 let optimizer = Optimizer::load(&last.path(MOMENTS)?, settings.optimizer, &policy)?;
-                rewriter.replace(policy);
+                rewriter.replace(policy, memory.figures.len());
                 (optimizer, memory)
             }
         };
@@ -200,11 +203,14 @@ impl<B: PolicyBackend> GrpoLearner<B> {
             });
         }
         let mut figures = rewards_of(families);
-        let lessons = self.lessons(families)?;
+        let mut lessons = self.lessons(families)?;
         let mut policy = self.rewriter.policy().clone();
         figures.insert("lessons".to_owned(), lessons.len() as f64);
         figures.extend(self.lengths(families));
         let started = Instant::now();
+        if let Some(surprise) = self.score_drawn_elsewhere(&policy, &mut lessons)? {
+            figures.insert("surprise".to_owned(), surprise);
+        }
         if !lessons.is_empty() {
             for epoch in 0..self.settings.epochs {
                 let step = self.step(round, epoch, &policy, &mut optimizer, &lessons)?;
@@ -224,7 +230,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         }
         memory.figures.push(figures.clone());
         self.save(&policy, &optimizer, &memory, figures.get("reward").copied())?;
-        self.rewriter.replace(policy);
+        self.rewriter.replace(policy, memory.figures.len());
         self.rewriter.forget_samples()?;
         *self.state.borrow_mut() = (optimizer, memory);
         Ok(figures)
@@ -293,6 +299,54 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         Ok(lessons)
     }
 
+    /// Gives rewrites that were drawn elsewhere the log-probabilities under the policy that they were drawn from,
+    /// which is the one before the first step on them. Returns their mean surprise, the tokens' −log π in nats, if
+    /// there are any.
+    fn score_drawn_elsewhere(
+        &self,
+        policy: &Policy<B>,
+        lessons: &mut [Lesson],
+    ) -> Result<Option<f64>, RequestError> {
+        let temperature = self.rewriter.temperature();
+        let adapter = policy
+            .adapter()
+            .map(|adapter| adapter.clone().in_mode(Mode::Evaluation));
+        let (mut tokens, mut surprise) = (0, 0.0);
+        let counts = pass_lengths(lessons, self.settings.pass_tokens);
+        let mut rest = lessons;
+        for count in counts {
+            let (pass, after) = rest.split_at_mut(count);
+            rest = after;
+            if pass.iter().all(|one| one.sample.logprobs.is_some()) {
+                continue;
+            }
+            let completions = completions_of(pass)?;
+            let logprobs = guarded(MEND_MEMORY, || {
+                let cells = completions.cells();
+                let scores =
+                    policy
+                        .decoder()
+                        .score(completions.tokens(), &cells, adapter.as_ref(), temperature)?;
+                Ok(scores.logprobs().into_data().iter::<f32>().collect::<Vec<f32>>())
+            })?;
+            let mut later = &logprobs[..];
+            for Lesson { sample, .. } in pass {
+                let own;
+                (own, later) = later.split_at(sample.completion.len());
+                if sample.logprobs.is_none() {
+                    tokens += own.len();
+                    surprise -= own.iter().map(|logprob| f64::from(*logprob)).sum::<f64>();
+                    sample.logprobs = Some(own.to_vec());
+                }
+            }
+        }
+        let mean = surprise / tokens.max(1) as f64;
+        RequestError::check_finite(mean, MEND_SURPRISE, || {
+            "the surprise at the rewrites that were drawn elsewhere".to_owned()
+        })?;
+        Ok((tokens > 0).then_some(mean))
+    }
+
     fn step(
         &self,
         round: Round,
@@ -351,12 +405,11 @@ impl<B: PolicyBackend> GrpoLearner<B> {
 
     /// What some of the lessons come to.
     fn learn_pass(&self, policy: &Policy<B>, pass: &[Lesson], seed: u64) -> Result<Pass<B>, RequestError> {
-        let prompts: Vec<_> = pass.iter().map(|one| &one.sample.prompt).collect();
-        let answers: Vec<_> = pass.iter().map(|one| &one.sample.completion).collect();
-        let completions = Completions::new(&prompts, &answers)?;
+        let completions = completions_of(pass)?;
         let temperature = self.rewriter.temperature();
         let device = policy.decoder().device();
-        let drawn: Vec<f32> = pass.iter().flat_map(|one| one.sample.logprobs.clone()).collect();
+        let logprobs = |one: &Lesson| one.sample.logprobs.clone().unwrap_or_default();
+        let drawn: Vec<f32> = pass.iter().flat_map(logprobs).collect();
         let count = drawn.len();
         let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
         let sampled = completions.rectangle(drawn)?;
@@ -481,8 +534,27 @@ fn rewards_of(families: &[Family]) -> IndexMap<String, f64> {
     figures
 }
 
+/// The rewrites of some lessons with what they answer.
+fn completions_of(pass: &[Lesson]) -> Result<Completions, RequestError> {
+    let prompts: Vec<_> = pass.iter().map(|one| &one.sample.prompt).collect();
+    let answers: Vec<_> = pass.iter().map(|one| &one.sample.completion).collect();
+    Completions::new(&prompts, &answers)
+}
+
 /// The lessons, one after the other, in passes of at most so many tokens.
 fn passes(lessons: &[Lesson], tokens: usize) -> Vec<&[Lesson]> {
+    let counts = pass_lengths(lessons, tokens);
+    let mut rest = lessons;
+    let cut = |count| {
+        let (pass, after) = rest.split_at(count);
+        rest = after;
+        pass
+    };
+    counts.into_iter().map(cut).collect()
+}
+
+/// How many lessons each pass of at most so many tokens takes.
+fn pass_lengths(lessons: &[Lesson], tokens: usize) -> Vec<usize> {
     let mut passes = Vec::new();
     let (mut from, mut prompt, mut answer) = (0, 0, 0);
     for (index, Lesson { sample, .. }) in lessons.iter().enumerate() {
@@ -492,12 +564,12 @@ fn passes(lessons: &[Lesson], tokens: usize) -> Vec<&[Lesson]> {
             answer.max(sample.completion.len()),
         );
         if index > from && (index - from + 1) * (wide + long) > tokens {
-            passes.push(&lessons[from..index]);
+            passes.push(index - from);
             (from, prompt, answer) = (index, sample.prompt.len(), sample.completion.len());
         } else {
             (prompt, answer) = (wide, long);
         }
     }
-    passes.push(&lessons[from..]);
+    passes.push(lessons.len() - from);
     passes
 }

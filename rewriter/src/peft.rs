@@ -14,10 +14,12 @@ use crate::lora::{Adapter, LoraConfig, LowRank, Projection};
 use crate::store::{self, Stored};
 use crate::weights::Weights;
 
-pub(crate) const CONFIG: &str = "adapter_config.json";
+/// The file that says what an adapter is.
+pub const CONFIG: &str = "adapter_config.json";
 /// The entry of [`CONFIG`] that names the model an adapter belongs to.
 pub(crate) const BASE_MODEL: &str = "base_model_name_or_path";
-pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
+/// The file of its matrices.
+pub const WEIGHTS: &str = "adapter_model.safetensors";
 /// What PEFT puts before a module's path.
 const PREFIX: &str = "base_model.model.";
 

@@ -70,6 +70,11 @@ impl Failure {
         Self::new(FailureKind::Malformed, true, message)
     }
 
+    /// An answer came that cannot be used, and another one could not either.
+    pub(crate) fn unusable(message: impl Into<String>) -> Self {
+        Self::new(FailureKind::Malformed, false, message)
+    }
+
     /// The request cannot be sent as it is.
     pub(crate) fn refused_here(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Provider, false, message)

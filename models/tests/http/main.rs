@@ -8,4 +8,5 @@ mod embeddings;
 mod failures;
 mod probe;
 mod server;
+mod vllm;
 mod wires;

@@ -2,6 +2,7 @@
 
 pub mod local;
 pub mod log;
+pub mod sampler;
 pub mod settings;
 pub mod tensorboard;
 
@@ -20,6 +21,7 @@ use capo_rewriter::template::TemplateError;
 use clap::ValueEnum as _;
 
 use self::log::LogError;
+use self::sampler::SamplerError;
 use self::settings::SettingsError;
 use self::tensorboard::TensorBoardError;
 use crate::cli::failure::warn;
@@ -49,6 +51,9 @@ pub enum TrainError {
     /// The checkpoints.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The server that is to draw rewrites.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
     /// The training itself.
     #[error(transparent)]
     Training(#[from] TrainingError),
@@ -70,7 +75,10 @@ impl TrainError {
             self,
             Self::Settings(_)
                 | Self::Request(RequestError::Setting { .. })
-                | Self::Training(TrainingError::Request(RequestError::Setting { .. }))
+                | Self::Sampler(SamplerError::Table(_))
+                | Self::Training(TrainingError::Request(
+                    RequestError::Setting { .. } | RequestError::WholeElsewhere
+                ))
         )
     }
 }

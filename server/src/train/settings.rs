@@ -10,6 +10,7 @@ use capo_rewriter::online::GrpoSettings;
 use capo_rewriter::pairs::PairSettings;
 use serde::{Deserialize, Serialize};
 
+use super::sampler::SamplerSettings;
 use crate::files::{TextError, read_text};
 
 /// Everything about a training that the command line does not say. What a file leaves out has its default.
@@ -26,6 +27,8 @@ pub struct TrainingSettings {
     pub lora: LoraConfig,
     /// How rewrites are drawn, and how long they may get.
     pub drawing: Drawing,
+    /// Who draws the rewrites that `grpo` learns from.
+    pub sampler: SamplerSettings,
     /// Which checkpoints are kept.
     pub checkpoints: Retention,
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use capo_core::journal::{Event, Fsync, RoundEvent};
+use capo_core::journal::{Event, Fsync, RoundEvent, Status};
 use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
@@ -24,6 +24,7 @@ use crate::cli::watch::watched;
 use crate::progress::Progress;
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::train::local::take_over;
+use crate::train::sampler::VllmSampler;
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
 use crate::train::{TrainError, told_cuts};
 
@@ -58,11 +59,18 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let engine = args.training.device.open().map_err(TrainError::from)?;
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
-    let how = json!({ "grpo": deciding(&settings.grpo), "drawing": settings.drawing });
+    let sampler = settings.sampler.open(&folder, &Environment);
+    let sampler = sampler.map_err(TrainError::from)?;
+    let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": settings.drawing });
+    if sampler.is_some() {
+        // Another server draws the same; this process would draw others.
+        how["sampler"] = json!("vllm");
+    }
     let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
     let around = Surroundings {
         checkpoints,
         samples: folder.join("samples.jsonl"),
+        elsewhere: sampler.as_ref().map(VllmSampler::elsewhere),
         told_cuts: told_cuts(),
     };
     let name = format!("local/{}", args.init);
@@ -88,7 +96,15 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         journal,
         &Progress::of_search(),
         move |event, _| drawn.borrow_mut().follow(event),
-        async |journal, control| session.optimize(journal, control).await,
+        async |journal, control| {
+            let outcome = session.optimize(journal, control).await?;
+            if let (Some(sampler), true) = (&sampler, outcome.finished.status != Status::Failed)
+                && let Err(error) = sampler.release().await
+            {
+                warn(&format!("warning: the server keeps the last adapter: {error}"));
+            }
+            Ok(outcome)
+        },
     )?;
     if let Some(error) = curves.borrow_mut().failed.take() {
         warn(&format!("warning: {error}"));
