@@ -1,4 +1,4 @@
-//! Where policies run: `--device cpu|wgpu[:N]|cuda[:N]|auto`.
+//! Where policies run: `--device cpu|wgpu[:N]|cuda[:N]|auto`, and `cuda:N,M` where several learn together.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +25,13 @@ pub enum DeviceChoice {
         /// Its place among the backend's devices, from 0.
         index: usize,
     },
+    /// Several devices of one backend, which divide the steps of a training.
+    Several {
+        /// wgpu or cuda.
+        backend: &'static str,
+        /// Their places, two or more; the first is where all else is done.
+        indices: Vec<usize>,
+    },
 }
 
 impl FromStr for DeviceChoice {
@@ -37,10 +44,7 @@ impl FromStr for DeviceChoice {
         if text == "auto" {
             return Ok(Self::Auto);
         }
-        let (name, index) = match text.split_once(':') {
-            Some((name, index)) => (name, index.parse().map_err(|_| unknown())?),
-            None => (text, 0),
-        };
+        let (name, places) = text.split_once(':').unwrap_or((text, "0"));
         let backend = KNOWN
             .into_iter()
             .find(|known| *known == name)
@@ -48,7 +52,15 @@ impl FromStr for DeviceChoice {
         if backend == "cpu" && text != "cpu" {
             return Err(unknown());
         }
-        Ok(Self::Named { backend, index })
+        let indices: Result<Vec<usize>, _> = places.split(',').map(str::parse).collect();
+        let indices = indices.map_err(|_| unknown())?;
+        if (1..indices.len()).any(|place| indices[..place].contains(&indices[place])) {
+            return Err(unknown());
+        }
+        Ok(match indices[..] {
+            [index] => Self::Named { backend, index },
+            _ => Self::Several { backend, indices },
+        })
     }
 }
 
@@ -58,6 +70,10 @@ impl fmt::Display for DeviceChoice {
             Self::Auto => formatter.write_str("auto"),
             Self::Named { backend, index: 0 } => formatter.write_str(backend),
             Self::Named { backend, index } => write!(formatter, "{backend}:{index}"),
+            Self::Several { backend, indices } => {
+                let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
+                write!(formatter, "{backend}:{}", indices.join(","))
+            }
         }
     }
 }
@@ -71,6 +87,9 @@ pub struct Device {
     pub is_hardware: bool,
 }
 
+/// Opens the devices of some indices, computing in a type.
+pub type Open = fn(&[usize], FloatDType) -> Result<Box<dyn Engine>, DeviceError>;
+
 /// A backend that was compiled in.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceBackend {
@@ -80,15 +99,17 @@ pub struct DeviceBackend {
     pub number_type: FloatDType,
     /// The devices present, by index, or why none can be used.
     pub list: fn() -> Result<Vec<Device>, String>,
-    /// The engine of the device of an index that is listed, computing in a type.
-    pub open: fn(usize, FloatDType) -> Result<Box<dyn Engine>, DeviceError>,
+    /// The engine of the devices of some indices that are listed, one or more, computing in a type.
+    pub open: Open,
 }
 
 /// Why there is no device to run on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// The text names no device.
-    #[error("`{text}` is no device: write cpu, wgpu, cuda, one of several as in cuda:1, or auto")]
+    #[error(
+        "`{text}` is no device: write cpu, wgpu, cuda, one of several as in cuda:1, different ones as in cuda:0,1, or auto"
+    )]
     Unknown {
         /// The text.
         text: String,
@@ -113,6 +134,14 @@ pub enum DeviceError {
         /// The devices that there are.
         present: String,
     },
+    /// Several devices are named for what one does.
+    #[error("{choice}: only trainings are divided among devices; name one, such as {first}")]
+    Several {
+        /// What was asked for.
+        choice: String,
+        /// The first of them.
+        first: String,
+    },
     /// The device does not compute in this type.
     #[error("{device} does not compute in {number_type:?}: take {supported}")]
     NumberType {
@@ -130,23 +159,47 @@ impl DeviceChoice {
     ///
     /// # Errors
     ///
-    /// As [`select`](Self::select), or the device does not compute in this type.
+    /// As [`select`](Self::select), the device does not compute in this type, or several are chosen.
     pub fn open(
         &self,
         compiled: &[DeviceBackend],
         number_type: Option<FloatDType>,
     ) -> Result<Box<dyn Engine>, DeviceError> {
-        let (place, index) = self.select(compiled)?;
-        let backend = &compiled[place];
-        (backend.open)(index, number_type.unwrap_or(backend.number_type))
+        if let Self::Several { backend, indices } = self {
+            let first = indices.first().copied().unwrap_or_default();
+            return Err(DeviceError::Several {
+                choice: self.to_string(),
+                first: Self::one(backend, first).to_string(),
+            });
+        }
+        self.open_all(compiled, number_type)
     }
 
-    /// The backend's place in `compiled`, and the device's index.
+    /// Like [`open`](Self::open), of one or several devices.
+    ///
+    /// # Errors
+    ///
+    /// As [`select`](Self::select), or a device does not compute in this type.
+    pub fn open_all(
+        &self,
+        compiled: &[DeviceBackend],
+        number_type: Option<FloatDType>,
+    ) -> Result<Box<dyn Engine>, DeviceError> {
+        let (place, indices) = self.select(compiled)?;
+        let backend = &compiled[place];
+        (backend.open)(&indices, number_type.unwrap_or(backend.number_type))
+    }
+
+    fn one(backend: &'static str, index: usize) -> Self {
+        Self::Named { backend, index }
+    }
+
+    /// The backend's place in `compiled`, and the devices' indices.
     ///
     /// # Errors
     ///
     /// The backend was not compiled in, or has no such device; the message names those that are present.
-    pub fn select(&self, compiled: &[DeviceBackend]) -> Result<(usize, usize), DeviceError> {
+    pub fn select(&self, compiled: &[DeviceBackend]) -> Result<(usize, Vec<usize>), DeviceError> {
         match self {
             Self::Auto => {
                 let preferred = KNOWN.iter().find_map(|name| {
@@ -155,28 +208,44 @@ impl DeviceChoice {
                     let index = devices
                         .iter()
                         .position(|device| device.is_hardware || *name == "cpu")?;
-                    Some((place, index))
+                    Some((place, vec![index]))
                 });
                 preferred.ok_or_else(|| self.absent("no backend has one", compiled))
             }
             Self::Named { backend, index } => {
-                let place = compiled.iter().position(|one| one.name == *backend);
-                let place = place.ok_or_else(|| DeviceError::NotCompiled {
-                    backend,
-                    present: present(compiled),
-                })?;
-                let devices = (compiled[place].list)().map_err(|why| self.absent(&why, compiled))?;
-                if *index < devices.len() {
-                    return Ok((place, *index));
-                }
-                let reason = match devices.len() {
-                    0 => "its driver reports none".to_owned(),
-                    1 => "there is 1 of this kind, with index 0".to_owned(),
-                    count => format!("there are {count} of this kind, counted from 0"),
-                };
-                Err(self.absent(&reason, compiled))
+                let place = Self::check(backend, &[*index], compiled)?;
+                Ok((place, vec![*index]))
+            }
+            Self::Several { backend, indices } => {
+                let place = Self::check(backend, indices, compiled)?;
+                Ok((place, indices.clone()))
             }
         }
+    }
+
+    /// The place of a backend that has these devices.
+    fn check(
+        backend: &'static str,
+        indices: &[usize],
+        compiled: &[DeviceBackend],
+    ) -> Result<usize, DeviceError> {
+        let place = compiled.iter().position(|one| one.name == backend);
+        let place = place.ok_or_else(|| DeviceError::NotCompiled {
+            backend,
+            present: present(compiled),
+        })?;
+        let absent = |index: usize, why: &str| Self::one(backend, index).absent(why, compiled);
+        let first = indices.first().copied().unwrap_or_default();
+        let devices = (compiled[place].list)().map_err(|why| absent(first, &why))?;
+        let Some(beyond) = indices.iter().find(|index| **index >= devices.len()) else {
+            return Ok(place);
+        };
+        let reason = match devices.len() {
+            0 => "its driver reports none".to_owned(),
+            1 => "there is 1 of this kind, with index 0".to_owned(),
+            count => format!("there are {count} of this kind, counted from 0"),
+        };
+        Err(absent(*beyond, &reason))
     }
 
     /// That this device is not there, with those that are.
@@ -211,22 +280,29 @@ fn present(compiled: &[DeviceBackend]) -> String {
     }
 }
 
-/// The engine of a backend's device, for [`DeviceBackend::open`].
+/// The engine of a backend's devices with their indices, one or more, for [`DeviceBackend::open`].
 ///
 /// # Errors
 ///
-/// [`DeviceError::NumberType`] when the device does not compute in this type.
+/// [`DeviceError::NumberType`] when a device does not compute in this type.
 pub fn open_engine<B: PolicyBackend>(
-    choice: &DeviceChoice,
-    device: B::Device,
+    backend: &'static str,
+    devices: Vec<(usize, B::Device)>,
     number_type: FloatDType,
 ) -> Result<Box<dyn Engine>, DeviceError> {
-    check_number_type::<B>(&choice.to_string(), &device, number_type)?;
-    Ok(Box::new(DeviceEngine::<B>::new(
-        choice.to_string(),
-        device,
-        number_type,
-    )))
+    for (index, device) in &devices {
+        let name = DeviceChoice::one(backend, *index).to_string();
+        check_number_type::<B>(&name, device, number_type)?;
+    }
+    let (indices, devices): (Vec<usize>, Vec<B::Device>) = devices.into_iter().unzip();
+    let choice = match indices[..] {
+        [index] => DeviceChoice::one(backend, index),
+        _ => DeviceChoice::Several { backend, indices },
+    };
+    let mut devices = devices.into_iter();
+    let first = devices.next().unwrap_or_default();
+    let engine = DeviceEngine::<B>::new(choice.to_string(), first, number_type);
+    Ok(Box::new(engine.beside(devices.collect())))
 }
 
 /// # Errors
@@ -264,12 +340,9 @@ pub const CPU: DeviceBackend = DeviceBackend {
             is_hardware: false,
         }])
     },
-    open: |index, number_type| {
-        let choice = DeviceChoice::Named {
-            backend: "cpu",
-            index,
-        };
-        open_engine::<Flex>(&choice, FlexDevice, number_type)
+    open: |indices, number_type| {
+        let devices = indices.iter().map(|index| (*index, FlexDevice));
+        open_engine::<Flex>("cpu", devices.collect(), number_type)
     },
 };
 
@@ -305,18 +378,28 @@ mod tests {
         ..CPU
     };
 
-    fn select(text: &str, compiled: &[DeviceBackend]) -> Result<(usize, usize), DeviceError> {
+    fn select(text: &str, compiled: &[DeviceBackend]) -> Result<(usize, Vec<usize>), DeviceError> {
         text.parse::<DeviceChoice>()?.select(compiled)
     }
 
     #[test]
     fn names_are_read_and_written() {
-        for text in ["auto", "cpu", "wgpu", "wgpu:2", "cuda", "cuda:13"] {
+        for text in [
+            "auto",
+            "cpu",
+            "wgpu",
+            "wgpu:2",
+            "cuda",
+            "cuda:13",
+            "cuda:0,1",
+            "wgpu:2,0,13",
+        ] {
             let choice: DeviceChoice = text.parse().expect("a device");
             assert_eq!(choice.to_string(), text);
         }
         for text in [
-            "", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA", "auto:1",
+            "", "gpu", "cuda:", "cuda:-1", "cuda:one", "cpu:0", "CUDA", "auto:1", "cuda:0,", "cuda:1,1",
+            "cpu:0,1",
         ] {
             let refused = text.parse::<DeviceChoice>().expect_err("no device").to_string();
             assert!(refused.contains(&format!("`{text}`")), "{refused}");
@@ -325,16 +408,31 @@ mod tests {
 
     #[test]
     fn the_best_that_is_there_is_taken() {
-        assert_eq!(select("auto", &[CPU, RADEON, CUDA]), Ok((2, 0)));
-        assert_eq!(select("auto", &[CPU, RADEON, NO_DRIVER]), Ok((1, 1)));
-        assert_eq!(select("auto", &[CPU, LAVAPIPE, NO_DRIVER]), Ok((0, 0)));
-        assert_eq!(select("auto", &[CPU]), Ok((0, 0)));
+        assert_eq!(select("auto", &[CPU, RADEON, CUDA]), Ok((2, vec![0])));
+        assert_eq!(select("auto", &[CPU, RADEON, NO_DRIVER]), Ok((1, vec![1])));
+        assert_eq!(select("auto", &[CPU, LAVAPIPE, NO_DRIVER]), Ok((0, vec![0])));
+        assert_eq!(select("auto", &[CPU]), Ok((0, vec![0])));
     }
 
     #[test]
     fn a_device_is_taken_by_its_index() {
-        assert_eq!(select("cuda:1", &[CPU, CUDA]), Ok((1, 1)));
-        assert_eq!(select("wgpu", &[CPU, LAVAPIPE]), Ok((1, 0)));
+        assert_eq!(select("cuda:1", &[CPU, CUDA]), Ok((1, vec![1])));
+        assert_eq!(select("wgpu", &[CPU, LAVAPIPE]), Ok((1, vec![0])));
+    }
+
+    #[test]
+    fn several_are_taken_for_a_training_alone() {
+        assert_eq!(select("cuda:1,0", &[CPU, CUDA]), Ok((1, vec![1, 0])));
+        let message = select("cuda:1,2", &[CPU, CUDA]).expect_err("are two").to_string();
+        assert!(message.starts_with("there is no device cuda:2"), "{message}");
+        let both: DeviceChoice = "cuda:1,0".parse().expect("two devices");
+        let refused = both.open(&[CPU, CUDA], None).err().expect("are two").to_string();
+        assert!(
+            refused.contains("cuda:1,0: only trainings") && refused.contains("such as cuda:1"),
+            "{refused}"
+        );
+        let engine = both.open_all(&[CPU, CUDA], None).expect("are there");
+        assert_eq!(engine.device(), "cpu:1,0", "its backend is the processor's");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::local::{Drawing, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
 use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
+use crate::replicas::Replicas;
 use crate::sampler::Elsewhere;
 use crate::template::RewriteTemplate;
 
@@ -66,7 +67,7 @@ pub struct Surroundings {
 
 /// A device that policies run and learn on. Implementations differ in their backend alone.
 pub trait Engine {
-    /// Its name, such as `cpu`.
+    /// Its name, such as `cpu`, or `cuda:0,1` of several.
     fn device(&self) -> &str;
 
     /// A rewriter that stays as it is; `name` is what errors and screens call it, `told_cuts` is told of each request
@@ -146,6 +147,8 @@ pub struct Examples {
 pub struct DeviceEngine<B: PolicyBackend> {
     name: String,
     device: B::Device,
+    /// Devices that learn beside it.
+    further: Vec<B::Device>,
     number_type: FloatDType,
 }
 
@@ -155,8 +158,21 @@ impl<B: PolicyBackend> DeviceEngine<B> {
         Self {
             name: name.into(),
             device,
+            further: Vec::new(),
             number_type,
         }
+    }
+
+    /// Divides the steps of trainings among the device and further ones. All else is done on the first.
+    #[must_use]
+    pub fn beside(mut self, further: Vec<B::Device>) -> Self {
+        self.further = further;
+        self
+    }
+
+    /// The same on another device.
+    fn on(&self, device: &B::Device) -> Self {
+        Self::new(self.name.clone(), device.clone(), self.number_type)
     }
 
     fn decoder(&self, folder: &Path) -> Result<Decoder<B>, FileError> {
@@ -197,6 +213,12 @@ impl<B: PolicyBackend> DeviceEngine<B> {
             (policy, _) => policy,
         })
     }
+
+    /// What a training starts from on each of the further devices.
+    fn replicas(&self, start: &Start) -> Result<Replicas<B>, TrainingError> {
+        let copies = self.further.iter().map(|device| self.on(device).start(start));
+        Ok(Replicas::new(copies.collect::<Result<_, _>>()?))
+    }
 }
 
 impl<B: PolicyBackend> Engine for DeviceEngine<B> {
@@ -226,7 +248,8 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         observe: &mut dyn FnMut(SftEvent) -> ControlFlow<()>,
     ) -> Result<(), TrainingError> {
         let Examples { training, held_out } = examples;
-        let mut trainer = SftTrainer::new(self.start(start)?, training, held_out, settings)?;
+        let trainer = SftTrainer::new(self.start(start)?, training, held_out, settings)?;
+        let mut trainer = trainer.on(self.replicas(start)?);
         if let Some(last) = checkpoints.latest()? {
             trainer.resume(&last)?;
         }
@@ -256,6 +279,7 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         }
         let rewriter = Rc::new(rewriter);
         let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
+        let learner = learner.on(self.replicas(start)?);
         Ok(Online {
             rounds: learner.rounds(),
             rewriter,

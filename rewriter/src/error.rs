@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use burn_collective::CollectiveError;
 use burn_tensor::FloatDType;
 
 /// Why a model, a tokenizer or an adapter cannot be read or written.
@@ -286,6 +287,11 @@ pub enum RequestError {
         "all weights learn, and a server that draws rewrites loads adapters only: let an adapter learn (without --full), or draw here"
     )]
     WholeElsewhere,
+    /// The gradients of several devices were not summed.
+    #[error(
+        "the gradients of the devices cannot be summed: {0}; learn on one device, or see whether all of them work alone"
+    )]
+    Collective(String),
     /// The device's memory ran out.
     #[error("the device's memory does not suffice: {advice}")]
     OutOfMemory {
@@ -350,6 +356,12 @@ pub enum RequestError {
     /// The tokenizer refuses a text or an id.
     #[error("the tokenizer refuses: {0}")]
     Tokenizer(String),
+}
+
+impl From<CollectiveError> for RequestError {
+    fn from(error: CollectiveError) -> Self {
+        Self::Collective(format!("{error:?}"))
+    }
 }
 
 impl RequestError {

@@ -18,6 +18,7 @@ use crate::folder::POLICY;
 use crate::lora::Mode;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
+use crate::replicas::{Replicas, shares};
 use crate::schedule::Schedule;
 use crate::sft::SftBatch;
 
@@ -192,6 +193,7 @@ pub struct SftTrainer<B: PolicyBackend> {
     settings: SftSettings,
     schedule: Schedule,
     memory: Memory,
+    replicas: Replicas<B>,
 }
 
 /// Name in a checkpoint.
@@ -238,7 +240,15 @@ impl<B: PolicyBackend> SftTrainer<B> {
                 best: None,
                 without_gain: 0,
             },
+            replicas: Replicas::default(),
         })
+    }
+
+    /// Divides every step among the policy's device and those of its replicas.
+    #[must_use]
+    pub fn on(mut self, replicas: Replicas<B>) -> Self {
+        self.replicas = replicas;
+        self
     }
 
     /// What learns.
@@ -323,29 +333,16 @@ impl<B: PolicyBackend> SftTrainer<B> {
     fn unguarded_step(&mut self) -> Result<SftStep, RequestError> {
         let step = self.steps();
         let batch = self.batch(step);
-        let passes = passes(&batch, self.settings.pass_tokens);
         let tokens = batch.iter().copied().map(length).sum();
         let learned: usize = batch.iter().map(|(_, answer)| answer.len()).sum();
-        let streams = Streams::new(self.settings.seed);
-        let mut total: Option<(Tensor<B, 1>, Gradient<B>)> = None;
-        for (index, pass) in (0..).zip(&passes) {
-            let part = SftBatch::new(pass)?;
-            let seed = streams.number("dropout", step, index);
-            let (loss, gradient) = self.policy.differentiate(
-                Mode::Training { seed },
-                self.settings.activation_checkpointing,
-                |decoder, adapter| {
-                    let losses = part.losses(decoder, adapter)?;
-                    Ok(losses.sum().div_scalar(learned as f64))
-                },
-            )?;
-            total = Some(match total {
-                None => (loss, gradient),
-                Some((losses, gradients)) => (losses + loss, gradients.plus(gradient)),
-            });
-        }
-        let (loss, gradient) = total.ok_or(RequestError::EmptyBatch)?;
-        let loss = number(loss);
+        let shares = shares(&batch, self.replicas.devices(), |example| length(example));
+        let settings = self.settings;
+        let (losses, gradient) = self
+            .replicas
+            .learn(&self.policy, &shares, |device, policy, share| {
+                share_of_step(&settings, step, learned, device, policy, share)
+            })?;
+        let loss = losses.iter().sum();
         RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of step {}", step + 1))?;
         let learning_rate = self.schedule.rate(step);
         let after = self.optimizer.step(&self.policy, gradient, learning_rate)?;
@@ -433,6 +430,38 @@ impl<B: PolicyBackend> SftTrainer<B> {
 
 fn length((prompt, answer): &SftExample) -> usize {
     prompt.len() + answer.len()
+}
+
+/// The loss of the examples that a device learns from in a step in which `learned` tokens are learned, and its
+/// gradient.
+fn share_of_step<B: PolicyBackend>(
+    settings: &SftSettings,
+    step: u64,
+    learned: usize,
+    device: usize,
+    policy: &Policy<B>,
+    share: &[&SftExample],
+) -> Result<(f64, Gradient<B>), RequestError> {
+    let streams = Streams::new(settings.seed);
+    let mut total: Option<(Tensor<B, 1>, Gradient<B>)> = None;
+    for (index, pass) in (0..).zip(&passes(share, settings.pass_tokens)) {
+        let part = SftBatch::new(pass)?;
+        let seed = streams.number("dropout", step, (device as u64) << 32 | index);
+        let (loss, gradient) = policy.differentiate(
+            Mode::Training { seed },
+            settings.activation_checkpointing,
+            |decoder, adapter| {
+                let losses = part.losses(decoder, adapter)?;
+                Ok(losses.sum().div_scalar(learned as f64))
+            },
+        )?;
+        total = Some(match total {
+            None => (loss, gradient),
+            Some((losses, gradients)) => (losses + loss, gradients.plus(gradient)),
+        });
+    }
+    let (loss, gradient) = total.ok_or(RequestError::EmptyBatch)?;
+    Ok((number(loss), gradient))
 }
 
 /// The examples in passes of at most so many tokens, those of similar length together; an example that is longer

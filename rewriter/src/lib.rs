@@ -9,6 +9,7 @@
 //! | [`sampling`], [`generate`] | the next token, and whole answers to a batch of prompts |
 //! | [`scores`], [`sft`], [`grpo`] | log-probabilities of given tokens, and the losses made of them |
 //! | [`policy`], [`parameters`], [`optimizer`], [`schedule`] | what learns, an adapter or the whole decoder; its gradients, AdamW's steps, and how long they are |
+//! | [`replicas`] | several devices that learn from shares of a step |
 //! | `recomputation` | layers computed again in the backward pass, for less memory |
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
@@ -49,6 +50,7 @@ pub mod parameters;
 pub mod peft;
 pub mod policy;
 mod recomputation;
+pub mod replicas;
 pub mod rope;
 pub mod sampler;
 pub mod sampling;

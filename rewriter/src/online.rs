@@ -27,6 +27,7 @@ use crate::lora::Mode;
 use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
+use crate::replicas::{Replicas, shares};
 
 /// How a policy learns from rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -121,8 +122,9 @@ pub struct GrpoLearner<B: PolicyBackend> {
     checkpoints: Checkpoints,
     /// Folder of the model that the policy started from.
     source: PathBuf,
-    /// The policy as it started, where it is held to that. A frozen decoder is shared with what learns.
-    reference: Option<Policy<B>>,
+    /// The policy as it started on each device, where it is held to that. A frozen decoder is shared with what learns.
+    references: Option<Vec<Policy<B>>>,
+    replicas: Replicas<B>,
     state: RefCell<(Optimizer<B>, Memory)>,
 }
 
@@ -156,7 +158,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
     ) -> Result<Self, TrainingError> {
         settings.check()?;
         let start = rewriter.policy().clone();
-        let reference = (settings.objective.kl_weight != 0.0).then(|| start.clone());
+        let references = (settings.objective.kl_weight != 0.0).then(|| vec![start.clone()]);
         let state = match checkpoints.latest()? {
             None => (Optimizer::new(settings.optimizer, &start), Memory::default()),
             Some(last) => {
@@ -178,9 +180,19 @@ impl<B: PolicyBackend> GrpoLearner<B> {
             settings,
             checkpoints,
             source,
-            reference,
+            references,
+            replicas: Replicas::default(),
             state: RefCell::new(state),
         })
+    }
+
+    /// Divides every step among the policy's device and those of its replicas. Rewrites are drawn on the policy's.
+    #[must_use]
+    pub fn on(mut self, replicas: Replicas<B>) -> Self {
+        let start = self.references.as_ref().and_then(|references| references.first());
+        self.references = start.map(|start| replicas.of(start));
+        self.replicas = replicas;
+        self
     }
 
     /// Rounds learned from so far.
@@ -368,23 +380,27 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         optimizer: &mut Optimizer<B>,
         lessons: &[Lesson],
     ) -> Result<Step<B>, RequestError> {
-        let streams = Streams::new(self.settings.seed);
-        let mut total: Option<Pass<B>> = None;
-        for (index, pass) in (0..).zip(passes(lessons, self.settings.pass_tokens)) {
-            let pass_seed = u64::from(epoch) << 32 | index;
-            let seed = streams.number("dropout", u64::from(round), pass_seed);
-            let pass = self.learn_pass(policy, pass, seed)?;
-            total = Some(match total {
-                None => pass,
-                Some(known) => known.with(pass),
-            });
-        }
-        let Pass {
+        let shares = shares(lessons, self.replicas.devices(), |one| one.sample.length());
+        let temperature = self.rewriter.temperature();
+        let references = self.references.as_deref();
+        let settings = self.settings;
+        let (told, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
+            let means = Means {
+                settings: &settings,
+                temperature,
+                reference: references.and_then(|references| references.get(device)),
+            };
+            means.learn(policy, share, |pass| {
+                let pass_seed = u64::from(epoch) << 32 | (device as u64) << 24 | pass;
+                Streams::new(settings.seed).number("dropout", u64::from(round), pass_seed)
+            })
+        })?;
+        let told = told.into_iter().reduce(|one, other| one.with(&other));
+        let Told {
             loss,
-            gradient,
             statistics,
             entropy,
-        } = total.ok_or(RequestError::EmptyBatch)?;
+        } = told.ok_or(RequestError::EmptyBatch)?;
         RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
         let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
         let figures = [
@@ -400,52 +416,6 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         Ok(Step {
             policy: after.parameters,
             figures: figures.map(|(name, figure)| (name.to_owned(), figure)),
-        })
-    }
-
-    /// What some of the lessons come to.
-    fn learn_pass(&self, policy: &Policy<B>, pass: &[Lesson], seed: u64) -> Result<Pass<B>, RequestError> {
-        let completions = completions_of(pass)?;
-        let temperature = self.rewriter.temperature();
-        let device = policy.decoder().device();
-        let logprobs = |one: &Lesson| one.sample.logprobs.clone().unwrap_or_default();
-        let drawn: Vec<f32> = pass.iter().flat_map(logprobs).collect();
-        let count = drawn.len();
-        let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
-        let sampled = completions.rectangle(drawn)?;
-        let reference = self
-            .reference
-            .as_ref()
-            .map(|start| completions.logprobs(start.decoder(), start.adapter(), temperature));
-        let reference = reference.transpose()?;
-        let advantages: Vec<_> = pass.iter().map(|one| one.advantage).collect();
-        let weights: Vec<_> = pass.iter().map(|one| one.weight).collect();
-        let lengths = completions.lengths();
-        let mut seen = None;
-        let (loss, gradient) = policy.differentiate(
-            Mode::Training { seed },
-            self.settings.activation_checkpointing,
-            |decoder, adapter| {
-                let scores =
-                    decoder.score(completions.tokens(), &completions.cells(), adapter, temperature)?;
-                let evidence = Evidence {
-                    policy: completions.rectangle(scores.logprobs())?,
-                    sampled: Some(Tensor::from_inner(sampled)),
-                    reference: reference.map(Tensor::from_inner),
-                };
-                let objective = &self.settings.objective;
-                let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
-                let statistics = objective.statistics(&loss, lengths, &advantages)?;
-                seen = Some((statistics, scores.entropy().sum().inner()));
-                Ok(loss.total)
-            },
-        )?;
-        let (statistics, entropy) = seen.ok_or(RequestError::EmptyBatch)?;
-        Ok(Pass {
-            loss: loss.into_data().iter::<f64>().sum(),
-            gradient,
-            statistics,
-            entropy: entropy.into_data().iter::<f64>().sum(),
         })
     }
 
@@ -490,23 +460,99 @@ struct Step<B: PolicyBackend> {
 }
 
 /// What some of a step's lessons come to.
-struct Pass<B: PolicyBackend> {
+struct Told {
     loss: f64,
-    gradient: Gradient<B>,
     statistics: Statistics,
     /// The sum over tokens, in nats.
     entropy: f64,
 }
 
-impl<B: PolicyBackend> Pass<B> {
-    /// Two passes together.
-    fn with(self, other: Self) -> Self {
+impl Told {
+    /// Two parts of a step together.
+    fn with(self, other: &Self) -> Self {
         Self {
             loss: self.loss + other.loss,
-            gradient: self.gradient.plus(other.gradient),
             statistics: self.statistics.with(other.statistics),
             entropy: self.entropy + other.entropy,
         }
+    }
+}
+
+/// What a device learns a share of a step with.
+struct Means<'a, B: PolicyBackend> {
+    settings: &'a GrpoSettings,
+    /// Of the log-probabilities.
+    temperature: f64,
+    reference: Option<&'a Policy<B>>,
+}
+
+impl<B: PolicyBackend> Means<'_, B> {
+    /// What a share comes to; `seed` of a pass decides its dropout.
+    fn learn(
+        &self,
+        policy: &Policy<B>,
+        share: &[Lesson],
+        seed: impl Fn(u64) -> u64,
+    ) -> Result<(Told, Gradient<B>), RequestError> {
+        let mut total: Option<(Told, Gradient<B>)> = None;
+        for (index, pass) in (0..).zip(passes(share, self.settings.pass_tokens)) {
+            let (told, gradient) = self.pass(policy, pass, seed(index))?;
+            total = Some(match total {
+                None => (told, gradient),
+                Some((before, gradients)) => (before.with(&told), gradients.plus(gradient)),
+            });
+        }
+        total.ok_or(RequestError::EmptyBatch)
+    }
+
+    /// What one pass forward and back comes to.
+    fn pass(
+        &self,
+        policy: &Policy<B>,
+        pass: &[Lesson],
+        seed: u64,
+    ) -> Result<(Told, Gradient<B>), RequestError> {
+        let completions = completions_of(pass)?;
+        let temperature = self.temperature;
+        let device = policy.decoder().device();
+        let logprobs = |one: &Lesson| one.sample.logprobs.clone().unwrap_or_default();
+        let drawn: Vec<f32> = pass.iter().flat_map(logprobs).collect();
+        let count = drawn.len();
+        let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
+        let sampled = completions.rectangle(drawn)?;
+        let reference = self
+            .reference
+            .map(|start| completions.logprobs(start.decoder(), start.adapter(), temperature));
+        let reference = reference.transpose()?;
+        let advantages: Vec<_> = pass.iter().map(|one| one.advantage).collect();
+        let weights: Vec<_> = pass.iter().map(|one| one.weight).collect();
+        let lengths = completions.lengths();
+        let mut seen = None;
+        let (loss, gradient) = policy.differentiate(
+            Mode::Training { seed },
+            self.settings.activation_checkpointing,
+            |decoder, adapter| {
+                let scores =
+                    decoder.score(completions.tokens(), &completions.cells(), adapter, temperature)?;
+                let evidence = Evidence {
+                    policy: completions.rectangle(scores.logprobs())?,
+                    sampled: Some(Tensor::from_inner(sampled)),
+                    reference: reference.map(Tensor::from_inner),
+                };
+                let objective = &self.settings.objective;
+                let loss = objective.loss(&evidence, lengths, &advantages, &weights)?;
+                let statistics = objective.statistics(&loss, lengths, &advantages)?;
+                seen = Some((statistics, scores.entropy().sum().inner()));
+                Ok(loss.total)
+            },
+        )?;
+        let (statistics, entropy) = seen.ok_or(RequestError::EmptyBatch)?;
+        let told = Told {
+            loss: loss.into_data().iter::<f64>().sum(),
+            statistics,
+            entropy: entropy.into_data().iter::<f64>().sum(),
+        };
+        Ok((told, gradient))
     }
 }
 

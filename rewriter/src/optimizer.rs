@@ -68,6 +68,11 @@ impl<B: Backend> Gradient<B> {
         &self.0
     }
 
+    /// The parts themselves.
+    pub(crate) fn into_parts(self) -> Vec<Tensor<B, 2>> {
+        self.0
+    }
+
     /// The sum of two gradients by the same.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

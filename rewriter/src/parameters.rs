@@ -45,6 +45,14 @@ impl<B: Backend> Parameter<B> {
         }
     }
 
+    /// The same on a device.
+    pub(crate) fn moved(self, device: &B::Device) -> Self {
+        match self {
+            Self::Vector(vector) => Self::Vector(vector.to_device(device)),
+            Self::Matrix(matrix) => Self::Matrix(matrix.to_device(device)),
+        }
+    }
+
     /// Whether weight decay applies.
     pub(crate) fn decays(&self) -> bool {
         matches!(self, Self::Matrix(_))

@@ -44,6 +44,13 @@ impl<B: PolicyBackend> Policy<B> {
         }
     }
 
+    /// The same with what learns of a policy of its form, on its own device.
+    pub(crate) fn following(&self, leader: &Self) -> Self {
+        let device = self.decoder().device();
+        let learned = leader.parameters().into_iter();
+        self.with(learned.map(|parameter| parameter.moved(&device)))
+    }
+
     /// Sizes of the decoder.
     pub fn config(&self) -> &ModelConfig {
         self.decoder().config()

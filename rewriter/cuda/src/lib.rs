@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use burn_cuda::CudaDevice;
 use burn_tensor::FloatDType;
-use capo_rewriter::device::{Device, DeviceBackend, DeviceChoice, open_engine};
+use capo_rewriter::device::{Device, DeviceBackend, open_engine};
 use cudarc::driver::result as driver;
 
 /// burn's CUDA backend without fusion.
@@ -21,12 +21,9 @@ pub const DEVICES: DeviceBackend = DeviceBackend {
     name: "cuda",
     number_type: FloatDType::BF16,
     list,
-    open: |index, number_type| {
-        let choice = DeviceChoice::Named {
-            backend: "cuda",
-            index,
-        };
-        open_engine::<Cuda>(&choice, device(index), number_type)
+    open: |indices, number_type| {
+        let devices = indices.iter().map(|index| (*index, device(*index)));
+        open_engine::<Cuda>("cuda", devices.collect(), number_type)
     },
 };
 

@@ -1,5 +1,6 @@
 //! A policy that learns while it searches: from nothing to answers, and from answers to better ones.
 
+mod elsewhere;
 mod letters;
 
 use std::num::NonZeroUsize;
@@ -18,16 +19,22 @@ use capo_rewriter::checkpoint::{Checkpoints, Identity, Retention};
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
 use capo_rewriter::local::{Drawing, LocalRewriter};
+use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::online::{GrpoLearner, GrpoSettings};
 use capo_rewriter::optimizer::AdamW;
+use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
+use capo_rewriter::replicas::Replicas;
+use capo_rewriter::sampler::{Elsewhere, Sampler};
 use capo_rewriter::sampling::Sampling;
 use capo_rewriter::template::RewriteTemplate;
 use capo_rewriter::tokenizer::Tokenizer;
 use futures::executor::block_on;
 use serde_json::json;
 use tempfile::TempDir;
+
+use elsewhere::{Call, Server};
 
 /// Longest rewrite, the token that ends it included.
 const ROOM: usize = 5;
@@ -145,15 +152,68 @@ fn run(
     folder: &Path,
     is_learning: bool,
 ) -> (Result<Rc<FinishedEvent>, RunError>, Vec<String>) {
+    let way = Way {
+        is_learning,
+        ..Way::default()
+    };
+    run_of(&whole(), way, rounds, lines, folder)
+}
+
+/// The whole model, that learns.
+fn whole() -> Policy<Flex> {
+    load(&model().path().join("model"))
+}
+
+/// How a run is made.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    is_learning: bool,
+    /// Who draws the rewrites.
+    server: Option<&'a Rc<Server>>,
+    /// Devices that learn.
+    devices: usize,
+    kl_weight: f64,
+}
+
+impl Default for Way<'_> {
+    fn default() -> Self {
+        Self {
+            is_learning: true,
+            server: None,
+            devices: 1,
+            kl_weight: 0.0,
+        }
+    }
+}
+
+fn drawn_by(server: &Rc<Server>) -> Way<'_> {
+    Way {
+        server: Some(server),
+        ..Way::default()
+    }
+}
+
+/// A run of a policy.
+fn run_of(
+    policy: &Policy<Flex>,
+    way: Way<'_>,
+    rounds: u32,
+    lines: Vec<String>,
+    folder: &Path,
+) -> (Result<Rc<FinishedEvent>, RunError>, Vec<String>) {
     let source = model().path().join("model");
     let drawing = Drawing {
         sampling: Sampling::default(),
         max_new_tokens: ROOM,
     };
     let template = RewriteTemplate::from_folder(&source).expect("reads");
-    let rewriter = LocalRewriter::new("local/nano", load(&source), template, drawing)
+    let mut rewriter = LocalRewriter::new("local/nano", policy.clone(), template, drawing)
         .keeping_samples(&folder.join("samples.jsonl"))
         .expect("reads");
+    if let Some(server) = way.server {
+        let elsewhere = Elsewhere::new(Rc::clone(server) as Rc<dyn Sampler>, folder.join("served"));
+        rewriter = rewriter.drawn_elsewhere(elsewhere, &source).expect("an adapter");
+    }
     let rewriter = Rc::new(rewriter);
     let identity = Identity::of_model(&source, json!("letters"), json!(null)).expect("reads");
     let retention = Retention {
@@ -161,12 +221,15 @@ fn run(
         best: false,
     };
     let checkpoints = Checkpoints::open(&folder.join("checkpoints"), identity, retention).expect("opens");
-    let learner = GrpoLearner::new(rewriter.clone(), settings(), checkpoints, source).expect("valid");
+    let mut settings = settings();
+    settings.objective.kl_weight = way.kl_weight;
+    let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, source).expect("valid");
+    let learner = learner.on(Replicas::new(vec![policy.clone(); way.devices - 1]));
     let store = MemoryJournal::from_lines(lines.clone());
     let journal = Journal::open(Box::new(store.clone()), (0..).zip(lines).map(Ok)).expect("opens");
     let models = School {
         rewriter,
-        learner: is_learning.then(|| Rc::new(learner)),
+        learner: way.is_learning.then(|| Rc::new(learner)),
     };
     let outcome = block_on(optimize(
         letters::problem(rounds),
@@ -190,6 +253,10 @@ fn learned(lines: &[String]) -> Vec<LearnedEvent> {
 }
 
 fn same(one: &[LearnedEvent], other: &[LearnedEvent]) {
+    same_within(1e-6, one, other);
+}
+
+fn same_within(tolerance: f64, one: &[LearnedEvent], other: &[LearnedEvent]) {
     assert_eq!(one.len(), other.len());
     for (one, other) in one.iter().zip(other) {
         for (name, figure) in &one.figures {
@@ -198,7 +265,7 @@ fn same(one: &[LearnedEvent], other: &[LearnedEvent]) {
             }
             let found = other.figures[name];
             assert!(
-                (figure - found).abs() <= 1e-6,
+                (figure - found).abs() <= tolerance,
                 "round {} {name}: {figure} {found}",
                 one.round
             );
@@ -309,4 +376,126 @@ fn a_rewrite_whose_tokens_are_lost_is_named_and_nothing_is_learned() {
     let (finished, _) = run(2, lines[..=round].to_vec(), other.path(), true);
     let reason = finished.expect("runs").reason.clone().expect("a reason");
     assert!(reason.contains("round 1: the tokens of a rewrite"), "{reason}");
+}
+
+/// The model with a fresh adapter, and a server of the same model.
+fn adapted() -> (Policy<Flex>, Rc<Server>) {
+    let source = model().path().join("model");
+    let base = Decoder::from_folder(&source, FloatDType::F32, &FlexDevice).expect("loads");
+    let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 6, &FlexDevice).expect("valid");
+    (Policy::Adapted { base, adapter }, Rc::new(Server::new(&source)))
+}
+
+#[test]
+fn what_is_drawn_elsewhere_teaches_what_it_teaches_when_drawn_here() {
+    let [here, there] = [(); 2].map(|()| TempDir::new().expect("a folder"));
+    let (policy, server) = adapted();
+    let (finished, drawn_here) = run_of(&policy, Way::default(), 3, Vec::new(), here.path());
+    let best = finished.expect("runs").best;
+    let (finished, drawn_there) = run_of(&policy, drawn_by(&server), 3, Vec::new(), there.path());
+    assert_eq!(finished.expect("runs").best, best);
+    let (here, mut drawn) = (learned(&drawn_here), learned(&drawn_there));
+    for learned in &mut drawn {
+        let surprise = learned.figures.shift_remove("surprise").expect("is told");
+        let entropy = learned.figures["entropy"];
+        assert!(
+            (surprise - entropy).abs() < 0.5 * entropy,
+            "of its own draws: {surprise} {entropy}"
+        );
+    }
+    assert!(here.iter().any(|learned| learned.figures["lessons"] > 0.0));
+    // Log-probabilities are computed in rows of one length and not token by token.
+    same_within(1e-4, &here, &drawn);
+
+    let calls = server.calls.borrow();
+    let exchanges: Vec<_> = calls.iter().filter(|call| **call != Call::Draw).collect();
+    assert_eq!(exchanges, [&Call::Serve(0), &Call::Serve(1), &Call::Serve(2)]);
+    assert!(calls.len() > exchanges.len());
+    assert_eq!(calls.first(), Some(&Call::Serve(0)), "before anything is drawn");
+    let left: Vec<_> = std::fs::read_dir(there.path().join("served"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(left, ["step-00000002"], "the former ones are removed");
+}
+
+#[test]
+fn a_training_that_goes_on_serves_the_adapter_it_stopped_with() {
+    let [whole, folder] = [(); 2].map(|()| TempDir::new().expect("a folder"));
+    let (policy, server) = adapted();
+    let (finished, lines) = run_of(&policy, drawn_by(&server), 3, Vec::new(), whole.path());
+    finished.expect("runs");
+    // The server refuses the second round's adapter: nothing is drawn from the former one.
+    let (_, mut refusing) = adapted();
+    Rc::get_mut(&mut refusing).expect("nobody else's").refuses = Some(1);
+    let (finished, before) = run_of(&policy, drawn_by(&refusing), 3, Vec::new(), folder.path());
+    let reason = finished.expect("ends").reason.clone().expect("a reason");
+    assert!(reason.contains("no room for an adapter"), "{reason}");
+    assert_eq!(learned(&before).len(), 1);
+    let asked = refusing.calls.borrow();
+    let refused = asked
+        .iter()
+        .position(|call| *call == Call::Serve(1))
+        .expect("asked");
+    assert!(!asked[refused..].contains(&Call::Draw), "{asked:?}");
+
+    let (_, server) = adapted();
+    let unfinished = before
+        .into_iter()
+        .filter(|line| !line.contains("\"event\":\"finished\""));
+    let (finished, after) = run_of(&policy, drawn_by(&server), 3, unfinished.collect(), folder.path());
+    finished.expect("runs");
+    assert_eq!(server.calls.borrow().first(), Some(&Call::Serve(1)));
+    same(&learned(&lines), &learned(&after));
+}
+
+#[test]
+fn whole_models_are_not_drawn_from_elsewhere() {
+    let source = model().path().join("model");
+    let (_, server) = adapted();
+    let template = RewriteTemplate::from_folder(&source).expect("reads");
+    let rewriter = LocalRewriter::new("local/nano", whole(), template, Drawing::default());
+    let elsewhere = Elsewhere::new(server, source.join("served"));
+    let refused = rewriter
+        .drawn_elsewhere(elsewhere, &source)
+        .err()
+        .expect("refused");
+    assert!(refused.to_string().contains("without --full"), "{refused}");
+}
+
+#[test]
+fn several_devices_learn_from_rounds_what_one_learns() {
+    for (policy, kl_weight) in [(whole(), 0.0), (adapted().0, 0.1)] {
+        let trained = |devices| {
+            let folder = TempDir::new().expect("a folder");
+            let way = Way {
+                devices,
+                kl_weight,
+                ..Way::default()
+            };
+            let (finished, lines) = run_of(&policy, way, 3, Vec::new(), folder.path());
+            finished.expect("runs");
+            let checkpoint = folder.path().join("checkpoints/step-00000003/policy");
+            let learned_policy = policy.load(&checkpoint).expect("reads");
+            (learned(&lines), parameters(&learned_policy))
+        };
+        let (alone, one) = trained(1);
+        assert!(alone.iter().any(|learned| learned.figures["lessons"] > 2.0));
+        let (together, other) = trained(3);
+        same_within(1e-5, &alone, &together);
+        let gaps = one.iter().zip(&other).map(|(one, other)| (one - other).abs());
+        let gap = gaps.fold(0.0, f32::max);
+        assert!(gap < 1e-5, "{gap}");
+        assert_ne!(one, parameters(&policy), "something was learned");
+    }
+}
+
+/// All numbers that learn.
+fn parameters(policy: &Policy<Flex>) -> Vec<f32> {
+    let of = |parameter: Parameter<Flex>| match parameter {
+        Parameter::Vector(vector) => vector.into_data(),
+        Parameter::Matrix(matrix) => matrix.into_data(),
+    };
+    let numbers = |parameter| of(parameter).into_vec::<f32>().expect("32-bit numbers");
+    policy.parameters().into_iter().flat_map(numbers).collect()
 }

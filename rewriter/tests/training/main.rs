@@ -14,6 +14,7 @@ use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
+use capo_rewriter::replicas::Replicas;
 use capo_rewriter::tokenizer::Tokenizer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -325,4 +326,75 @@ fn without_meaning(policy: &Policy<Flex>, token: usize) -> Policy<Flex> {
         }
         parameter => parameter,
     }))
+}
+
+/// All numbers that learn.
+fn numbers(policy: &Policy<Flex>) -> Vec<f32> {
+    let of = |parameter: Parameter<Flex>| match parameter {
+        Parameter::Vector(vector) => vector.into_data(),
+        Parameter::Matrix(matrix) => matrix.into_data(),
+    };
+    let numbers = |parameter| of(parameter).into_vec::<f32>().expect("32-bit numbers");
+    policy.parameters().into_iter().flat_map(numbers).collect()
+}
+
+#[test]
+fn several_devices_learn_what_one_learns() {
+    let folder = model();
+    let model = folder.path();
+    let plain = LoraConfig::all(4, 8.0);
+    let base = Decoder::<Flex>::from_folder(model, FloatDType::F32, &FlexDevice).expect("loads");
+    let adapter = Adapter::new(&plain, base.config(), 1, &FlexDevice).expect("valid");
+    let settings = SftSettings {
+        learning_rate: 1e-3,
+        ..settings()
+    };
+    for start in [whole(model), Policy::Adapted { base, adapter }] {
+        for further in [1, 2, 5] {
+            let mut alone = trainer(start.clone(), settings);
+            let copies = vec![start.clone(); further];
+            let mut together = trainer(start.clone(), settings).on(Replicas::new(copies));
+            for _ in 0..6 {
+                let (one, other) = (alone.step().expect("finite"), together.step().expect("finite"));
+                assert_eq!((one.step, one.tokens), (other.step, other.tokens));
+                let gap = (one.loss - other.loss).abs();
+                assert!(gap < 1e-5, "step {}: {} {}", one.step, one.loss, other.loss);
+                let gap = (one.gradient_norm - other.gradient_norm).abs();
+                assert!(
+                    gap < 1e-5 * one.gradient_norm.max(1.0),
+                    "step {}: {gap}",
+                    one.step
+                );
+            }
+            let [one, other] = [&alone, &together].map(|trainer| numbers(trainer.policy()));
+            assert_ne!(one, numbers(&start), "something was learned");
+            let gaps = one.iter().zip(&other).map(|(one, other)| (one - other).abs());
+            let gap = gaps.fold(0.0, f32::max);
+            assert!(gap < 1e-5, "{further} further devices: {gap}");
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_on_one_device_ends_the_step_on_all() {
+    let folder = model();
+    let start = whole(folder.path());
+    let broken = {
+        let not_a_number = |parameter| match parameter {
+            Parameter::Vector(vector) => Parameter::Vector(vector * f32::NAN),
+            Parameter::Matrix(matrix) => Parameter::Matrix(matrix),
+        };
+        let base = Decoder::<Flex>::from_folder(folder.path(), FloatDType::F32, &FlexDevice).expect("loads");
+        let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 1, &FlexDevice).expect("valid");
+        let base = base.with(base.parameters().into_iter().map(not_a_number));
+        Policy::Adapted { base, adapter }
+    };
+    let sound = adapted(folder.path());
+    let mut together = trainer(sound.clone(), settings()).on(Replicas::new(vec![broken]));
+    let refused = together.step().expect_err("one of the losses is no number");
+    assert!(matches!(refused, RequestError::NotFinite { .. }), "{refused}");
+    assert_eq!(numbers(together.policy()), numbers(&sound), "nothing was changed");
+    // And whoever learns next is not kept waiting.
+    let mut next = trainer(start.clone(), settings()).on(Replicas::new(vec![start]));
+    next.step().expect("finite");
 }

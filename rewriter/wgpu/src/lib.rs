@@ -28,13 +28,17 @@ pub const DEVICES: DeviceBackend = DeviceBackend {
     open,
 };
 
-fn open(index: usize, number_type: FloatDType) -> Result<Box<dyn Engine>, DeviceError> {
-    let choice = DeviceChoice::Named {
-        backend: "wgpu",
-        index,
+fn open(indices: &[usize], number_type: FloatDType) -> Result<Box<dyn Engine>, DeviceError> {
+    let found = |&index: &usize| {
+        let choice = DeviceChoice::Named {
+            backend: "wgpu",
+            index,
+        };
+        let device = device(index).ok_or_else(|| choice.absent("its adapter is gone", &[DEVICES]));
+        Ok((index, device?))
     };
-    let device = device(index).ok_or_else(|| choice.absent("its adapter is gone", &[DEVICES]))?;
-    open_engine::<Wgpu>(&choice, device, number_type)
+    let devices = indices.iter().map(found).collect::<Result<_, _>>()?;
+    open_engine::<Wgpu>("wgpu", devices, number_type)
 }
 
 /// The device of this index in [`DEVICES`].

@@ -95,7 +95,8 @@ const BACKENDS: &[DeviceBackend] = &[
 /// Where a rewriter runs.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Device {
-    /// Where the model runs: cpu, wgpu, cuda, one of several as in cuda:1, or auto for the best that is there.
+    /// Where the model runs: cpu, wgpu, cuda, one of several as in cuda:1, or auto for the best that is there. Several,
+    /// as in cuda:0,1, divide the steps of a training.
     #[arg(long, default_value = "auto", value_name = "DEVICE")]
     device: DeviceChoice,
     /// What the model computes in [default: bf16 on cuda, else f32].
@@ -130,14 +131,25 @@ impl Device {
     /// Opens it.
     ///
     /// # Errors
-    /// When it is not there, or this program was built without its backend.
+    /// When it is not there, this program was built without its backend, or several are named.
     pub fn open(&self) -> Result<Box<dyn Engine>, DeviceError> {
-        let number_type = self.dtype.map(|precision| match precision {
+        self.device.open(BACKENDS, self.number_type())
+    }
+
+    /// Opens it for a training, whose steps several may divide.
+    ///
+    /// # Errors
+    /// When one is not there, or this program was built without its backend.
+    pub fn open_all(&self) -> Result<Box<dyn Engine>, DeviceError> {
+        self.device.open_all(BACKENDS, self.number_type())
+    }
+
+    fn number_type(&self) -> Option<NumberType> {
+        self.dtype.map(|precision| match precision {
             Precision::F32 => NumberType::F32,
             Precision::Bf16 => NumberType::BF16,
             Precision::F16 => NumberType::F16,
-        });
-        self.device.open(BACKENDS, number_type)
+        })
     }
 }
 

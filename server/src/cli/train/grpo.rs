@@ -56,7 +56,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     file.problem()?;
 
     settings.grpo.check().map_err(TrainError::from)?;
-    let engine = args.training.device.open().map_err(TrainError::from)?;
+    let engine = args.training.device.open_all().map_err(TrainError::from)?;
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
     let sampler = settings.sampler.open(&folder, &Environment);

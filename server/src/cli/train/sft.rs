@@ -75,7 +75,7 @@ pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
 
     settings.sft.check().map_err(TrainError::from)?;
 
-    let engine = args.training.device.open().map_err(TrainError::from)?;
+    let engine = args.training.device.open_all().map_err(TrainError::from)?;
     let start = args.training.start(&args.model, &settings, seed)?;
     let pairs = Pairs::read(&args.journals, &settings.pairs).map_err(TrainError::from)?;
     let read = read_examples(&start.folder.model, &pairs, settings.drawing.max_new_tokens)?;
