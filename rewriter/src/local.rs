@@ -63,7 +63,8 @@ impl Drawing {
     }
 }
 
-/// A rewrite as it was drawn: what a policy learns from.
+/// A rewrite as it was drawn: what a policy learns from. It has no tokens where the model has no room for the
+/// request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The seed it was drawn with.
@@ -78,6 +79,11 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Whether there was room to draw a rewrite.
+    pub fn is_drawn(&self) -> bool {
+        !self.completion.is_empty()
+    }
+
     /// Tokens of request and rewrite.
     pub fn length(&self) -> usize {
         self.prompt.len() + self.completion.len()
@@ -279,15 +285,27 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         LlmError::failed(FailureKind::Provider, false, message)
     }
 
+    /// Keeps that nothing was drawn with a seed.
+    fn had_no_room(&self, seed: u64, why: &TemplateError) -> LlmError {
+        let nothing = Sample {
+            seed,
+            prompt: Vec::new(),
+            completion: Vec::new(),
+            logprobs: Some(Vec::new()),
+        };
+        match self.kept(vec![nothing]) {
+            Ok(()) => LlmError::failed(FailureKind::ContextLength, false, format!("{}: {why}", self.name)),
+            Err(error) => error,
+        }
+    }
+
     async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
         let [Message::User { content }] = &request.messages[..] else {
             return Err(self.failed(&"it rewrites prompts and takes part in no other conversation"));
         };
         let prompt = self.template.prompt_of_text(content, self.drawing.max_new_tokens);
         let prompt = prompt.map_err(|why| match why {
-            TemplateError::Overflow { .. } => {
-                LlmError::failed(FailureKind::ContextLength, false, format!("{}: {why}", self.name))
-            }
+            TemplateError::Overflow { .. } => self.had_no_room(request.seed.unwrap_or_default(), &why),
             other => self.failed(&other),
         })?;
         if !prompt.left_out.is_nothing() {

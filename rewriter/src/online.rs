@@ -253,6 +253,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let attempts = families.iter().flat_map(|family| &family.attempts);
         let samples: Vec<Sample> = attempts
             .filter_map(|attempt| self.rewriter.sample(attempt.seed))
+            .filter(Sample::is_drawn)
             .collect();
         if samples.is_empty() {
             return IndexMap::new();
@@ -268,38 +269,39 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         ])
     }
 
-    /// The rewrites that there is something to learn from: not those of parents whose rewrites were all the same
-    /// to them.
+    /// The rewrites that there is something to learn from: not those that were never drawn, nor those of parents
+    /// whose rewrites were all the same to them.
     fn lessons(&self, families: &[Family]) -> Result<Vec<Lesson>, RequestError> {
         let reward = |family: &Family, attempt: &Attempt| match attempt.child {
             Some((_, lagrangian)) => lagrangian,
             None => family.lagrangian - self.settings.no_child_penalty,
         };
-        let rewards: Vec<Vec<f64>> = families
-            .iter()
-            .map(|family| {
-                let of = |attempt| reward(family, attempt);
-                family.attempts.iter().map(of).collect()
-            })
-            .collect();
+        let (mut samples, mut rewards) = (Vec::new(), Vec::new());
+        for family in families {
+            let mut group = Vec::new();
+            for attempt in &family.attempts {
+                let sample = self.rewriter.sample(attempt.seed);
+                if sample.as_ref().is_none_or(Sample::is_drawn) {
+                    group.push(reward(family, attempt));
+                    samples.push(sample);
+                }
+            }
+            rewards.push(group);
+        }
         let advantages = advantages(&rewards, self.settings.scale)?;
         let mut lessons = Vec::new();
-        for (family, advantages) in families.iter().zip(advantages) {
-            for (attempt, advantage) in family.attempts.iter().zip(advantages) {
-                if advantage == 0.0 {
-                    continue;
-                }
-                let sample = self.rewriter.sample(attempt.seed);
-                let sample = sample.ok_or(RequestError::Missing {
+        for (sample, advantage) in samples.into_iter().zip(advantages.concat()) {
+            if advantage == 0.0 {
+                continue;
+            }
+            lessons.push(Lesson {
+                sample: sample.ok_or(RequestError::Missing {
                     what: "the tokens of a rewrite of this round",
                     advice: "they are kept beside the checkpoints; go back to a checkpoint and journal of the same moment",
-                })?;
-                lessons.push(Lesson {
-                    sample,
-                    advantage: advantage as f32,
-                    weight: 0.0,
-                });
-            }
+                })?,
+                advantage: advantage as f32,
+                weight: 0.0,
+            });
         }
         if !lessons.is_empty() {
             let lengths: Vec<_> = lessons.iter().map(|one| one.sample.completion.len()).collect();

@@ -173,6 +173,8 @@ struct Way<'a> {
     /// Devices that learn.
     devices: usize,
     kl_weight: f64,
+    /// Tokens kept free for a rewrite.
+    room: usize,
 }
 
 impl Default for Way<'_> {
@@ -182,6 +184,7 @@ impl Default for Way<'_> {
             server: None,
             devices: 1,
             kl_weight: 0.0,
+            room: ROOM,
         }
     }
 }
@@ -204,7 +207,7 @@ fn run_of(
     let source = model().path().join("model");
     let drawing = Drawing {
         sampling: Sampling::default(),
-        max_new_tokens: ROOM,
+        max_new_tokens: way.room,
     };
     let template = RewriteTemplate::from_folder(&source).expect("reads");
     let mut rewriter = LocalRewriter::new("local/nano", policy.clone(), template, drawing)
@@ -332,6 +335,32 @@ fn a_run_that_is_killed_goes_on_as_if_it_had_not_been() {
         let resumed = resumed.expect("runs");
         assert_eq!((&resumed.reason, resumed.best), (&None, finished.best), "{kept}");
         same(&learned(&lines), &learned(&after));
+    }
+}
+
+#[test]
+fn requests_without_room_give_no_child_and_no_lesson() {
+    let folder = TempDir::new().expect("a folder");
+    let way = Way {
+        room: 500,
+        ..Way::default()
+    };
+    let (finished, lines) = run_of(&whole(), way, 2, Vec::new(), folder.path());
+    assert_eq!(finished.expect("runs").reason, None);
+    let refused = lines
+        .iter()
+        .filter(|line| line.contains("exceed the model's context of 512"));
+    assert_eq!(
+        refused.count(),
+        16,
+        "eight rewrites of the seed prompt in each of two rounds"
+    );
+    let learned = learned(&lines);
+    assert_eq!(learned.len(), 2);
+    for learned in &learned {
+        let figure = |name: &str| learned.figures.get(name).copied();
+        assert_eq!((figure("rewrites"), figure("children")), (Some(8.0), Some(0.0)));
+        assert_eq!((figure("lessons"), figure("prompt_tokens")), (Some(0.0), None));
     }
 }
 
