@@ -112,7 +112,7 @@ impl<B: PolicyBackend> Policy<B> {
             RequestError::check_finite(value, MEND_NUMBER, || {
                 format!("the {what} product of line {} of the journal", example.line)
             })?;
-            Ok(value)
+            Ok::<_, RequestError>(value)
         };
         Ok(Alignment {
             hidden: finite(

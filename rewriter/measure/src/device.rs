@@ -31,7 +31,10 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     pub(crate) fn of(choice: &DeviceChoice) -> Result<Self, Error> {
-        let (place, index) = choice.select(COMPILED)?;
+        let (place, indices) = choice.select(COMPILED)?;
+        let [index] = indices[..] else {
+            return Err(Error::Failed(format!("{choice} are several devices: name one")));
+        };
         let backend = COMPILED[place];
         let mut devices = (backend.list)().map_err(Error::Failed)?;
         Ok(Self {
