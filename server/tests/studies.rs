@@ -83,6 +83,7 @@ fn every_file_is_known_here() {
             "airline-simulated.toml",
             "airline.toml",
             "gsm8k.toml",
+            "help-desk-dcapo.toml",
             "help-desk-openai.toml",
             "help-desk.toml",
             "nine-constraints.toml",
@@ -98,7 +99,12 @@ fn every_file_is_known_here() {
 
 #[test]
 fn the_simulated_ones_run_as_they_stand() {
-    for name in ["help-desk.toml", "nine-constraints.toml", "progressive.toml"] {
+    for name in [
+        "help-desk.toml",
+        "help-desk-dcapo.toml",
+        "nine-constraints.toml",
+        "progressive.toml",
+    ] {
         let file = read(name);
         assert!(is_simulated(&file.study), "{name}");
         assert!(run(file, ROLLOUTS) >= 1, "{name}");

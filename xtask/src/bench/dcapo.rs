@@ -6,9 +6,10 @@ use anyhow::Result;
 
 use super::measure;
 use crate::build;
-use crate::help_desk::STUDY;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
+
+const STUDY: &str = "studies/help-desk-dcapo.toml";
 
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Result<()> {
     let capo = build::capo_with(workspace, &["train"])?;

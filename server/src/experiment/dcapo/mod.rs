@@ -111,7 +111,10 @@ const EXPLANATION: &str = "A small model with random weights learns to rewrite s
                            GRPO, on examples that nothing was learned from.";
 
 /// The study used when none is named.
-pub const STUDY: (&str, &str) = super::HELP_DESK;
+pub const STUDY: (&str, &str) = (
+    "help-desk-dcapo.toml",
+    include_str!("../../../../studies/help-desk-dcapo.toml"),
+);
 
 /// A policy that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,48 +200,49 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             policies: POLICIES,
-            searches_taught: 24,
+            searches_taught: 50,
             taught: Extent {
-                rounds: 3,
+                rounds: 4,
                 parents: 4,
-                children: 2,
+                children: 4,
             },
             vocabulary: 2048,
             model: NanoConfig {
-                hidden: 64,
+                hidden: 96,
                 layers: 2,
-                heads: 2,
+                heads: 3,
                 kv_heads: 1,
                 head_dim: 32,
-                intermediate: 192,
-                context: 384,
+                intermediate: 256,
+                context: 448,
                 tied: true,
             },
-            longest: 96,
+            longest: 128,
             teaching: SftSettings {
                 epochs: 4,
-                batch: 8,
+                batch: 16,
                 pass_tokens: 4096,
                 learning_rate: 5e-3,
                 warmup: 0.1,
                 ..SftSettings::default()
             },
-            searches_practised: 3,
+            searches_practised: 12,
             practised: Extent {
-                rounds: 8,
+                rounds: 4,
                 parents: 4,
-                children: 8,
+                children: 16,
             },
             practice: GrpoSettings {
-                learning_rate: 1e-3,
+                learning_rate: 3e-4,
+                epochs: 2,
                 optimizer: AdamW {
                     weight_decay: 0.0,
                     ..AdamW::default()
                 },
                 pass_tokens: 4096,
-                // Divided by its own spread, a group of children that differ by a few characters alone would teach
-                // as much as one with a find.
-                scale: AdvantageScale::None,
+                // Rewards spread with λ. Divided by its own spread, a group of children that differ by a few
+                // characters alone would teach as much as one with a find.
+                scale: AdvantageScale::Batch,
                 normalisation: Normalisation::TokenMean,
                 no_child_penalty: 0.5,
                 ..GrpoSettings::default()
@@ -247,10 +251,10 @@ impl Default for Plan {
             requests: 32,
             answers: 4,
             repeats: 2,
-            searches_made: 6,
+            searches_made: 10,
             searched: Extent {
-                rounds: 3,
-                parents: 3,
+                rounds: 2,
+                parents: 2,
                 children: 4,
             },
         }
