@@ -511,10 +511,10 @@ fn several_devices_learn_from_rounds_what_one_learns() {
         let (alone, one) = trained(1);
         assert!(alone.iter().any(|learned| learned.figures["lessons"] > 2.0));
         let (together, other) = trained(3);
-        same_within(1e-5, &alone, &together);
+        same_within(1e-4, &alone, &together);
         let gaps = one.iter().zip(&other).map(|(one, other)| (one - other).abs());
         let gap = gaps.fold(0.0, f32::max);
-        assert!(gap < 1e-5, "{gap}");
+        assert!(gap < 1e-4, "{gap}");
         assert_ne!(one, parameters(&policy), "something was learned");
     }
 }

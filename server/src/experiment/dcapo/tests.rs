@@ -104,7 +104,7 @@ fn a_finished_seed_is_not_run_again_and_another_plan_is_refused() {
     assert!(
         std::fs::read_to_string(page)
             .unwrap()
-            .contains("Study “help desk”, 1 seeds.")
+            .contains("Study “help desk, learned rewriter”, 1 seeds.")
     );
 
     let other = Plan {
