@@ -107,7 +107,8 @@ fn the_simulated_ones_run_as_they_stand() {
     ] {
         let file = read(name);
         assert!(is_simulated(&file.study), "{name}");
-        assert!(run(file, ROLLOUTS) >= 1, "{name}");
+        let rollouts = ROLLOUTS * u64::from(file.study.study.repeats);
+        assert!(run(file, rollouts) >= 1, "{name}");
     }
 }
 
