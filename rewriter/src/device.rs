@@ -87,8 +87,8 @@ pub struct Device {
     pub is_hardware: bool,
 }
 
-/// Opens the devices of some indices, computing in a type.
-pub type Open = fn(&[usize], FloatDType) -> Result<Box<dyn Engine>, DeviceError>;
+/// Opens devices that are listed, one or more with their indices, computing in a type.
+pub type Open = fn(&[(usize, Device)], FloatDType) -> Result<Box<dyn Engine>, DeviceError>;
 
 /// A backend that was compiled in.
 #[derive(Debug, Clone, Copy)]
@@ -97,10 +97,21 @@ pub struct DeviceBackend {
     pub name: &'static str,
     /// What it computes in unless told otherwise.
     pub number_type: FloatDType,
-    /// The devices present, by index, or why none can be used.
-    pub list: fn() -> Result<Vec<Device>, String>,
-    /// The engine of the devices of some indices that are listed, one or more, computing in a type.
+    /// The devices present, by index.
+    pub list: fn() -> Result<Vec<Device>, Unusable>,
+    /// The engine of some of the devices.
     pub open: Open,
+}
+
+/// Why a backend cannot be used on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Nothing of it is installed; `auto` takes another.
+    #[error("{0}")]
+    NotInstalled(String),
+    /// It has devices that do not work; `auto` says so.
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// Why there is no device to run on.
@@ -187,7 +198,14 @@ impl DeviceChoice {
     ) -> Result<Box<dyn Engine>, DeviceError> {
         let (place, indices) = self.select(compiled)?;
         let backend = &compiled[place];
-        (backend.open)(&indices, number_type.unwrap_or(backend.number_type))
+        let listed = (backend.list)().map_err(|why| self.absent(&why.to_string(), compiled))?;
+        let device = |index: usize| {
+            let device = listed.get(index).cloned();
+            let device = device.ok_or_else(|| self.absent("it is gone", compiled))?;
+            Ok((index, device))
+        };
+        let devices: Vec<_> = indices.into_iter().map(device).collect::<Result<_, _>>()?;
+        (backend.open)(&devices, number_type.unwrap_or(backend.number_type))
     }
 
     fn one(backend: &'static str, index: usize) -> Self {
@@ -202,15 +220,24 @@ impl DeviceChoice {
     pub fn select(&self, compiled: &[DeviceBackend]) -> Result<(usize, Vec<usize>), DeviceError> {
         match self {
             Self::Auto => {
-                let preferred = KNOWN.iter().find_map(|name| {
-                    let place = compiled.iter().position(|backend| backend.name == *name)?;
-                    let devices = (compiled[place].list)().unwrap_or_default();
-                    let index = devices
-                        .iter()
-                        .position(|device| device.is_hardware || *name == "cpu")?;
-                    Some((place, vec![index]))
-                });
-                preferred.ok_or_else(|| self.absent("no backend has one", compiled))
+                for name in KNOWN {
+                    let Some(place) = compiled.iter().position(|backend| backend.name == name) else {
+                        continue;
+                    };
+                    let devices = match (compiled[place].list)() {
+                        Ok(devices) => devices,
+                        Err(Unusable::NotInstalled(_)) => continue,
+                        Err(Unusable::Broken(why)) => {
+                            let reason = format!("{name} would be first and does not work: {why}");
+                            return Err(self.absent(&reason, compiled));
+                        }
+                    };
+                    let is_good = |device: &Device| device.is_hardware || name == "cpu";
+                    if let Some(index) = devices.iter().position(is_good) {
+                        return Ok((place, vec![index]));
+                    }
+                }
+                Err(self.absent("no backend has one", compiled))
             }
             Self::Named { backend, index } => {
                 let place = Self::check(backend, &[*index], compiled)?;
@@ -236,7 +263,7 @@ impl DeviceChoice {
         })?;
         let absent = |index: usize, why: &str| Self::one(backend, index).absent(why, compiled);
         let first = indices.first().copied().unwrap_or_default();
-        let devices = (compiled[place].list)().map_err(|why| absent(first, &why))?;
+        let devices = (compiled[place].list)().map_err(|why| absent(first, &why.to_string()))?;
         let Some(beyond) = indices.iter().find(|index| **index >= devices.len()) else {
             return Ok(place);
         };
@@ -280,29 +307,39 @@ fn present(compiled: &[DeviceBackend]) -> String {
     }
 }
 
-/// The engine of a backend's devices with their indices, one or more, for [`DeviceBackend::open`].
+/// The engine of a backend's devices, for [`DeviceBackend::open`]; `handle` is what the backend calls the device of an
+/// index.
 ///
 /// # Errors
 ///
-/// [`DeviceError::NumberType`] when a device does not compute in this type.
+/// As `handle`, or [`DeviceError::NumberType`] when a device does not compute in this type.
 pub fn open_engine<B: PolicyBackend>(
     backend: &'static str,
-    devices: Vec<(usize, B::Device)>,
+    devices: &[(usize, Device)],
+    handle: impl Fn(usize) -> Result<B::Device, DeviceError>,
     number_type: FloatDType,
 ) -> Result<Box<dyn Engine>, DeviceError> {
-    for (index, device) in &devices {
+    let open = |(index, _): &(usize, Device)| {
+        let opened = handle(*index)?;
         let name = DeviceChoice::one(backend, *index).to_string();
-        check_number_type::<B>(&name, device, number_type)?;
-    }
-    let (indices, devices): (Vec<usize>, Vec<B::Device>) = devices.into_iter().unzip();
+        check_number_type::<B>(&name, &opened, number_type)?;
+        Ok((*index, opened))
+    };
+    let opened = devices
+        .iter()
+        .map(open)
+        .collect::<Result<Vec<_>, DeviceError>>()?;
+    let (indices, handles): (Vec<usize>, Vec<B::Device>) = opened.into_iter().unzip();
     let choice = match indices[..] {
         [index] => DeviceChoice::one(backend, index),
         _ => DeviceChoice::Several { backend, indices },
     };
-    let mut devices = devices.into_iter();
-    let first = devices.next().unwrap_or_default();
-    let engine = DeviceEngine::<B>::new(choice.to_string(), first, number_type);
-    Ok(Box::new(engine.beside(devices.collect())))
+    let mut handles = handles.into_iter();
+    let first = handles.next().unwrap_or_default();
+    let engine = DeviceEngine::<B>::new(choice.to_string(), first, number_type)
+        .beside(handles.collect())
+        .called(devices.iter().map(|(_, device)| device.name.as_str()));
+    Ok(Box::new(engine))
 }
 
 /// # Errors
@@ -340,10 +377,7 @@ pub const CPU: DeviceBackend = DeviceBackend {
             is_hardware: false,
         }])
     },
-    open: |indices, number_type| {
-        let devices = indices.iter().map(|index| (*index, FlexDevice));
-        open_engine::<Flex>("cpu", devices.collect(), number_type)
-    },
+    open: |devices, number_type| open_engine::<Flex>("cpu", devices, |_| Ok(FlexDevice), number_type),
 };
 
 #[cfg(test)]
@@ -374,7 +408,12 @@ mod tests {
     };
     const NO_DRIVER: DeviceBackend = DeviceBackend {
         name: "cuda",
-        list: || Err("libcuda does not load".to_owned()),
+        list: || Err(Unusable::NotInstalled("libcuda does not load".to_owned())),
+        ..CPU
+    };
+    const NO_COMPILER: DeviceBackend = DeviceBackend {
+        name: "cuda",
+        list: || Err(Unusable::Broken("libnvrtc does not load".to_owned())),
         ..CPU
     };
 
@@ -412,6 +451,18 @@ mod tests {
         assert_eq!(select("auto", &[CPU, RADEON, NO_DRIVER]), Ok((1, vec![1])));
         assert_eq!(select("auto", &[CPU, LAVAPIPE, NO_DRIVER]), Ok((0, vec![0])));
         assert_eq!(select("auto", &[CPU]), Ok((0, vec![0])));
+    }
+
+    #[test]
+    fn a_gpu_that_does_not_work_is_not_passed_over_in_silence() {
+        let refused = select("auto", &[CPU, NO_COMPILER])
+            .expect_err("is broken")
+            .to_string();
+        assert!(
+            refused.contains("libnvrtc does not load") && refused.contains("present are cpu"),
+            "{refused}"
+        );
+        assert_eq!(select("cpu", &[CPU, NO_COMPILER]), Ok((0, vec![0])));
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::checkpoint::Checkpoints;
 use crate::decoder::Decoder;
 use crate::error::{FileError, RequestError};
 use crate::fine_tuning::{SftEvent, SftExample, SftSettings, SftTrainer, TrainingError};
+use crate::flops::peak_flops;
 use crate::folder::PolicyFolder;
-use crate::local::{Drawing, LocalRewriter, ToldCuts};
+use crate::local::{Drawing, DrawnAsAsked, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
 use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
@@ -70,19 +71,23 @@ pub trait Engine {
     /// Its name, such as `cpu`, or `cuda:0,1` of several.
     fn device(&self) -> &str;
 
+    /// Floating-point operations per second that its devices can do together in the type that it computes in, where
+    /// that is known: see [`peak_flops`].
+    fn peak_flops(&self) -> Option<f64>;
+
     /// A rewriter that stays as it is; `name` is what errors and screens call it, `told_cuts` is told of each request
     /// whose feedback had to be cut.
     ///
     /// # Errors
     ///
-    /// The policy does not read, or a setting of the drawing is outside its range.
+    /// The policy does not read, or a setting of the drawing is outside its range or the model's context.
     fn rewriter(
         &self,
         name: &str,
         folder: &PolicyFolder,
         drawing: Drawing,
         told_cuts: ToldCuts,
-    ) -> Result<Rc<dyn Llm>, TrainingError>;
+    ) -> Result<Rc<dyn DrawnAsAsked>, TrainingError>;
 
     /// Fine-tunes a policy on examples, or goes on with it where the last of the checkpoints stands.
     ///
@@ -150,6 +155,7 @@ pub struct DeviceEngine<B: PolicyBackend> {
     /// Devices that learn beside it.
     further: Vec<B::Device>,
     number_type: FloatDType,
+    peak_flops: Option<f64>,
 }
 
 impl<B: PolicyBackend> DeviceEngine<B> {
@@ -160,7 +166,16 @@ impl<B: PolicyBackend> DeviceEngine<B> {
             device,
             further: Vec::new(),
             number_type,
+            peak_flops: None,
         }
+    }
+
+    /// Knows what the devices can do by what their drivers call them, one name for each.
+    #[must_use]
+    pub fn called<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let peaks = names.into_iter().map(|name| peak_flops(name, self.number_type));
+        self.peak_flops = peaks.sum();
+        self
     }
 
     /// Divides the steps of trainings among the device and further ones. All else is done on the first.
@@ -226,16 +241,21 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         &self.name
     }
 
+    fn peak_flops(&self) -> Option<f64> {
+        self.peak_flops
+    }
+
     fn rewriter(
         &self,
         name: &str,
         folder: &PolicyFolder,
         drawing: Drawing,
         told_cuts: ToldCuts,
-    ) -> Result<Rc<dyn Llm>, TrainingError> {
-        drawing.check()?;
+    ) -> Result<Rc<dyn DrawnAsAsked>, TrainingError> {
         let template = RewriteTemplate::from_folder(&folder.model)?;
-        let rewriter = LocalRewriter::new(name, self.open(folder)?, template, drawing);
+        let policy = self.open(folder)?;
+        drawing.check_for(policy.config().context)?;
+        let rewriter = LocalRewriter::new(name, policy, template, drawing);
         Ok(Rc::new(rewriter.telling_cuts(told_cuts)))
     }
 
@@ -264,13 +284,14 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         settings: GrpoSettings,
         around: Surroundings,
     ) -> Result<Online, TrainingError> {
-        drawing.check()?;
         if around.elsewhere.is_some() && start.learns == Learns::Whole {
             return Err(RequestError::WholeElsewhere.into());
         }
         let source = start.folder.model.clone();
         let template = RewriteTemplate::from_folder(&source)?;
-        let rewriter = LocalRewriter::new(name, self.start(start)?, template, drawing);
+        let policy = self.start(start)?;
+        drawing.check_for(policy.config().context)?;
+        let rewriter = LocalRewriter::new(name, policy, template, drawing);
         let mut rewriter = rewriter
             .keeping_samples(&around.samples)?
             .telling_cuts(around.told_cuts);
@@ -279,7 +300,7 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         }
         let rewriter = Rc::new(rewriter);
         let learner = GrpoLearner::new(Rc::clone(&rewriter), settings, around.checkpoints, source)?;
-        let learner = learner.on(self.replicas(start)?);
+        let learner = learner.on(self.replicas(start)?).of_peak(self.peak_flops);
         Ok(Online {
             rounds: learner.rounds(),
             rewriter,

@@ -350,6 +350,16 @@ pub enum RequestError {
         /// What it may be.
         range: &'static str,
     },
+    /// Rewrites may be as long as the context, so that no request fits before them.
+    #[error(
+        "rewrites of up to {new} tokens leave no room for a request in the model's context of {context}: set a smaller longest rewrite"
+    )]
+    NoRoomForPrompts {
+        /// Longest rewrite.
+        new: usize,
+        /// The context.
+        context: usize,
+    },
     /// The chat template refuses the messages.
     #[error("the chat template refuses the messages: {0}")]
     Template(String),

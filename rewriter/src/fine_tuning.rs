@@ -159,6 +159,10 @@ pub struct SftStep {
     pub learning_rate: f64,
     /// Tokens that passed through the decoder, padding not counted.
     pub tokens: usize,
+    /// Floating-point operations of learning from them: see [`flops`](crate::flops).
+    pub flops: f64,
+    /// The most of its own memory that a device holds after it, in bytes; none where devices compute in main memory.
+    pub device_memory_bytes: Option<u64>,
 }
 
 /// What a training tells while it runs.
@@ -335,6 +339,8 @@ impl<B: PolicyBackend> SftTrainer<B> {
         let batch = self.batch(step);
         let tokens = batch.iter().copied().map(length).sum();
         let learned: usize = batch.iter().map(|(_, answer)| answer.len()).sum();
+        let flops_of = |example: &SftExample| self.policy.training_flops(length(example), example.1.len());
+        let flops = batch.iter().copied().map(flops_of).sum();
         let shares = shares(&batch, self.replicas.devices(), |example| length(example));
         let settings = self.settings;
         let (losses, gradient) = self
@@ -353,6 +359,8 @@ impl<B: PolicyBackend> SftTrainer<B> {
             gradient_norm: after.gradient_norm,
             learning_rate,
             tokens,
+            flops,
+            device_memory_bytes: self.replicas.device_memory(&self.policy),
         })
     }
 

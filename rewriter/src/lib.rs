@@ -18,7 +18,7 @@
 //! | [`alignment`] | how rewrites and steps agree with the gradient |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
 //! | [`engine`], [`device`] | all of this on one device, whatever its backend; which devices there are |
-//! | [`memory`] | how much main memory was needed |
+//! | [`memory`], [`flops`] | how much main memory was needed; operations, and what devices can do |
 //! | [`nano`], [`untrained`] | random weights: small models in a folder, any size on a device |
 //! | [`backend`] | what a backend may do better than burn's own operations |
 
@@ -35,6 +35,7 @@ pub mod error;
 mod exhaustion;
 pub mod feedback;
 pub mod fine_tuning;
+pub mod flops;
 pub mod folder;
 pub mod generate;
 pub mod grpo;

@@ -61,6 +61,20 @@ impl Drawing {
         }
         self.sampling.check()
     }
+
+    /// # Errors
+    ///
+    /// As [`check`](Self::check), or the longest rewrite leaves no room for a request in a model's context.
+    pub fn check_for(&self, context: usize) -> Result<(), RequestError> {
+        self.check()?;
+        if self.max_new_tokens < context {
+            return Ok(());
+        }
+        Err(RequestError::NoRoomForPrompts {
+            new: self.max_new_tokens,
+            context,
+        })
+    }
 }
 
 /// A rewrite as it was drawn: what a policy learns from. It has no tokens where the model has no room for the
@@ -108,11 +122,25 @@ pub struct LocalRewriter<B: PolicyBackend> {
     told_cuts: ToldCuts,
 }
 
+/// A rewriter whose requests may each be drawn in a way of their own.
+pub trait DrawnAsAsked: Llm {
+    /// How a request is drawn that says nothing of it.
+    fn drawing(&self) -> Drawing;
+
+    /// Answers like [`Llm::chat`], drawn in another way.
+    fn draw_as(
+        &self,
+        request: ChatRequest,
+        drawing: Drawing,
+    ) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
+}
+
 /// Is told what of a request's feedback had no room in the model's context.
 pub type ToldCuts = Box<dyn Fn(LeftOut)>;
 
 struct Waiting {
     row: GenerationRow,
+    drawing: Drawing,
     answer: oneshot::Sender<Result<Drawn, LlmError>>,
 }
 
@@ -244,24 +272,33 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         kept.map_err(|why| self.failed(&format!("its samples cannot be kept: {why}")))
     }
 
-    fn generation(&self) -> Generation {
+    fn generation(&self, drawing: Drawing) -> Generation {
         Generation {
-            sampling: self.drawing.sampling,
-            max_new_tokens: self.drawing.max_new_tokens,
+            sampling: drawing.sampling,
+            max_new_tokens: drawing.max_new_tokens,
             stop_tokens: self.template.stop_tokens().to_vec(),
             share_prefixes: true,
         }
     }
 
-    /// Draws all rewrites that wait.
+    /// Draws all rewrites that wait, those together that are drawn in the same way.
     fn draw(&self) {
-        let waiting: Vec<Waiting> = self.waiting.borrow_mut().drain(..).collect();
+        let mut waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+        while let Some(first) = waiting.first() {
+            let drawing = first.drawing;
+            let (same, other) = waiting.into_iter().partition(|one| one.drawing == drawing);
+            self.draw_together(same, drawing);
+            waiting = other;
+        }
+    }
+
+    fn draw_together(&self, waiting: Vec<Waiting>, drawing: Drawing) {
         let rows: Vec<GenerationRow> = waiting.iter().map(|one| one.row.clone()).collect();
         let started = Instant::now();
         let policy = self.policy.borrow();
         let drawn = policy
             .decoder()
-            .generate(policy.adapter(), &rows, &self.generation());
+            .generate(policy.adapter(), &rows, &self.generation(drawing));
         let seconds = started.elapsed().as_secs_f64() / rows.len().max(1) as f64;
         let drawn = drawn.map_err(|why| self.failed(&why)).and_then(|drawn| {
             let sample = |(row, completion): (&GenerationRow, &Completion)| Sample {
@@ -299,11 +336,11 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         }
     }
 
-    async fn answer(&self, request: ChatRequest) -> Result<ChatResponse, LlmError> {
+    async fn answer(&self, request: ChatRequest, drawing: Drawing) -> Result<ChatResponse, LlmError> {
         let [Message::User { content }] = &request.messages[..] else {
             return Err(self.failed(&"it rewrites prompts and takes part in no other conversation"));
         };
-        let prompt = self.template.prompt_of_text(content, self.drawing.max_new_tokens);
+        let prompt = self.template.prompt_of_text(content, drawing.max_new_tokens);
         let prompt = prompt.map_err(|why| match why {
             TemplateError::Overflow { .. } => self.had_no_room(request.seed.unwrap_or_default(), &why),
             other => self.failed(&other),
@@ -316,8 +353,8 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             seed: request.seed.unwrap_or_default(),
         };
         let drawn = match &self.elsewhere {
-            Some((elsewhere, source)) => self.drawn_by(elsewhere, source, row).await?,
-            None => self.drawn_here(row).await?,
+            Some((elsewhere, source)) => self.drawn_by(elsewhere, source, row, drawing).await?,
+            None => self.drawn_here(row, drawing).await?,
         };
         let text = self
             .template
@@ -338,10 +375,14 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     }
 
     /// Draws a rewrite together with those that wait.
-    async fn drawn_here(&self, row: GenerationRow) -> Result<Draw, LlmError> {
+    async fn drawn_here(&self, row: GenerationRow, drawing: Drawing) -> Result<Draw, LlmError> {
         let input_tokens = row.prompt.len() as u64;
         let (sender, answer) = oneshot::channel();
-        self.waiting.borrow_mut().push(Waiting { row, answer: sender });
+        self.waiting.borrow_mut().push(Waiting {
+            row,
+            drawing,
+            answer: sender,
+        });
         // Whoever else asks at this moment asks before this goes on.
         once_pending().await;
         if !self.waiting.borrow().is_empty() {
@@ -368,9 +409,10 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         elsewhere: &Elsewhere,
         source: &Path,
         row: GenerationRow,
+        drawing: Drawing,
     ) -> Result<Draw, LlmError> {
         let save = |folder: &Path| self.policy.borrow().save(folder, source);
-        let generation = self.generation();
+        let generation = self.generation(drawing);
         let drawn = elsewhere.draw(self.step.get(), save, &row, &generation);
         let drawn = drawn.await.map_err(|why| match why {
             DrawError::File(why) => self.failed(&format!("its adapter cannot be handed over: {why}")),
@@ -403,7 +445,21 @@ impl<B: PolicyBackend> Llm for LocalRewriter<B> {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        self.answer(request).boxed_local()
+        self.answer(request, self.drawing).boxed_local()
+    }
+}
+
+impl<B: PolicyBackend> DrawnAsAsked for LocalRewriter<B> {
+    fn drawing(&self) -> Drawing {
+        self.drawing
+    }
+
+    fn draw_as(
+        &self,
+        request: ChatRequest,
+        drawing: Drawing,
+    ) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
+        self.answer(request, drawing).boxed_local()
     }
 }
 

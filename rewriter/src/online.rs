@@ -125,6 +125,8 @@ pub struct GrpoLearner<B: PolicyBackend> {
     /// The policy as it started on each device, where it is held to that. A frozen decoder is shared with what learns.
     references: Option<Vec<Policy<B>>>,
     replicas: Replicas<B>,
+    /// Operations per second that the devices can do together, where that is known.
+    peak_flops: Option<f64>,
     state: RefCell<(Optimizer<B>, Memory)>,
 }
 
@@ -182,6 +184,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
             source,
             references,
             replicas: Replicas::default(),
+            peak_flops: None,
             state: RefCell::new(state),
         })
     }
@@ -192,6 +195,13 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let start = self.references.as_ref().and_then(|references| references.first());
         self.references = start.map(|start| replicas.of(start));
         self.replicas = replicas;
+        self
+    }
+
+    /// Tells the utilisation of devices that can do so many operations per second together.
+    #[must_use]
+    pub fn of_peak(mut self, flops: Option<f64>) -> Self {
+        self.peak_flops = flops;
         self
     }
 
@@ -219,23 +229,29 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let mut policy = self.rewriter.policy().clone();
         figures.insert("lessons".to_owned(), lessons.len() as f64);
         figures.extend(self.lengths(families));
-        let started = Instant::now();
         if let Some(surprise) = self.score_drawn_elsewhere(&policy, &mut lessons)? {
             figures.insert("surprise".to_owned(), surprise);
         }
         if !lessons.is_empty() {
+            let started = Instant::now();
             for epoch in 0..self.settings.epochs {
                 let step = self.step(round, epoch, &policy, &mut optimizer, &lessons)?;
                 policy = step.policy;
                 // Of the last step.
                 figures.extend(step.figures);
             }
+            let epochs_per_second = f64::from(self.settings.epochs) / started.elapsed().as_secs_f64();
             let tokens = lessons.iter().map(|one| one.sample.length()).sum::<usize>();
-            let passed = f64::from(self.settings.epochs) * tokens as f64;
-            figures.insert(
-                "tokens_per_second".to_owned(),
-                passed / started.elapsed().as_secs_f64(),
-            );
+            figures.insert("tokens_per_second".to_owned(), tokens as f64 * epochs_per_second);
+            if let Some(peak) = self.peak_flops {
+                let of =
+                    |one: &Lesson| policy.training_flops(one.sample.length(), one.sample.completion.len());
+                let flops = lessons.iter().map(of).sum::<f64>();
+                figures.insert("mfu".to_owned(), flops * epochs_per_second / peak);
+            }
+        }
+        if let Some(bytes) = self.replicas.device_memory(&policy) {
+            figures.insert("device_memory_bytes".to_owned(), bytes as f64);
         }
         if let Some(bytes) = peak_bytes() {
             figures.insert("peak_memory_bytes".to_owned(), bytes as f64);

@@ -9,6 +9,7 @@ use crate::backend::PolicyBackend;
 use crate::config::ModelConfig;
 use crate::decoder::Decoder;
 use crate::error::{FileError, RequestError};
+use crate::flops::training_flops;
 use crate::lora::{Adapter, Mode};
 use crate::optimizer::Gradient;
 use crate::parameters::{Parameter, Parameters};
@@ -54,6 +55,13 @@ impl<B: PolicyBackend> Policy<B> {
     /// Sizes of the decoder.
     pub fn config(&self) -> &ModelConfig {
         self.decoder().config()
+    }
+
+    /// Operations of learning from one row of `columns` tokens of which `learned` are predicted: see
+    /// [`training_flops`].
+    pub fn training_flops(&self, columns: usize, learned: usize) -> f64 {
+        let is_whole = matches!(self, Self::Whole(_));
+        training_flops(self.config(), columns, learned, is_whole)
     }
 
     /// The value of a loss, `[1]`, and its gradient by what learns. `mode` says whether an adapter drops. With

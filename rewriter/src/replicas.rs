@@ -38,6 +38,14 @@ impl<B: PolicyBackend> Replicas<B> {
         1 + self.0.len()
     }
 
+    /// The most of its own memory that one of the devices holds, in bytes; see [`PolicyBackend::device_memory`].
+    pub(crate) fn device_memory(&self, policy: &Policy<B>) -> Option<u64> {
+        once(policy)
+            .chain(&self.0)
+            .filter_map(|policy| B::device_memory(&policy.decoder().device()))
+            .max()
+    }
+
     /// A policy as each device has it, its own first.
     pub(crate) fn of(&self, policy: &Policy<B>) -> Vec<Policy<B>> {
         let copies = self.0.iter().map(|copy| copy.following(policy));

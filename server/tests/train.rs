@@ -561,22 +561,42 @@ async fn a_rewriter_is_served() {
         .trim()
         .strip_prefix("listening on ")
         .unwrap_or_else(|| panic!("{line}"));
-    let body = json!({ "model": "rewriter", "messages": [{ "role": "user", "content": "Rewrite this." }] });
     let client = reqwest::Client::new();
-    let answer = client
-        .post(format!("{address}/chat/completions"))
-        .json(&body)
-        .send()
-        .await
-        .unwrap();
-    assert!(answer.status().is_success());
-    let answer: Value = answer.json().await.unwrap();
-    assert!(
-        answer["usage"]["completion_tokens"]
-            .as_u64()
-            .is_some_and(|tokens| (1..=20).contains(&tokens))
-    );
-    assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+    let ask = async |wishes: Value| {
+        let mut body =
+            json!({ "model": "rewriter", "messages": [{ "role": "user", "content": "Rewrite this." }] });
+        body.as_object_mut()
+            .unwrap()
+            .extend(wishes.as_object().unwrap().clone());
+        let answer = client.post(format!("{address}/chat/completions")).json(&body);
+        let answer = answer.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let text = |answer: &Value| {
+        answer["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let tokens = |answer: &Value| answer["usage"]["completion_tokens"].as_u64().unwrap();
+
+    let (status, usual) = ask(json!({ "seed": 1 })).await;
+    assert_eq!(status, 200, "{usual}");
+    assert!((1..=20).contains(&tokens(&usual)), "{usual}");
+    // The likeliest rewrite is the same with every seed.
+    assert_eq!(text(&usual), text(&ask(json!({ "seed": 2 })).await.1));
+    let warm = async |seed: u64| text(&ask(json!({ "seed": seed, "temperature": 2.0 })).await.1);
+    assert_ne!(warm(1).await, warm(2).await);
+    let (_, short) = ask(json!({ "seed": 1, "max_tokens": 3 })).await;
+    assert!(tokens(&short) <= 3, "{short}");
+    assert!(text(&usual).starts_with(&text(&short)), "{usual} {short}");
+    let (_, long) = ask(json!({ "seed": 1, "max_tokens": 100_000 })).await;
+    assert_eq!(text(&long), text(&usual));
+
+    let (status, refused) = ask(json!({ "messages": [{ "role": "system", "content": "Be brief." }] })).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("messages")));
+    let (status, refused) = ask(json!({ "top_p": 0.0 })).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("top_p")));
     server.kill().unwrap();
     server.wait().unwrap();
 }

@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 
 use burn_cuda::CudaDevice;
 use burn_tensor::FloatDType;
-use capo_rewriter::device::{Device, DeviceBackend, open_engine};
+use capo_rewriter::device::{Device, DeviceBackend, Unusable, open_engine};
 use cudarc::driver::result as driver;
+use cudarc::driver::sys::CUresult;
 
 /// burn's CUDA backend without fusion.
 pub type Cuda = burn_cuda::Cuda<f32, i32>;
@@ -21,10 +22,7 @@ pub const DEVICES: DeviceBackend = DeviceBackend {
     name: "cuda",
     number_type: FloatDType::BF16,
     list,
-    open: |indices, number_type| {
-        let devices = indices.iter().map(|index| (*index, device(*index)));
-        open_engine::<Cuda>("cuda", devices.collect(), number_type)
-    },
+    open: |devices, number_type| open_engine::<Cuda>("cuda", devices, |index| Ok(device(index)), number_type),
 };
 
 /// The device of this index in [`DEVICES`].
@@ -32,17 +30,26 @@ pub fn device(index: usize) -> CudaDevice {
     CudaDevice::new(index)
 }
 
-fn list() -> Result<Vec<Device>, String> {
+fn list() -> Result<Vec<Device>, Unusable> {
     let devices = loaded(|| {
         driver::init()?;
         (0..driver::device::get_count()?)
             .map(|index| driver::device::get(index).and_then(driver::device::get_name))
             .collect::<Result<Vec<_>, _>>()
     })
-    .ok_or("the driver's library libcuda is not on the library path: install NVIDIA's driver")?
-    .map_err(|why| format!("the driver answers {why}"))?;
+    .ok_or_else(|| {
+        let needed = "the driver's library libcuda is not on the library path: install NVIDIA's driver";
+        Unusable::NotInstalled(needed.to_owned())
+    })?
+    .map_err(|why| {
+        let answer = format!("the driver answers {why}");
+        match why.0 {
+            CUresult::CUDA_ERROR_NO_DEVICE => Unusable::NotInstalled(answer),
+            _ => Unusable::Broken(answer),
+        }
+    })?;
     if !devices.is_empty() {
-        check_compiler()?;
+        check_compiler().map_err(Unusable::Broken)?;
     }
     let device = |name| Device {
         name,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use capo_rewriter::device::DeviceChoice;
+use capo_rewriter::flops::peak_flops;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -89,8 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             keep(pytorch(&chosen, arguments, torch, &item)?)?;
         }
     }
-    // The data sheets' peaks are of 16 bits.
-    let listed = || table::peak_tflops(&chosen.name).filter(|_| arguments.dtype != NumberType::F32);
+    let listed = || Some(peak_flops(&chosen.name, arguments.dtype.float())? / 1e12);
     let peak = arguments.peak_tflops.or_else(listed);
     let text = table::render(&chosen.name, peak, &lines);
     let path = arguments.out.join("table.md");

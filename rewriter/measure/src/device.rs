@@ -36,7 +36,7 @@ impl Chosen {
             return Err(Error::Failed(format!("{choice} are several devices: name one")));
         };
         let backend = COMPILED[place];
-        let mut devices = (backend.list)().map_err(Error::Failed)?;
+        let mut devices = (backend.list)().map_err(|why| Error::Failed(why.to_string()))?;
         Ok(Self {
             choice: DeviceChoice::Named {
                 backend: backend.name,

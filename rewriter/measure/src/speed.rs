@@ -8,8 +8,9 @@ use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::device::{DeviceChoice, check_number_type};
+use capo_rewriter::flops::{decode_flops, training_flops};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::lora::{self, Adapter, LoraConfig, Projection};
+use capo_rewriter::lora::{self, Adapter, LoraConfig};
 use capo_rewriter::optimizer::{AdamW, Optimizer};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::sampling::Sampling;
@@ -87,7 +88,7 @@ impl NumberType {
         }
     }
 
-    fn float(self) -> FloatDType {
+    pub(crate) fn float(self) -> FloatDType {
         match self {
             Self::F32 => FloatDType::F32,
             Self::Bf16 => FloatDType::BF16,
@@ -162,7 +163,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         loss: measured.loss,
         flops_per_token: match arguments.mode {
             Mode::Decode => decode_flops(&config, arguments.prompt + arguments.new_tokens / 2),
-            Mode::Train => train_flops(&config, arguments.seq),
+            Mode::Train => {
+                training_flops(&config, arguments.seq, arguments.seq, false) / arguments.seq as f64
+            }
         },
         peak_rss_mib: memory::peak_rss_mib(),
     };
@@ -298,67 +301,4 @@ fn train<B: PolicyBackend>(decoder: Decoder<B>, arguments: &Arguments) -> Result
         let loss = loss.into_data().iter::<f64>().next();
         Ok((started.elapsed().as_secs_f64(), loss))
     })
-}
-
-/// Weights of the linear maps, the output layer included.
-fn weights(config: &ModelConfig) -> f64 {
-    let of_layer: usize = Projection::ALL
-        .iter()
-        .map(|projection| projection.shape(config).iter().product::<usize>())
-        .sum();
-    (config.layers() * of_layer + config.vocabulary * config.hidden) as f64
-}
-
-/// Operations of attention for one token that sees `seen` keys, in all layers.
-fn attention_flops(config: &ModelConfig, seen: f64) -> f64 {
-    4.0 * (config.layers() * config.heads * config.head_dim) as f64 * seen
-}
-
-/// 2 for each weight.
-fn decode_flops(config: &ModelConfig, seen: usize) -> f64 {
-    2.0 * weights(config) + attention_flops(config, seen as f64)
-}
-
-/// Forward and backward by the inputs, as the weights are frozen: 4 for each weight, and attention
-/// three times with half of the keys visible. The adapter's own, a hundredth, are left out.
-fn train_flops(config: &ModelConfig, columns: usize) -> f64 {
-    4.0 * weights(config) + 3.0 * attention_flops(config, columns as f64 / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn shape(name: &str) -> ModelConfig {
-        let shapes = Path::new(env!("CARGO_MANIFEST_DIR")).join("shapes");
-        ModelConfig::from_folder(&shapes.join(name)).expect("reads")
-    }
-
-    #[test]
-    fn the_shapes_have_the_sizes_of_their_names() {
-        // Published: 0.6 and 8.2 billion parameters, of which the tables are 0.16 and 2 · 0.62.
-        let parameters = |config: &ModelConfig| {
-            let tables = if config.tied { 0.0 } else { 1.0 };
-            weights(config) + tables * (config.vocabulary * config.hidden) as f64
-        };
-        assert!((parameters(&shape("qwen3-0.6b")) / 0.596e9 - 1.0).abs() < 0.01);
-        assert!((parameters(&shape("qwen3-8b")) / 8.19e9 - 1.0).abs() < 0.01);
-    }
-
-    #[test]
-    fn operations_are_counted_by_weights_and_keys() {
-        let config = shape("micro");
-        // 2 layers of 64·(128+64+64+128) + 3·64·160, and 512·64.
-        assert_eq!(
-            weights(&config),
-            f64::from(2 * (64 * 384 + 3 * 64 * 160) + 512 * 64)
-        );
-        assert_eq!(attention_flops(&config, 10.0), f64::from(4 * 2 * 4 * 32 * 10));
-        assert_eq!(
-            train_flops(&config, 100),
-            4.0 * weights(&config) + 3.0 * attention_flops(&config, 50.0)
-        );
-    }
 }

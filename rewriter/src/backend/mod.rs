@@ -27,6 +27,12 @@ pub use visibility::Visibility;
 /// Every operation has a body made of burn's; a backend overrides what it does better. Those with a
 /// gradient of their own keep for the backward pass what they were given, and compute the rest again.
 pub trait PolicyBackend: Backend {
+    /// Bytes that the backend holds of a device's own memory, in use or kept for later; `None` for a device that
+    /// computes in main memory.
+    fn device_memory(_device: &Self::Device) -> Option<u64> {
+        None
+    }
+
     /// Writes `values`, `[rows, heads, columns, width]`, from column `start` on into `store`,
     /// `[rows, heads, capacity, width]`.
     ///
@@ -157,8 +163,15 @@ where
     F: burn_cubecl::FloatElement,
     I: burn_cubecl::IntElement,
     T: burn_cubecl::BoolElement,
-    Self: Backend,
+    Self: Backend<Device = R::Device>,
 {
+    fn device_memory(device: &R::Device) -> Option<u64> {
+        // Pages are kept for what comes next, so that this is about the most that was in use at a time.
+        R::client(device)
+            .memory_usage()
+            .ok()
+            .map(|usage| usage.bytes_reserved)
+    }
 }
 
 /// Indices on a device.

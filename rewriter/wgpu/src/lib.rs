@@ -28,17 +28,15 @@ pub const DEVICES: DeviceBackend = DeviceBackend {
     open,
 };
 
-fn open(indices: &[usize], number_type: FloatDType) -> Result<Box<dyn Engine>, DeviceError> {
-    let found = |&index: &usize| {
+fn open(devices: &[(usize, Device)], number_type: FloatDType) -> Result<Box<dyn Engine>, DeviceError> {
+    let handle = |index: usize| {
         let choice = DeviceChoice::Named {
             backend: "wgpu",
             index,
         };
-        let device = device(index).ok_or_else(|| choice.absent("its adapter is gone", &[DEVICES]));
-        Ok((index, device?))
+        device(index).ok_or_else(|| choice.absent("its adapter is gone", &[DEVICES]))
     };
-    let devices = indices.iter().map(found).collect::<Result<_, _>>()?;
-    open_engine::<Wgpu>("wgpu", devices, number_type)
+    open_engine::<Wgpu>("wgpu", devices, handle, number_type)
 }
 
 /// The device of this index in [`DEVICES`].

@@ -1,6 +1,8 @@
 //! The rewriter on wgpu: against numbers made with PyTorch, transformers and PEFT, and its devices.
 
-use burn_tensor::FloatDType;
+use burn_tensor::backend::Backend;
+use burn_tensor::{FloatDType, Tensor};
+use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::device::DeviceChoice;
 use capo_rewriter_parity::{Reference, device_checks};
 use capo_rewriter_wgpu::{DEVICES, Wgpu, device};
@@ -46,4 +48,17 @@ fn adapters_are_listed_and_opened_by_their_index() {
     let refused = choice.open(&[DEVICES], Some(FloatDType::BF16)).err();
     let refused = refused.expect("WGSL has no such type").to_string();
     assert!(refused.contains("take F32"), "{refused}");
+}
+
+#[test]
+fn memory_of_a_device_is_told() {
+    let device = device(0).expect(NO_ADAPTER);
+    let numbers = Tensor::<Wgpu, 1>::ones([1 << 20], &device);
+    Wgpu::sync(&device).expect("it computes");
+    let held = Wgpu::device_memory(&device).expect("a GPU has memory of its own");
+    assert!(
+        held >= 4 << 20,
+        "{held} bytes for {} of 32 bits",
+        numbers.dims()[0]
+    );
 }

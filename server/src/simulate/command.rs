@@ -1,20 +1,16 @@
 //! The command line of `capo simulate`.
 
-use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use capo_core::llm::Llm;
 use capo_models::simulated::Simulated;
 use capo_models::simulated::parameters::MODELS;
-use tokio::net::TcpListener;
 
 use crate::cli::failure::warn;
-use crate::interrupt::Interrupts;
 
-use super::{FaultRates, ServeOptions, SimulateError, serve_announced};
+use super::{Cut, FaultRates, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted};
 
 /// Serve the simulated models over an OpenAI-compatible API on this machine.
 #[derive(Debug, Clone, clap::Args)]
@@ -64,7 +60,7 @@ pub struct SimulateArgs {
 /// # Errors
 /// When an argument is out of range, the port taken, the key unset or the log not writable.
 pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
-    let SimulateArgs { host, port, seed, .. } = args;
+    let seed = args.seed;
     let seconds = |option, value: f64| {
         Duration::try_from_secs_f64(value).map_err(|_| SimulateError::Number { option, value })
     };
@@ -75,32 +71,15 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
         fault_seed: args.fault_seed,
         retry_after: seconds("retry-after", args.retry_after)?,
         hang: seconds("hang", args.hang)?,
-        key: args
-            .require_key
-            .map(|variable| {
-                let key = std::env::var(&variable).ok().filter(|key| !key.is_empty());
-                key.ok_or(SimulateError::Key(variable))
-            })
-            .transpose()?,
+        key: required_key(args.require_key)?,
         log: args.log,
         models: args.models,
         ..ServeOptions::default()
     };
-    let listener = TcpListener::bind((host, port))
-        .await
-        .map_err(|source| SimulateError::Listen { host, port, source })?;
-    let address = listener.local_addr()?;
-    let open = move |name: &str| Simulated::new(name, seed).map(|model| Rc::new(model) as Rc<dyn Llm>);
-    let announce = move || {
-        let mut stdout = io::stdout().lock();
-        writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
+    let open = move |name: &str| {
+        Simulated::new(name, seed).map(|model| Rc::new(Cut(Rc::new(model))) as Rc<dyn Served>)
     };
-    let interrupts = Interrupts::listen(|| {
-        warn("interrupted: ending the requests under way; once more to leave at once");
-    })?;
-    let (asked, insisted) = (interrupts.clone(), interrupts.insisted());
-    let shutdown = async move { asked.asked().await };
-    let tally = serve_announced(listener, options, open, announce, shutdown, insisted).await?;
+    let tally = serve_until_interrupted((args.host, args.port), options, open).await?;
     let counts: Vec<String> = tally
         .iter()
         .map(|(outcome, count)| format!("{outcome} {count}"))

@@ -120,7 +120,11 @@ impl Endpoint {
         completion.seed.unwrap_or_else(|| {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = seen.entry(body.to_owned()).or_default();
-            let index = if completion.greedy { 0 } else { entry.answers };
+            let index = if completion.wishes.temperature == Some(0.0) {
+                0
+            } else {
+                entry.answers
+            };
             entry.answers += 1;
             Streams::new(self.options.seed).number(&format!("answer {body}"), 0, index)
         })
@@ -173,6 +177,7 @@ impl Endpoint {
             seed: Some(self.answer_seed(&completion, hash)),
             messages: completion.messages,
             tools: completion.tools,
+            wishes: completion.wishes,
         };
         let answer = self.models.ask(question).await;
         let answer = answer.ok_or_else(|| {
@@ -182,9 +187,6 @@ impl Endpoint {
             ))
         })?;
         let mut answer = answer?;
-        if let Some(max_tokens) = completion.max_tokens {
-            wire::cut(&mut answer, max_tokens);
-        }
         if fault == Some(Fault::Empty) {
             answer.message = AssistantMessage::default();
             answer.usage.output_tokens = 0;

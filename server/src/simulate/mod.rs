@@ -15,7 +15,7 @@ mod wire;
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -26,13 +26,18 @@ use capo_core::llm::Llm;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::cli::failure::warn;
+use crate::interrupt::Interrupts;
+
 pub use self::command::{SimulateArgs, run};
 pub use self::fault::{Fault, FaultError, FaultRates};
 pub use self::log::Tally;
 
 use self::handlers::Endpoint;
 use self::log::Log;
-use self::model_thread::ModelThread;
+pub(crate) use self::model_thread::{Answer, Question, Served};
+use self::model_thread::{Cut, ModelThread};
+pub(crate) use self::refusal::Refusal;
 
 /// How [`serve`] answers.
 #[derive(Debug, Clone)]
@@ -139,16 +144,48 @@ pub async fn serve<E: Display>(
     open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Tally, SimulateError> {
+    let open = move |name: &str| open(name).map(|model| Rc::new(Cut(model)) as Rc<dyn Served>);
     let at_once = std::future::pending();
     serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
-/// [`serve`], with something to do once nothing can go wrong any more, and a way to stop without
-/// grace.
-pub(crate) async fn serve_announced<E: Display>(
+/// The key held by the environment variable that `--require-key` names.
+pub(crate) fn required_key(variable: Option<String>) -> Result<Option<String>, SimulateError> {
+    let key = variable.map(|variable| {
+        let key = std::env::var(&variable).ok().filter(|key| !key.is_empty());
+        key.ok_or(SimulateError::Key(variable))
+    });
+    key.transpose()
+}
+
+/// Serves models until the command is interrupted: once to let requests under way end, for a few seconds; twice to
+/// leave at once. The first line on standard output is `listening on http://HOST:PORT/v1`.
+pub(crate) async fn serve_until_interrupted<E: Display>(
+    (host, port): (IpAddr, u16),
+    options: ServeOptions,
+    open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
+) -> Result<Tally, SimulateError> {
+    let listener = TcpListener::bind((host, port))
+        .await
+        .map_err(|source| SimulateError::Listen { host, port, source })?;
+    let address = listener.local_addr()?;
+    let announce = move || {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
+    };
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: ending the requests under way; once more to leave at once");
+    })?;
+    let (asked, insisted) = (interrupts.clone(), interrupts.insisted());
+    let shutdown = async move { asked.asked().await };
+    serve_announced(listener, options, open, announce, shutdown, insisted).await
+}
+
+/// Serves models, with something to do once nothing can go wrong any more, and a way to stop without grace.
+async fn serve_announced<E: Display>(
     listener: TcpListener,
     options: ServeOptions,
-    open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
+    open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
     announce: impl FnOnce() -> io::Result<()>,
     shutdown: impl Future<Output = ()> + Send + 'static,
     at_once: impl Future<Output = ()>,

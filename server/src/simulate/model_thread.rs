@@ -9,22 +9,62 @@ use std::io;
 use std::rc::Rc;
 use std::thread;
 
-use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Message, ToolSpec};
+use capo_core::llm::{ChatRequest, ChatResponse, Llm, Message, ToolSpec};
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::SimulateError;
+use super::refusal::Refusal;
+use super::wire::{self, Wishes};
 
 /// One conversation on its way to a model.
-pub(super) struct Question {
+pub(crate) struct Question {
     /// Position of the model among the names given to [`ModelThread::start`].
     pub(super) model: usize,
-    pub(super) messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) seed: Option<u64>,
+    pub(crate) wishes: Wishes,
 }
 
-type Answer = Result<ChatResponse, LlmError>;
+impl Question {
+    /// The conversation, as models take it.
+    pub(crate) fn into_request(self) -> ChatRequest {
+        ChatRequest {
+            messages: self.messages.into(),
+            tools: self.tools.into(),
+            seed: self.seed,
+            reference: None,
+        }
+    }
+}
+
+/// A model that is served.
+pub(crate) trait Served {
+    /// Answers as the question wishes.
+    fn answer(&self, question: Question) -> LocalBoxFuture<'_, Answer>;
+}
+
+/// A model that knows no wishes: what is longer than its answer may be is cut.
+pub(super) struct Cut(pub(super) Rc<dyn Llm>);
+
+impl Served for Cut {
+    fn answer(&self, question: Question) -> LocalBoxFuture<'_, Answer> {
+        let longest = question.wishes.max_tokens;
+        let answer = async move {
+            let mut answer = self.0.chat(question.into_request()).await?;
+            if let Some(max_tokens) = longest {
+                wire::cut(&mut answer, max_tokens);
+            }
+            Ok(answer)
+        };
+        answer.boxed_local()
+    }
+}
+
+pub(crate) type Answer = Result<ChatResponse, Refusal>;
 type Asked = (Question, oneshot::Sender<Answer>);
 
 /// A handle to the thread; the thread ends when the last handle is dropped.
@@ -40,7 +80,7 @@ impl ModelThread {
     /// When a model cannot be opened or the thread not be started.
     pub(super) async fn start<E: Display>(
         names: Vec<String>,
-        open: impl Fn(&str) -> Result<Rc<dyn Llm>, E> + Send + 'static,
+        open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
     ) -> Result<Self, SimulateError> {
         let (questions, inbox) = mpsc::unbounded_channel();
         let (report, opened) = oneshot::channel();
@@ -87,18 +127,12 @@ impl ModelThread {
 }
 
 /// Runs every conversation as a local task until no handle is left.
-async fn answer_all(models: Vec<Rc<dyn Llm>>, mut inbox: mpsc::UnboundedReceiver<Asked>) {
+async fn answer_all(models: Vec<Rc<dyn Served>>, mut inbox: mpsc::UnboundedReceiver<Asked>) {
     while let Some((question, reply)) = inbox.recv().await {
         let model = Rc::clone(&models[question.model]);
         tokio::task::spawn_local(async move {
-            let request = ChatRequest {
-                messages: question.messages.into(),
-                tools: question.tools.into(),
-                seed: question.seed,
-                reference: None,
-            };
             // A client that has gone away no longer waits for its answer.
-            let _ = reply.send(model.chat(request).await);
+            let _ = reply.send(model.answer(question).await);
         });
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// A request that gets no completion: status and the fields of OpenAI's error object.
 #[derive(Debug, Clone)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     pub(super) status: StatusCode,
     kind: &'static str,
     code: Option<&'static str>,
@@ -37,7 +37,7 @@ impl Refusal {
     }
 
     /// One field of the request cannot be honoured.
-    pub(super) fn field(parameter: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn field(parameter: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             parameter: Some(parameter.into()),
             ..Self::unreadable(StatusCode::BAD_REQUEST, message)

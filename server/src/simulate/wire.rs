@@ -1,7 +1,7 @@
 //! OpenAI's chat-completions format, read and written.
 //!
-//! Source: <https://platform.openai.com/docs/api-reference/chat/create>. Fields that cannot change
-//! an answer of a simulated model (`top_p`, `user`, penalties …) are accepted and have no effect;
+//! Source: <https://platform.openai.com/docs/api-reference/chat/create>. Fields that no model here heeds
+//! (`user`, penalties …) are accepted and have no effect;
 //! fields that ask for another kind of answer (`stream`, `n`, a forced tool, a response format)
 //! are refused by name.
 
@@ -21,6 +21,7 @@ struct Body {
     tool_choice: Option<Value>,
     seed: Option<Value>,
     temperature: Option<f64>,
+    top_p: Option<f64>,
     max_tokens: Option<u64>,
     max_completion_tokens: Option<u64>,
     n: Option<u64>,
@@ -72,10 +73,18 @@ pub(super) struct Completion {
     pub(super) tools: Vec<ToolSpec>,
     /// As the client gave it; negative seeds by their two's complement.
     pub(super) seed: Option<u64>,
-    /// Whether an unseeded request asks to be answered alike each time (temperature 0).
-    pub(super) greedy: bool,
-    /// Tokens after which the answer is cut.
-    pub(super) max_tokens: Option<u64>,
+    pub(super) wishes: Wishes,
+}
+
+/// What a request says of how its answer is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Wishes {
+    /// In 0 to 2; 0 asks to be answered alike each time.
+    pub(crate) temperature: Option<f64>,
+    /// Above 0, at most 1.
+    pub(crate) top_p: Option<f64>,
+    /// Tokens of the longest answer, at least 1.
+    pub(crate) max_tokens: Option<u64>,
 }
 
 /// Reads a request body.
@@ -117,6 +126,14 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Refusal> {
             format!("`temperature` is {temperature}; it must lie in 0 to 2."),
         ));
     }
+    if let Some(top_p) = body.top_p
+        && !(top_p > 0.0 && top_p <= 1.0)
+    {
+        return Err(Refusal::field(
+            "top_p",
+            format!("`top_p` is {top_p}; it must lie above 0, and be at most 1."),
+        ));
+    }
     let max_tokens = body.max_completion_tokens.or(body.max_tokens);
     if max_tokens == Some(0) {
         return Err(Refusal::field("max_tokens", "`max_tokens` must be at least 1."));
@@ -153,8 +170,11 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Refusal> {
         messages,
         tools,
         seed: body.seed.as_ref().map(seed).transpose()?,
-        greedy: body.temperature == Some(0.0),
-        max_tokens,
+        wishes: Wishes {
+            temperature: body.temperature,
+            top_p: body.top_p,
+            max_tokens,
+        },
     })
 }
 
@@ -253,7 +273,7 @@ fn text(index: usize, content: &Value) -> Result<String, Refusal> {
     }
 }
 
-/// Cuts an answer at a number of output tokens, in proportion to its characters, as a provider
+/// Cuts an answer of a model that heeds no wishes at a number of output tokens, in proportion to its characters, as a provider
 /// does: a text that ran into the limit calls no tools any more. Time and tokens shrink with it.
 pub(super) fn cut(response: &mut ChatResponse, max_tokens: u64) {
     let written = response.usage.output_tokens;

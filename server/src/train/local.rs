@@ -30,7 +30,7 @@ impl LocalModels for LocalRewriters<'_> {
         let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
         let engine = Device::AUTO.open().map_err(|error| error.to_string())?;
         let rewriter = engine.rewriter(name, &folder, drawing, told_cuts());
-        rewriter.map_err(|error| error.to_string())
+        Ok(rewriter.map_err(|error| error.to_string())?)
     }
 }
 

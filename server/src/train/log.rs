@@ -52,6 +52,12 @@ pub enum TrainingEvent {
         /// The most memory that the process has had, in bytes, where the system tells.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         peak_memory_bytes: Option<u64>,
+        /// The most of its own memory that a device holds, in bytes, where devices have one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        device_memory_bytes: Option<u64>,
+        /// Share of the floating-point operations that the devices could have done, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        mfu: Option<f64>,
     },
     /// The held-out examples were measured.
     Evaluation {

@@ -1,24 +1,20 @@
 //! `capo rewriter`: what is done with a trained rewriter.
 
 mod alignment;
+mod serve;
 
-use std::io::{self, Write as _};
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::pairs::{PairSettings, Pairs};
 use capo_rewriter::tokenizer::Tokenizer;
-use tokio::net::TcpListener;
 
 use self::alignment::AlignmentArgs;
-use super::failure::{Ending, Failure, print, warn};
-use crate::interrupt::Interrupts;
+use self::serve::ServeArgs;
+use super::failure::{Ending, Failure, print};
 use crate::session::block_on;
-use crate::simulate::{ServeOptions, SimulateError, serve_announced};
-use crate::train::local::drawing;
-use crate::train::{Device, TrainError, told_cuts};
+use crate::train::{Device, TrainError};
 
 /// Make a small rewriter, serve a trained one, write it as a whole model, or measure a training.
 #[derive(Debug, Clone, clap::Args)]
@@ -62,35 +58,6 @@ struct NewArgs {
     seed: u64,
 }
 
-/// Serve a rewriter over an OpenAI-compatible API, for the playground and other machines.
-#[derive(Debug, Clone, clap::Args)]
-struct ServeArgs {
-    /// Folder of a training, a checkpoint, an adapter or a model, or a repository of the hub as
-    /// owner/name@revision.
-    #[arg(value_name = "REWRITER")]
-    rewriter: String,
-    /// Name under which it is served.
-    #[arg(long, default_value = "rewriter", value_name = "NAME")]
-    name: String,
-    /// Port to listen on; 0 takes any free one.
-    #[arg(long, default_value_t = 8322)]
-    port: u16,
-    /// Address to listen on.
-    #[arg(long, default_value = "127.0.0.1")]
-    host: IpAddr,
-    /// Sampling temperature of rewrites, 0 for the likeliest [default: 1].
-    #[arg(long)]
-    temperature: Option<f64>,
-    /// Longest rewrite in tokens [default: 1024].
-    #[arg(long)]
-    max_tokens: Option<u32>,
-    /// Demand the key held by this environment variable; without, any key or none will do.
-    #[arg(long, value_name = "VARIABLE")]
-    require_key: Option<String>,
-    #[command(flatten)]
-    device: Device,
-}
-
 /// Write a policy as one whole model, its adapter's updates added to the weights.
 #[derive(Debug, Clone, clap::Args)]
 struct MergeArgs {
@@ -109,7 +76,7 @@ pub(crate) fn run(args: RewriterArgs) -> Result<Ending, Failure> {
     match args.command {
         RewriterCommand::New(args) => new(&args)?,
         RewriterCommand::Serve(args) => {
-            block_on(serve(args))??;
+            block_on(serve::run(args))??;
         }
         RewriterCommand::Merge(args) => merge(&args)?,
         RewriterCommand::Alignment(args) => alignment::run(&args)?,
@@ -140,46 +107,6 @@ fn new(args: &NewArgs) -> Result<(), Failure> {
         .write(&args.out, &tokenizer, args.seed)
         .map_err(TrainError::from)?;
     print(&format!("{}\n", args.out.display()))
-}
-
-async fn serve(args: ServeArgs) -> Result<(), Failure> {
-    let ServeArgs { host, port, .. } = args;
-    let failed = |error: SimulateError| Failure::new(error.to_string());
-    let folder = PolicyFolder::find(&args.rewriter).map_err(TrainError::from)?;
-    let drawing = drawing(args.temperature, args.max_tokens);
-    drawing.check().map_err(TrainError::from)?;
-    let options = ServeOptions {
-        models: vec![args.name],
-        key: args
-            .require_key
-            .map(|variable| {
-                let key = std::env::var(&variable).ok().filter(|key| !key.is_empty());
-                key.ok_or_else(|| failed(SimulateError::Key(variable)))
-            })
-            .transpose()?,
-        ..ServeOptions::default()
-    };
-    let listener = TcpListener::bind((host, port))
-        .await
-        .map_err(|source| failed(SimulateError::Listen { host, port, source }))?;
-    let address = listener.local_addr()?;
-    let device = args.device;
-    let open = move |name: &str| -> Result<_, TrainError> {
-        Ok(device.open()?.rewriter(name, &folder, drawing, told_cuts())?)
-    };
-    let announce = move || {
-        let mut stdout = io::stdout().lock();
-        writeln!(stdout, "listening on http://{address}/v1").and_then(|()| stdout.flush())
-    };
-    let interrupts = Interrupts::listen(|| {
-        warn("interrupted: ending the requests under way; once more to leave at once");
-    })?;
-    let (asked, insisted) = (interrupts.clone(), interrupts.insisted());
-    let shutdown = async move { asked.asked().await };
-    serve_announced(listener, options, open, announce, shutdown, insisted)
-        .await
-        .map_err(failed)?;
-    Ok(())
 }
 
 fn merge(args: &MergeArgs) -> Result<(), Failure> {

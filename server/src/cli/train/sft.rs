@@ -92,7 +92,7 @@ pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
     let checkpoints = checkpoints(&folder, SFT, &start, data, how, &settings)?;
     let steps_before = last_step(&checkpoints)?;
     let steps = read.steps(settings.sft.batch, settings.sft.epochs);
-    let mut watch = Watch::new(&folder, steps_before, steps)?;
+    let mut watch = Watch::new(&folder, steps_before, steps, engine.peak_flops())?;
     let (feedback_cut, too_long) = (read.feedback_cut, read.too_long);
     let trained = engine.fine_tune(&start, read.examples, settings.sft, &checkpoints, &mut |event| {
         watch.follow(event)
@@ -218,13 +218,15 @@ struct Watch {
     bar: ProgressBar,
     interrupts: Interrupts,
     since: Instant,
+    /// Operations per second that the devices can do, where that is known.
+    peak_flops: Option<f64>,
     /// Loss on the held-out pairs, as far as it was measured.
     evaluated: Option<f64>,
     failed: Option<TrainError>,
 }
 
 impl Watch {
-    fn new(folder: &Path, done: u64, steps: u64) -> Result<Self, Failure> {
+    fn new(folder: &Path, done: u64, steps: u64, peak_flops: Option<f64>) -> Result<Self, Failure> {
         let bar = ProgressBar::new(steps).with_position(done);
         let style =
             ProgressStyle::with_template("{spinner} [{bar:24}] step {pos}/{len} · {msg} · {eta} left");
@@ -243,6 +245,7 @@ impl Watch {
             bar,
             interrupts,
             since: Instant::now(),
+            peak_flops,
             evaluated: None,
             failed: None,
         })
@@ -269,6 +272,7 @@ impl Watch {
             .as_secs_f64();
         let speed = step.tokens as f64 / seconds;
         let peak_memory_bytes = peak_bytes();
+        let mfu = self.peak_flops.map(|peak| step.flops / seconds / peak);
         self.log.write(&TrainingEvent::Step {
             step: step.step,
             loss: step.loss,
@@ -277,6 +281,8 @@ impl Watch {
             tokens: step.tokens,
             seconds,
             peak_memory_bytes,
+            device_memory_bytes: step.device_memory_bytes,
+            mfu,
         })?;
         let curves = [
             ("loss", step.loss),
@@ -284,8 +290,16 @@ impl Watch {
             ("learning_rate", step.learning_rate),
             ("tokens_per_second", speed),
         ];
-        let memory = peak_memory_bytes.map(|bytes| ("peak_memory_bytes", bytes as f64));
-        self.board.scalars(step.step, curves.into_iter().chain(memory))?;
+        let known = [
+            ("peak_memory_bytes", peak_memory_bytes.map(|bytes| bytes as f64)),
+            (
+                "device_memory_bytes",
+                step.device_memory_bytes.map(|bytes| bytes as f64),
+            ),
+            ("mfu", mfu),
+        ];
+        let known = known.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        self.board.scalars(step.step, curves.into_iter().chain(known))?;
         let evaluated = self
             .evaluated
             .map(|loss| format!(" · held out {loss:.4}"))

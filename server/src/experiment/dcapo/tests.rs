@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::exam::Answers;
+use super::practice::practise;
 use super::record::{Held, PolicyRecord, Sat};
-use super::teaching::Teaching;
+use super::teaching::{Teaching, teach};
 use super::*;
 
 fn help_desk() -> StudyFile {
@@ -116,4 +117,47 @@ fn a_finished_seed_is_not_run_again_and_another_plan_is_refused() {
         error.to_string().contains("other settings") && error.to_string().contains("--out"),
         "{error}"
     );
+}
+
+/// The experiment in little, which a test has the time for.
+fn little() -> Plan {
+    let plan = Plan::default();
+    Plan {
+        searches_taught: 25,
+        model: NanoConfig {
+            hidden: 64,
+            heads: 2,
+            intermediate: 192,
+            ..plan.model
+        },
+        teaching: SftSettings {
+            epochs: 5,
+            learning_rate: 6e-3,
+            ..plan.teaching
+        },
+        searches_practised: 6,
+        practice: GrpoSettings {
+            learning_rate: 5e-4,
+            ..plan.practice
+        },
+        ..plan
+    }
+}
+
+#[test]
+fn practice_raises_the_reward() {
+    let (base, plan) = (help_desk(), little());
+    let (world, seed) = (World::new(&base), 1);
+    let folder = tempfile::tempdir().unwrap();
+    let taught = teach(&world, &plan, seed, folder.path()).unwrap();
+    let asking = plan.policies[1].asking;
+    let practised = practise(&world, &taught, asking, &plan, seed, folder.path(), &|_| ()).unwrap();
+    // Every search starts with the seed prompt and the same multipliers, so that its first rounds compare.
+    let first_rounds = practised.rounds.iter().step_by(plan.practised.rounds as usize);
+    let rewards: Vec<f64> = first_rounds.map(|figures| figures["reward"]).collect();
+    let [first, second, .., before_last, last] = rewards[..] else {
+        panic!("a round was not learned from: {rewards:?}");
+    };
+    let risen = f64::midpoint(before_last, last) - f64::midpoint(first, second);
+    assert!(risen > 0.1, "{rewards:?}");
 }
