@@ -20,7 +20,7 @@
 //!   terms. Nothing behind the output layer sees the state after the last norm, and later tokens see a request only
 //!   through keys and values of the layers before it: so the gradient of the whole child's log-probability by z is
 //!   exactly that of its first token's.
-//! - **\[ours\]** b is the mean J of the children that the parent got in the round, at all depths, as in GRPO; a rewrite
+//! - **\[ours\]** b is the mean J of the children that the parent got in the round, at all depths; a rewrite
 //!   without a child has no J and counts for nothing.
 //! - **\[ours\]** log π is over the child's tokens and the one that ends it, summed, at the temperature that training
 //!   drew with, without dropout. The journal holds texts: their tokens are the tokenizer's, which need not be the

@@ -232,7 +232,7 @@ impl<B: PolicyBackend> DeviceEngine<B> {
     /// What a training starts from on each of the further devices.
     fn replicas(&self, start: &Start) -> Result<Replicas<B>, TrainingError> {
         let copies = self.further.iter().map(|device| self.on(device).start(start));
-        Ok(Replicas::new(copies.collect::<Result<_, _>>()?))
+        Ok(Replicas::new(copies.collect::<Result<_, TrainingError>>()?)?)
     }
 }
 

@@ -323,17 +323,14 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     }
 
     /// Keeps that nothing was drawn with a seed.
-    fn had_no_room(&self, seed: u64, why: &TemplateError) -> LlmError {
+    fn had_no_room(&self, seed: u64, error: LlmError) -> LlmError {
         let nothing = Sample {
             seed,
             prompt: Vec::new(),
             completion: Vec::new(),
             logprobs: Some(Vec::new()),
         };
-        match self.kept(vec![nothing]) {
-            Ok(()) => LlmError::failed(FailureKind::ContextLength, false, format!("{}: {why}", self.name)),
-            Err(error) => error,
-        }
+        self.kept(vec![nothing]).err().unwrap_or(error)
     }
 
     async fn answer(&self, request: ChatRequest, drawing: Drawing) -> Result<ChatResponse, LlmError> {
@@ -342,7 +339,11 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         };
         let prompt = self.template.prompt_of_text(content, drawing.max_new_tokens);
         let prompt = prompt.map_err(|why| match why {
-            TemplateError::Overflow { .. } => self.had_no_room(request.seed.unwrap_or_default(), &why),
+            TemplateError::Overflow { .. } => {
+                let error = format!("{}: {why}", self.name);
+                let error = LlmError::failed(FailureKind::ContextLength, false, error);
+                self.had_no_room(request.seed.unwrap_or_default(), error)
+            }
             other => self.failed(&other),
         })?;
         if !prompt.left_out.is_nothing() {
@@ -416,6 +417,12 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         let drawn = elsewhere.draw(self.step.get(), save, &row, &generation);
         let drawn = drawn.await.map_err(|why| match why {
             DrawError::File(why) => self.failed(&format!("its adapter cannot be handed over: {why}")),
+            DrawError::Sampler(
+                why @ LlmError::Failed {
+                    kind: FailureKind::ContextLength,
+                    ..
+                },
+            ) => self.had_no_room(row.seed, why),
             DrawError::Sampler(why) => why,
         })?;
         let vocabulary = self.policy.borrow().config().vocabulary;

@@ -6,7 +6,7 @@ use burn_tensor::backend::{AutodiffBackend, Backend};
 use burn_tensor::{FloatDType, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::PolicyBackend;
+use crate::backend::{PolicyBackend, carried};
 use crate::error::{FileError, RequestError};
 use crate::parameters::{Parameter, Parameters};
 use crate::store::{self, Stored};
@@ -71,6 +71,11 @@ impl<B: Backend> Gradient<B> {
     /// The parts themselves.
     pub(crate) fn into_parts(self) -> Vec<Tensor<B, 2>> {
         self.0
+    }
+
+    /// The same on another device.
+    pub(crate) fn carried(self, device: &B::Device) -> Self {
+        Self(self.0.into_iter().map(|part| carried(part, device)).collect())
     }
 
     /// The sum of two gradients by the same.

@@ -3,7 +3,7 @@
 use burn_tensor::Tensor;
 use burn_tensor::backend::{AutodiffBackend, Backend};
 
-use crate::backend::PolicyBackend;
+use crate::backend::{PolicyBackend, carried};
 use crate::decoder::{Decoder, Layer, Names};
 use crate::lora::{Adapter, Projection};
 
@@ -48,8 +48,8 @@ impl<B: Backend> Parameter<B> {
     /// The same on a device.
     pub(crate) fn moved(self, device: &B::Device) -> Self {
         match self {
-            Self::Vector(vector) => Self::Vector(vector.to_device(device)),
-            Self::Matrix(matrix) => Self::Matrix(matrix.to_device(device)),
+            Self::Vector(vector) => Self::Vector(carried(vector, device)),
+            Self::Matrix(matrix) => Self::Matrix(carried(matrix, device)),
         }
     }
 

@@ -2,17 +2,17 @@
 //! the sum of the shares' gradients is the step's.
 //!
 //! Gradients are summed by burn's collective operations. Its server is one for the backend and the process, and peers
-//! wait for each other without end: so nobody takes part before all shares are computed.
+//! wait for each other without end: so nobody takes part before all shares are computed. What goes from device to
+//! device goes by way of main memory, as direct copies need libraries that not all machines have, such as NCCL.
 
 use std::iter::once;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread::{ScopedJoinHandle, scope};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn_collective::{
     CollectiveConfig, CollectiveError, PeerId, ReduceOperation, reduce, register, reset_collective,
 };
 use burn_tensor::{Tensor, TensorPrimitive};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::backend::PolicyBackend;
 use crate::error::RequestError;
@@ -23,32 +23,70 @@ use crate::policy::Policy;
 const ROOT: PeerId = PeerId(0);
 
 /// Copies of a policy on devices that learn beside the policy's own.
-#[derive(Debug, Clone, Default)]
-pub struct Replicas<B: PolicyBackend>(Vec<Policy<B>>);
+#[derive(Debug, Clone)]
+pub struct Replicas<B: PolicyBackend> {
+    copies: Vec<Policy<B>>,
+    /// One for each device, its own the first. They stay, as GPU backends keep memory for every thread that computes.
+    threads: Option<Arc<ThreadPool>>,
+}
+
+impl<B: PolicyBackend> Default for Replicas<B> {
+    /// None: the policy's own device learns alone.
+    fn default() -> Self {
+        Self {
+            copies: Vec::new(),
+            threads: None,
+        }
+    }
+}
 
 impl<B: PolicyBackend> Replicas<B> {
     /// Copies on further devices, one each, of the policy that is to learn: what does not learn is theirs for good,
     /// what learns is copied at every step.
-    pub fn new(copies: Vec<Policy<B>>) -> Self {
-        Self(copies)
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::Collective`] when the system gives no threads.
+    pub fn new(copies: Vec<Policy<B>>) -> Result<Self, RequestError> {
+        if copies.is_empty() {
+            return Ok(Self::default());
+        }
+        let threads = ThreadPoolBuilder::new()
+            .num_threads(1 + copies.len())
+            .thread_name(|place| format!("device {place}"))
+            .build()
+            .map_err(|why| RequestError::Collective(why.to_string()))?;
+        Ok(Self {
+            copies,
+            threads: Some(Arc::new(threads)),
+        })
     }
 
     /// Devices that learn, the policy's own included.
     pub fn devices(&self) -> usize {
-        1 + self.0.len()
+        1 + self.copies.len()
     }
 
-    /// The most of its own memory that one of the devices holds, in bytes; see [`PolicyBackend::device_memory`].
+    /// The most of its own memory that one of the devices holds for learning, in bytes; see
+    /// [`PolicyBackend::device_memory`].
     pub(crate) fn device_memory(&self, policy: &Policy<B>) -> Option<u64> {
-        once(policy)
-            .chain(&self.0)
-            .filter_map(|policy| B::device_memory(&policy.decoder().device()))
-            .max()
+        let devices: Vec<_> = once(policy)
+            .chain(&self.copies)
+            .map(|policy| policy.decoder().device())
+            .collect();
+        let here = devices.iter().map(B::device_memory);
+        let Some(threads) = &self.threads else {
+            return here.max().flatten();
+        };
+        // What this thread holds there, too: what learns came from it.
+        let theirs = threads.broadcast(|thread| B::device_memory(&devices[thread.index()]));
+        let both = here.zip(theirs).map(|(here, theirs)| Some(here? + theirs?));
+        both.max().flatten()
     }
 
     /// A policy as each device has it, its own first.
     pub(crate) fn of(&self, policy: &Policy<B>) -> Vec<Policy<B>> {
-        let copies = self.0.iter().map(|copy| copy.following(policy));
+        let copies = self.copies.iter().map(|copy| copy.following(policy));
         once(policy.clone()).chain(copies).collect()
     }
 
@@ -64,44 +102,53 @@ impl<B: PolicyBackend> Replicas<B> {
         shares: &[W],
         learn: impl Fn(usize, &Policy<B>, &W) -> Result<(T, Gradient<B>), RequestError> + Sync,
     ) -> Result<(Vec<T>, Gradient<B>), RequestError> {
-        if let [share] = shares {
+        let (Some(threads), [_, _, ..]) = (&self.threads, shares) else {
+            let share = shares.first().ok_or(RequestError::EmptyBatch)?;
             let (told, gradient) = learn(0, policy, share)?;
             return Ok((vec![told], gradient));
-        }
+        };
+        let root = policy.decoder().device();
         let policies = self.of(policy);
-        let learn = &learn;
-        let learned: Vec<_> = scope(|scope| {
-            let places = (0..).zip(policies).zip(shares);
-            let threads: Vec<_> = places
-                .map(|((place, policy), share)| scope.spawn(move || learn(place, &policy, share)))
-                .collect();
-            threads.into_iter().map(joined).collect()
+        let learned = threads.broadcast(|thread| {
+            let place = thread.index();
+            let share = shares.get(place)?;
+            let learned = learn(place, &policies[place], share);
+            Some(learned.map(|(told, gradient)| (told, gradient.carried(&root))))
         });
-        let learned = learned.into_iter().collect::<Result<Vec<_>, RequestError>>()?;
+        let learned = learned.into_iter().flatten();
+        let learned = learned.collect::<Result<Vec<_>, RequestError>>()?;
         let (told, gradients): (Vec<T>, Vec<Gradient<B>>) = learned.into_iter().unzip();
-        Ok((told, summed(gradients)?))
+        Ok((told, summed(threads, gradients)?))
     }
 }
 
-/// What a thread came to; its panic is this one's.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-/// The sum of gradients on different devices, on the first one's.
-fn summed<B: PolicyBackend>(gradients: Vec<Gradient<B>>) -> Result<Gradient<B>, RequestError> {
+/// The sum of gradients that are on one device.
+fn summed<B: PolicyBackend>(
+    threads: &ThreadPool,
+    gradients: Vec<Gradient<B>>,
+) -> Result<Gradient<B>, RequestError> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let config = CollectiveConfig::default().with_num_devices(gradients.len());
-    let config = &config;
-    let sums: Vec<_> = scope(|scope| {
-        let peers = (0_usize..).zip(gradients);
-        let threads: Vec<_> = peers
-            .map(|(place, gradient)| scope.spawn(move || take_part(place.into(), gradient, config)))
-            .collect();
-        threads.into_iter().map(joined).collect()
+    let peers: Vec<_> = gradients
+        .into_iter()
+        .map(|gradient| Mutex::new(Some(gradient)))
+        .collect();
+    let sums = threads.broadcast(|thread| {
+        let place = thread.index();
+        let gradient = peers
+            .get(place)?
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
+        Some(take_part(place.into(), gradient, &config))
     });
-    reset_collective::<B>();
+    let sums: Vec<_> = sums.into_iter().flatten().collect();
+    let is_gone = |sum: &Result<_, _>| matches!(sum, Err(CollectiveError::LocalServerMissing));
+    // The server is to forget its peers before the next sum, unless it is gone itself.
+    if !sums.iter().any(is_gone) {
+        reset_collective::<B>();
+    }
     let mut sums = sums.into_iter().collect::<Result<Vec<_>, CollectiveError>>()?;
     sums.swap_remove(0).ok_or(RequestError::EmptyBatch)
 }

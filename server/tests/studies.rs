@@ -8,6 +8,7 @@ use capo_core::Outcome;
 use capo_core::budget::Budget;
 use capo_core::control::Control;
 use capo_core::journal::{Fsync, Status};
+use capo_core::methods;
 use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::Environment;
@@ -110,6 +111,13 @@ fn the_simulated_ones_run_as_they_stand() {
         let rollouts = ROLLOUTS * u64::from(file.study.study.repeats);
         assert!(run(file, rollouts) >= 1, "{name}");
     }
+}
+
+#[test]
+fn the_rewriter_of_the_learned_one_can_learn() {
+    let study = read("help-desk-dcapo.toml").study;
+    let method = methods::build(&study.study.method, &study.method).unwrap();
+    assert!(method.learns());
 }
 
 #[test]

@@ -174,6 +174,15 @@ where
     }
 }
 
+/// The same numbers on another device, by way of main memory.
+pub(crate) fn carried<B: Backend, const D: usize>(tensor: Tensor<B, D>, device: &B::Device) -> Tensor<B, D> {
+    if tensor.device() == *device {
+        return tensor;
+    }
+    let number_type = tensor.dtype();
+    Tensor::from_data(tensor.into_data(), (device, number_type))
+}
+
 /// Indices on a device.
 pub(crate) fn index_tensor<B: Backend>(
     indices: impl IntoIterator<Item = usize>,

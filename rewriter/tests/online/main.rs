@@ -227,7 +227,7 @@ fn run_of(
     let mut settings = settings();
     settings.objective.kl_weight = way.kl_weight;
     let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, source).expect("valid");
-    let learner = learner.on(Replicas::new(vec![policy.clone(); way.devices - 1]));
+    let learner = learner.on(Replicas::new(vec![policy.clone(); way.devices - 1]).expect("threads"));
     let store = MemoryJournal::from_lines(lines.clone());
     let journal = Journal::open(Box::new(store.clone()), (0..).zip(lines).map(Ok)).expect("opens");
     let models = School {

@@ -353,7 +353,7 @@ fn several_devices_learn_what_one_learns() {
         for further in [1, 2, 5] {
             let mut alone = trainer(start.clone(), settings);
             let copies = vec![start.clone(); further];
-            let mut together = trainer(start.clone(), settings).on(Replicas::new(copies));
+            let mut together = trainer(start.clone(), settings).on(Replicas::new(copies).expect("threads"));
             for _ in 0..6 {
                 let (one, other) = (alone.step().expect("finite"), together.step().expect("finite"));
                 assert_eq!((one.step, one.tokens), (other.step, other.tokens));
@@ -390,11 +390,11 @@ fn what_goes_wrong_on_one_device_ends_the_step_on_all() {
         Policy::Adapted { base, adapter }
     };
     let sound = adapted(folder.path());
-    let mut together = trainer(sound.clone(), settings()).on(Replicas::new(vec![broken]));
+    let mut together = trainer(sound.clone(), settings()).on(Replicas::new(vec![broken]).expect("threads"));
     let refused = together.step().expect_err("one of the losses is no number");
     assert!(matches!(refused, RequestError::NotFinite { .. }), "{refused}");
     assert_eq!(numbers(together.policy()), numbers(&sound), "nothing was changed");
     // And whoever learns next is not kept waiting.
-    let mut next = trainer(start.clone(), settings()).on(Replicas::new(vec![start]));
+    let mut next = trainer(start.clone(), settings()).on(Replicas::new(vec![start]).expect("threads"));
     next.step().expect("finite");
 }

@@ -1,9 +1,18 @@
 //! The rewriter on wgpu: against numbers made with PyTorch, transformers and PEFT, and its devices.
 
+use std::path::Path;
+
 use burn_tensor::backend::Backend;
 use burn_tensor::{FloatDType, Tensor};
+use burn_wgpu::WgpuDevice;
 use capo_rewriter::backend::PolicyBackend;
+use capo_rewriter::config::ModelConfig;
+use capo_rewriter::decoder::Decoder;
 use capo_rewriter::device::DeviceChoice;
+use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
+use capo_rewriter::lora::{Adapter, LoraConfig};
+use capo_rewriter::policy::Policy;
+use capo_rewriter::replicas::Replicas;
 use capo_rewriter_parity::{Reference, device_checks};
 use capo_rewriter_wgpu::{DEVICES, Wgpu, device};
 
@@ -61,4 +70,40 @@ fn memory_of_a_device_is_told() {
         "{held} bytes for {} of 32 bits",
         numbers.dims()[0]
     );
+}
+
+/// The emulation by its name and as the default are two devices to wgpu, with memory of their own.
+#[test]
+fn two_devices_learn_what_one_learns() {
+    let shape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../measure/shapes/micro");
+    let config = ModelConfig::from_folder(&shape).expect("reads");
+    let policy = |device: &WgpuDevice| {
+        let base = Decoder::<Wgpu>::untrained(config.clone(), FloatDType::F32, 0, device);
+        let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 1, device).expect("valid");
+        Policy::Adapted { base, adapter }
+    };
+    let devices = [WgpuDevice::Cpu, WgpuDevice::DefaultDevice];
+    let [here, there] = [&devices[0], &devices[1]].map(policy);
+    let row = |row: u32| (vec![row + 1; 5], vec![2 * row + 3; 4 + row as usize]);
+    let examples: Vec<SftExample> = (0..4).map(row).collect();
+    let settings = SftSettings {
+        batch: 4,
+        epochs: 3,
+        learning_rate: 1e-2,
+        warmup: 0.0,
+        ..SftSettings::default()
+    };
+    let trainer = || SftTrainer::new(here.clone(), examples.clone(), Vec::new(), settings).expect("valid");
+    let mut alone = trainer();
+    let mut together = trainer().on(Replicas::new(vec![there]).expect("threads"));
+    let mut losses = Vec::new();
+    for _ in 0..3 {
+        let (one, other) = (alone.step().expect("finite"), together.step().expect("finite"));
+        let gap = (one.loss - other.loss).abs();
+        assert!(gap < 1e-4, "step {}: {} {}", one.step, one.loss, other.loss);
+        assert!((one.gradient_norm - other.gradient_norm).abs() < 1e-3 * one.gradient_norm);
+        assert!(other.device_memory_bytes >= one.device_memory_bytes);
+        losses.push(one.loss);
+    }
+    assert!(losses[2] < losses[0], "something was learned: {losses:?}");
 }

@@ -20,14 +20,19 @@ use serde::{Deserialize, Serialize};
 const SERVED: &str = "served";
 
 /// The table `[sampler]`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "provider", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "provider", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SamplerSettings {
     /// The device that learns draws, too.
-    #[default]
-    Local,
+    Local {},
     /// A vLLM server draws.
     Vllm(VllmSpec),
+}
+
+impl Default for SamplerSettings {
+    fn default() -> Self {
+        Self::Local {}
+    }
 }
 
 /// Why the server that is to draw rewrites cannot be asked.
@@ -61,7 +66,7 @@ impl SamplerSettings {
     /// When the table is wrong, or a key is missing.
     pub fn open(&self, folder: &Path, keys: &dyn Keys) -> Result<Option<Rc<VllmSampler>>, SamplerError> {
         match self {
-            Self::Local => Ok(None),
+            Self::Local {} => Ok(None),
             Self::Vllm(spec) => Ok(Some(Rc::new(VllmSampler::new(spec, folder, keys)?))),
         }
     }
@@ -100,12 +105,14 @@ impl VllmSampler {
         Elsewhere::new(Rc::clone(self) as Rc<dyn Sampler>, self.folder.clone())
     }
 
-    /// Unloads what is served of this training, and removes what was handed over.
+    /// Unloads what is served of this training, also by a process that ended before its time, and removes what was
+    /// handed over.
     ///
     /// # Errors
     /// When the server does not answer, or a file cannot be removed.
     pub async fn release(&self) -> Result<(), LlmError> {
-        if self.served.take().is_none() {
+        self.served.take();
+        if !self.folder.exists() {
             return Ok(());
         }
         self.unload_all_but(None, &self.vllm.models().await?).await?;

@@ -263,6 +263,43 @@ fn body(call: Call) -> Option<Value> {
 }
 
 #[test]
+fn what_a_server_has_no_room_for_gets_no_child() {
+    let (place, stub) = (Place::new(), Stub::start(Fault::NoRoom));
+    let trained = place.train(&stub, "");
+    assert!([0, 2].contains(&trained.code), "{}", trained.said);
+    let lines = place.lines("grpo/journal.jsonl");
+    let learned: Vec<_> = lines.iter().filter(|line| line["event"] == "learned").collect();
+    assert_eq!(learned.len(), 3, "every round was learned from");
+    let sum = |name: &str| {
+        learned
+            .iter()
+            .map(|line| line["figures"][name].as_f64().unwrap())
+            .sum::<f64>()
+    };
+    assert!(
+        sum("children") > 0.0 && sum("children") < sum("rewrites"),
+        "{learned:?}"
+    );
+    assert!(sum("lessons") > 0.0, "{learned:?}");
+}
+
+#[test]
+fn what_a_killed_training_left_on_the_server_is_unloaded_at_the_end() {
+    let (place, stub) = (Place::new(), Stub::start(Fault::None));
+    place.train(&stub, "");
+    let calls = stub.calls();
+    let last = loads(&calls)[2].1;
+    // As if it had been killed between its last rewrite and its end.
+    stub.has(last);
+    stub.has("capo-of-another-training");
+    fs::create_dir(place.path("grpo/served")).unwrap();
+    let again = place.train(&stub, "");
+    assert!([0, 2].contains(&again.code), "{}", again.said);
+    assert_eq!(stub.loaded(), ["capo-of-another-training"]);
+    assert!(!place.path("grpo/served").exists());
+}
+
+#[test]
 fn what_a_server_lacks_is_said_with_what_to_do() {
     let place = Place::new();
     for (fault, parts) in [
@@ -288,6 +325,14 @@ fn what_a_server_lacks_is_said_with_what_to_do() {
     let ended = place.train(&stub, "api_key_env = \"NO_SUCH_VARIABLE\"\n");
     assert_eq!(ended.code, 1, "{}", ended.said);
     assert!(ended.said.contains("set NO_SUCH_VARIABLE"), "{}", ended.said);
+    fs::write(
+        place.path("mixed.toml"),
+        "[sampler]\nprovider = \"local\"\nbase_url = \"http://x/v1\"\n",
+    )
+    .unwrap();
+    let ended = place.capo("train grpo dcapo.toml --init nano --settings mixed.toml --out grpo");
+    assert_eq!(ended.code, 64, "{}", ended.said);
+    assert!(ended.said.contains("base_url"), "{}", ended.said);
     let ended = place.train(&stub, "api_key_env = \"VLLM_API_KEY\"\nbase_ur = \"x\"\n");
     assert_eq!(ended.code, 64, "{}", ended.said);
     let trained = place.train(&stub, "");

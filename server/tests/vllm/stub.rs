@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     NoTokens,
     /// It answers so many completions and refuses the others.
     Completions(usize),
+    /// It has no room for requests with every third seed.
+    NoRoom,
 }
 
 #[derive(Default)]
@@ -91,6 +93,11 @@ impl Stub {
     /// What it was asked so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.books().calls.clone()
+    }
+
+    /// Has an adapter already.
+    pub(crate) fn has(&self, name: &str) {
+        self.books().loaded.insert(name.to_owned(), String::new());
     }
 
     /// The adapters that are loaded.
@@ -185,6 +192,10 @@ async fn complete(
         return Err(refused(400, "the engine is dead"));
     }
     let seed = body["seed"].as_u64().unwrap() as usize;
+    if books.fault == Fault::NoRoom && seed % 3 == 1 {
+        let said = "This model's maximum context length is 8 tokens. However, you requested more.";
+        return Err(refused(400, said));
+    }
     let most = body["max_tokens"].as_u64().unwrap() as usize;
     let prompt = body["prompt"].as_array().unwrap();
     let length = if seed.is_multiple_of(3) {

@@ -1,5 +1,6 @@
 //! `capo rewriter alignment`: how far a training's rewrites and steps agree with the gradient.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use capo_core::random::Streams;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::cli::failure::{Failure, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, counted, significant};
+use crate::files::write_whole;
 use crate::train::{Device, TrainError};
 
 /// Confidence of the intervals.
@@ -100,17 +102,41 @@ struct PairLine {
 /// Runs the command.
 pub(super) fn run(args: &AlignmentArgs) -> Result<(), Failure> {
     let rounds = read_rounds(&args.training).map_err(TrainError::from)?;
+    if let Some(path) = &args.out {
+        check_place(path)?;
+    }
     let engine = args.device.open().map_err(TrainError::from)?;
     let measured = measure(&args.training, &*engine, &rounds)?;
     let summary = summary(&args.training, engine.device(), &measured);
-    if let Some(path) = &args.out {
-        write(path, &summary, &measured)?;
-    }
     if args.json {
-        print_json(&summary)
+        print_json(&summary)?;
     } else {
-        print(&page(&summary, args.out.as_deref()))
+        print(&page(&summary, args.out.as_deref()))?;
     }
+    match &args.out {
+        Some(path) => write(path, &summary, &measured),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file that cannot be written, before hours go by.
+fn check_place(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_dir() => return Err(unwritable(path, &ErrorKind::IsADirectory.into())),
+        // A pipe or a terminal.
+        Ok(there) if !there.is_file() => return Ok(()),
+        _ => {}
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let probe = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")));
+    probe.map(drop).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!(
+        "{} cannot be written: {error}; choose another file with --out",
+        path.display()
+    ))
 }
 
 /// A round with what its pairs came to.
@@ -224,12 +250,7 @@ fn write(path: &Path, summary: &Summary, measured: &[Measured]) -> Result<(), Fa
         each: measured.iter().flat_map(line).collect(),
     };
     let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
-    std::fs::write(path, text + "\n").map_err(|error| {
-        Failure::new(format!(
-            "{} cannot be written: {error}; choose another file with --out",
-            path.display()
-        ))
-    })
+    write_whole(path, (text + "\n").as_bytes()).map_err(|error| unwritable(path, &error))
 }
 
 fn page(summary: &Summary, out: Option<&Path>) -> String {

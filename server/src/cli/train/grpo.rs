@@ -184,11 +184,18 @@ struct Curves {
 
 impl Curves {
     fn new(folder: &Path, state: &RunState) -> Result<Self, TrainError> {
-        let rounds = state.rounds().len() as u32;
-        let first_step = u64::from(rounds) + u64::from(state.learned(rounds).is_some());
+        let rounds = state.rounds();
+        // The last one may be closed and not learned from: its points are drawn again.
+        let is_learned = |round: &RoundEvent| state.learned(round.round).is_some();
+        let last = rounds.last().filter(|last| !is_learned(last));
+        let first_step = (rounds.len() - usize::from(last.is_some())) as u64;
+        let mut board = TensorBoard::create(&folder.join("tensorboard"), first_step)?;
+        if let Some(last) = last {
+            board.scalars(first_step, standing(last))?;
+        }
         Ok(Self {
-            board: TensorBoard::create(&folder.join("tensorboard"), first_step)?,
-            rounds: u64::from(rounds),
+            board,
+            rounds: rounds.len() as u64,
             failed: None,
         })
     }

@@ -129,7 +129,7 @@ fn gains(plan: &Plan, seeds: &[SeedRecord]) -> Table {
     table.notes.push(
         "ΔJ = J(child) − J(parent) under the request's λ on the held-out examples, mean over the rewrites of a \
          request; a rewrite without a child changes nothing and counts as 0. Both policies answer the same requests, \
-         of parents that neither has learned from, with the same seeds. The interval is the paired bootstrap's at \
+         from searches that neither has learned from, with the same seeds. The interval is the paired bootstrap's at \
          95 % over requests. Children: share of the rewrites that gave one."
             .into(),
     );

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::output::{OutputError, save_parts};
 use super::{ExperimentError, RunRecord, Variant};
+use crate::files::write_whole;
 use crate::session::StudyFile;
 use crate::train::local::take_over;
 
@@ -149,7 +150,7 @@ impl Transferred {
             }
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
                 let written = std::fs::create_dir_all(directory)
-                    .and_then(|()| std::fs::write(&path, json!(here).to_string()));
+                    .and_then(|()| write_whole(&path, json!(here).to_string().as_bytes()));
                 written.map_err(|why| failed(why.to_string()))
             }
             Err(why) => Err(failed(why.to_string())),
