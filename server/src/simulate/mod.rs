@@ -35,8 +35,11 @@ pub use self::log::Tally;
 
 use self::handlers::Endpoint;
 use self::log::Log;
-pub(crate) use self::model_thread::{Answer, Question, Served};
+pub(crate) use self::model_thread::Served;
+#[cfg(feature = "train")]
+pub(crate) use self::model_thread::{Answer, Question};
 use self::model_thread::{Cut, ModelThread};
+#[cfg(feature = "train")]
 pub(crate) use self::refusal::Refusal;
 
 /// How [`serve`] answers.

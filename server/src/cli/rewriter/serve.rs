@@ -12,7 +12,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::cli::failure::Failure;
 use crate::simulate::{
-    Answer, Question, Refusal, ServeOptions, Served, required_key, serve_until_interrupted,
+    Answer, Question, Refusal, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted,
 };
 use crate::train::local::drawing;
 use crate::train::{Device, TrainError, told_cuts};
@@ -50,7 +50,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let folder = PolicyFolder::find(&args.rewriter).map_err(TrainError::from)?;
     let drawing = drawing(args.temperature, args.max_tokens);
     drawing.check().map_err(TrainError::from)?;
-    let failed = |error: crate::simulate::SimulateError| Failure::new(error.to_string());
+    let failed = |error: SimulateError| Failure::new(error.to_string());
     let options = ServeOptions {
         models: vec![args.name],
         key: required_key(args.require_key).map_err(failed)?,
