@@ -16,8 +16,6 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
     let mut command = Command::new(capo);
     command
         .current_dir(&workspace.root)
-        // Seeds run beside each other: threads of their own would only wait for one another.
-        .env("RAYON_NUM_THREADS", "1")
         .args(["experiment", "dcapo", "--study", STUDY])
         .args(["--seeds", &seeds.to_string()])
         .arg("--out")

@@ -1,39 +1,47 @@
 //! One seed of the experiment, from journals to held-out results.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::rc::Rc;
+use std::thread;
 use std::time::Instant;
 
 use burn_flex::Flex;
-use capo_core::study::FeedbackForm;
 use capo_rewriter::policy::Policy;
 
-use super::exam::{Answers, Exam};
+use super::exam::Exam;
 use super::practice::{practise, rewriter};
 use super::record::{Held, PolicyRecord, Sat, SeedRecord};
 use super::teaching::{Taught, teach};
+use super::turns::Turns;
 use super::world::{Asking, World};
-use super::{DcapoError, Plan, PolicyKind};
+use super::{DcapoError, OneSeed, Plan, PolicyKind};
 use crate::experiment::RunRecord;
 
-/// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts. `say` is told how far it is.
+/// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts: first the teaching, then all
+/// policies, each in a turn of its own. `say` is told how far it is. `None` when other work failed meanwhile.
 pub(super) fn run(
     world: &World,
-    plan: &Plan,
-    seed: u64,
+    one: OneSeed,
     folder: &Path,
-    say: &dyn Fn(&str),
-) -> Result<SeedRecord, DcapoError> {
-    let started = Instant::now();
-    let taught = teach(world, plan, seed, folder)?;
-    let figures = &taught.figures;
+    turns: &Turns,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Option<SeedRecord>, DcapoError> {
+    let OneSeed { plan, seed, place } = one;
+    let taught = turns.take((place, 0), || {
+        let started = Instant::now();
+        let taught = teach(world, plan, seed, folder)?;
+        Ok((taught, started.elapsed().as_secs_f64()))
+    })?;
+    let Some((taught, seconds)) = taught else {
+        return Ok(None);
+    };
     say(&format!(
-        "taught {} pairs in {:.0} s, held-out loss {:.3}",
-        figures.pairs,
-        started.elapsed().as_secs_f64(),
-        figures.held_out_loss.unwrap_or(f64::NAN),
+        "taught {} pairs in {seconds:.0} s, held-out loss {:.3}",
+        taught.figures.pairs,
+        taught.figures.held_out_loss.unwrap_or(f64::NAN),
     ));
-    let course = Course {
+    let course = &Course {
         world,
         plan,
         seed,
@@ -41,28 +49,40 @@ pub(super) fn run(
         taught: &taught,
         say,
     };
-    let (mut policies, mut seed_prompt) = (Vec::new(), Vec::new());
-    let mut exams: Vec<(FeedbackForm, Exam, Answers)> = Vec::new();
-    for kind in plan.policies {
-        let (policy, starts) = course.policy(kind, &mut exams)?;
-        say(&format!(
-            "{}: AllSat held out in {} of {} searches",
-            kind.label,
-            policy.searches.iter().filter(|held| held.all_sat).count(),
-            policy.searches.len(),
-        ));
-        if seed_prompt.is_empty() {
-            seed_prompt = starts;
-        }
-        policies.push(policy);
-    }
-    Ok(SeedRecord {
+    let ends: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (1..)
+            .zip(plan.policies)
+            .map(|(policy, kind)| scope.spawn(move || turns.take((place, policy), || course.policy(kind))))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    let ends: Option<Vec<End>> = ends.into_iter().collect::<Result<_, DcapoError>>()?;
+    let Some(mut ends) = ends else {
+        return Ok(None);
+    };
+    let work: f64 = ends.iter().map(|end| end.seconds).sum();
+    Ok(Some(SeedRecord {
         seed,
-        seconds: started.elapsed().as_secs_f64(),
-        seed_prompt,
-        policies,
+        seconds: seconds + work,
+        // The same for all.
+        seed_prompt: ends
+            .first_mut()
+            .map(|end| std::mem::take(&mut end.starts))
+            .unwrap_or_default(),
+        policies: ends.into_iter().map(|end| end.record).collect(),
         teaching: taught.figures,
-    })
+    }))
+}
+
+/// What the work on a policy came to.
+struct End {
+    record: PolicyRecord,
+    /// What its searches started from.
+    starts: Vec<Held>,
+    seconds: f64,
 }
 
 struct Course<'a> {
@@ -71,21 +91,17 @@ struct Course<'a> {
     seed: u64,
     folder: &'a Path,
     taught: &'a Taught,
-    say: &'a dyn Fn(&str),
+    say: &'a (dyn Fn(&str) + Sync),
 }
 
-impl<'a> Course<'a> {
-    /// Practises a policy if it learns, examines it, and searches with it; returns also what its searches started
-    /// from.
-    fn policy(
-        &self,
-        kind: &PolicyKind,
-        exams: &mut Vec<(FeedbackForm, Exam<'a>, Answers)>,
-    ) -> Result<(PolicyRecord, Vec<Held>), DcapoError> {
+impl Course<'_> {
+    /// Practises a policy if it learns, examines it, and searches with it.
+    fn policy(&self, kind: &PolicyKind) -> Result<End, DcapoError> {
         let started = Instant::now();
+        let folder = self.folder.join(kind.key);
+        std::fs::create_dir(&folder).map_err(|source| DcapoError::folder(&folder, source))?;
         let (policy, gains) = if kind.learns {
-            let folder = self.folder.join(kind.key);
-            std::fs::create_dir(&folder).map_err(|source| DcapoError::folder(&folder, source))?;
+            let say = |text: &str| (self.say)(&format!("{}: {text}", kind.label));
             let practised = practise(
                 self.world,
                 self.taught,
@@ -93,53 +109,46 @@ impl<'a> Course<'a> {
                 self.plan,
                 self.seed,
                 &folder,
-                &|text| {
-                    (self.say)(&format!("{}: {text}", kind.label));
-                },
+                &say,
             )?;
             let gain = |figures: &indexmap::IndexMap<String, f64>| figures.get("gain").copied();
             (practised.policy, practised.rounds.iter().map(gain).collect())
         } else {
             (self.taught.policy.clone(), Vec::new())
         };
-        let seconds = started.elapsed().as_secs_f64();
+        let practice_seconds = started.elapsed().as_secs_f64();
         let exam = if kind.learns {
-            Some(self.examine(kind.asking.form, &policy, exams)?)
+            Some(self.examine(kind.asking, &policy, &folder)?)
         } else {
             None
         };
         let (searches, starts) = self.search(kind.asking, &policy)?;
-        let record = PolicyRecord {
-            key: kind.key.into(),
-            seconds,
-            gains,
-            searches,
-            exam,
-        };
-        Ok((record, starts))
+        (self.say)(&format!(
+            "{}: AllSat held out in {} of {} searches",
+            kind.label,
+            searches.iter().filter(|held| held.all_sat).count(),
+            searches.len(),
+        ));
+        Ok(End {
+            record: PolicyRecord {
+                key: kind.key.into(),
+                seconds: practice_seconds,
+                gains,
+                searches,
+                exam,
+            },
+            starts,
+            seconds: started.elapsed().as_secs_f64(),
+        })
     }
 
-    /// What the policies before and after practice make of the requests with a form of feedback. The one before
-    /// answers once for each form.
-    fn examine(
-        &self,
-        form: FeedbackForm,
-        policy: &Policy<Flex>,
-        exams: &mut Vec<(FeedbackForm, Exam<'a>, Answers)>,
-    ) -> Result<Sat, DcapoError> {
-        let known = exams.iter().position(|(known, ..)| *known == form);
-        let at = if let Some(at) = known {
-            at
-        } else {
-            let mut exam = Exam::draw(self.world, self.plan, self.taught, form, self.seed, self.folder)?;
-            let before = exam.sit(self.taught, &self.taught.policy)?;
-            exams.push((form, exam, before));
-            exams.len() - 1
-        };
-        let (_, exam, before) = &mut exams[at];
+    /// What the policies before and after practice make of the same requests, with the form of feedback that it
+    /// practised with.
+    fn examine(&self, asking: Asking, policy: &Policy<Flex>, folder: &Path) -> Result<Sat, DcapoError> {
+        let mut exam = Exam::draw(self.world, self.plan, self.taught, asking.form, self.seed, folder)?;
         Ok(Sat {
+            before: exam.sit(self.taught, &self.taught.policy)?,
             after: exam.sit(self.taught, policy)?,
-            before: before.clone(),
         })
     }
 

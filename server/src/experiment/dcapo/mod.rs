@@ -9,12 +9,13 @@ mod report;
 mod teaching;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod world;
 
-use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use capo_core::study::FeedbackForm;
 use capo_rewriter::checkpoint::CheckpointError;
@@ -32,6 +33,7 @@ use crate::session::{SessionError, StudyFile};
 
 pub use output::write;
 pub use record::SeedRecord;
+use turns::Turns;
 use world::World;
 pub use world::{Asking, Extent};
 
@@ -83,6 +85,9 @@ pub enum DcapoError {
         /// Why.
         reason: String,
     },
+    /// The system gives no thread.
+    #[error("the system gives no thread: {0}; lower --jobs")]
+    Thread(String),
     /// The system gives no event queue.
     #[error("the system gives no event queue: {0}")]
     Runtime(#[source] std::io::Error),
@@ -292,11 +297,11 @@ impl Plan {
     }
 }
 
-/// Runs the seeds, `jobs` at once, and returns their records in order. A seed whose record lies in `out` is not run
-/// again. `say` is told how far each one is.
+/// Runs the seeds and returns their records in order. Of all their policies as many are at work at once as there are
+/// `jobs`. A seed whose record lies in `out` is not run again. `say` is told how far each one is.
 ///
 /// # Errors
-/// At the first seed that fails; seeds under way end first.
+/// When a seed fails; work under way ends first.
 pub fn run(
     base: &StudyFile,
     plan: &Plan,
@@ -307,48 +312,58 @@ pub fn run(
 ) -> Result<Vec<SeedRecord>, DcapoError> {
     std::fs::create_dir_all(out).map_err(|source| DcapoError::folder(out, source))?;
     let identity = record::identity(base, plan)?;
-    let queue: Mutex<VecDeque<u64>> = Mutex::new(seeds.iter().collect());
-    let done: Mutex<Vec<Result<SeedRecord, DcapoError>>> = Mutex::new(Vec::new());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let worker = || {
-        while let Some(seed) = next() {
-            let found = one(base, plan, seed, &identity, out, say);
-            if found.is_err() {
-                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            }
-            done.lock().unwrap_or_else(PoisonError::into_inner).push(found);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.get().min(seeds.iter().count()) {
-            scope.spawn(worker);
-        }
+    let (turns, identity) = (&Turns::new(jobs), &identity);
+    let found: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = seeds
+            .iter()
+            .enumerate()
+            .map(|(place, seed)| {
+                scope.spawn(move || {
+                    let seed = OneSeed { plan, seed, place };
+                    seed.record(base, identity, out, turns, &|text| say(seed.seed, text))
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut records = done.into_iter().collect::<Result<Vec<_>, _>>()?;
-    records.sort_by_key(|record| seeds.iter().position(|seed| seed == record.seed));
-    Ok(records)
+    // Where one failed the others may have none.
+    let records: Vec<Option<SeedRecord>> = found.into_iter().collect::<Result<_, DcapoError>>()?;
+    Ok(records.into_iter().flatten().collect())
 }
 
-fn one(
-    base: &StudyFile,
-    plan: &Plan,
+/// A seed of the experiment.
+#[derive(Clone, Copy)]
+struct OneSeed<'a> {
+    plan: &'a Plan,
     seed: u64,
-    identity: &serde_json::Value,
-    out: &Path,
-    say: &(dyn Fn(u64, &str) + Sync),
-) -> Result<SeedRecord, DcapoError> {
-    let path = out.join(format!("seed-{seed}.json"));
-    if let Some(known) = record::read(&path, identity)? {
-        say(seed, "known");
-        return Ok(known);
+    /// Its place among the seeds, from 0.
+    place: usize,
+}
+
+impl OneSeed<'_> {
+    fn record(
+        self,
+        base: &StudyFile,
+        identity: &serde_json::Value,
+        out: &Path,
+        turns: &Turns,
+        say: &(dyn Fn(&str) + Sync),
+    ) -> Result<Option<SeedRecord>, DcapoError> {
+        let path = out.join(format!("seed-{}.json", self.seed));
+        if let Some(known) = record::read(&path, identity)? {
+            say("known");
+            return Ok(Some(known));
+        }
+        let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
+        let found = course::run(&World::new(base), self, folder.path(), turns, say)?;
+        if let Some(found) = &found {
+            record::write(&path, identity, found)?;
+        }
+        Ok(found)
     }
-    let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
-    let found = course::run(&World::new(base), plan, seed, folder.path(), &|text| {
-        say(seed, text);
-    })?;
-    record::write(&path, identity, &found)?;
-    Ok(found)
 }
 
 /// Tables and plots of the seeds.

@@ -18,7 +18,7 @@ pub struct SeedRecord {
     pub seed: u64,
     /// The fine-tuning.
     pub teaching: Teaching,
-    /// Wall time of the seed in seconds.
+    /// Wall time of all work on the seed in seconds, as if it had been done one after the other.
     pub seconds: f64,
     /// The seed prompt on held-out examples, once for each search.
     pub seed_prompt: Vec<Held>,

@@ -190,7 +190,7 @@ fn teaching(seeds: &[SeedRecord]) -> Table {
     }
     table.notes.push(
         "Losses are nats for each token of a child: the first step's, and on pairs of other parents in the end. Times \
-         are wall times."
+         are wall times, as if all work on a seed were done one after the other."
             .into(),
     );
     table

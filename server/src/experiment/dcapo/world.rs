@@ -89,6 +89,7 @@ impl<'a> World<'a> {
             study.method.insert("depth".into(), json!(asking.depth));
         } else {
             study.study.method = "capo".into();
+            study.method.shift_remove("depth");
         }
         let journal = FileJournal::open(journal, Fsync::Never)
             .map_err(|error| SessionError::journal(journal, error))?;
