@@ -228,7 +228,9 @@ impl DeviceChoice {
                         Ok(devices) => devices,
                         Err(Unusable::NotInstalled(_)) => continue,
                         Err(Unusable::Broken(why)) => {
-                            let reason = format!("{name} would be first and does not work: {why}");
+                            let reason = format!(
+                                "{name} would be first and does not work: {why}; mend it or name another device"
+                            );
                             return Err(self.absent(&reason, compiled));
                         }
                     };

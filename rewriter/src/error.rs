@@ -352,7 +352,7 @@ pub enum RequestError {
     },
     /// Rewrites may be as long as the context, so that no request fits before them.
     #[error(
-        "rewrites of up to {new} tokens leave no room for a request in the model's context of {context}: set a smaller longest rewrite"
+        "rewrites of up to {new} tokens leave no room for a request in the model's context of {context}: lower `max_new_tokens` (`max_tokens` in a study, --max-tokens)"
     )]
     NoRoomForPrompts {
         /// Longest rewrite.

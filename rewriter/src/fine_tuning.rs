@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Instant;
 
 use burn_tensor::Tensor;
 use capo_core::random::Streams;
@@ -161,6 +162,8 @@ pub struct SftStep {
     pub tokens: usize,
     /// Floating-point operations of learning from them: see [`flops`](crate::flops).
     pub flops: f64,
+    /// Wall time of the step in seconds.
+    pub seconds: f64,
     /// The most of its own memory that a device holds after it, in bytes; none where devices compute in main memory.
     pub device_memory_bytes: Option<u64>,
 }
@@ -335,6 +338,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
     }
 
     fn unguarded_step(&mut self) -> Result<SftStep, RequestError> {
+        let started = Instant::now();
         let step = self.steps();
         let batch = self.batch(step);
         let tokens = batch.iter().copied().map(length).sum();
@@ -360,6 +364,7 @@ impl<B: PolicyBackend> SftTrainer<B> {
             learning_rate,
             tokens,
             flops,
+            seconds: started.elapsed().as_secs_f64(),
             device_memory_bytes: self.replicas.device_memory(&self.policy),
         })
     }

@@ -8,24 +8,32 @@ use burn_tensor::FloatDType;
 use crate::config::ModelConfig;
 use crate::lora::Projection;
 
-/// Dense operations per second in 10¹² with numbers of 16 bits, from NVIDIA's data sheets. Of two names that fit, the
-/// first.
-const PEAKS: [(&str, f64); 7] = [
-    ("H200 NVL", 835.0),
-    ("H200", 989.0),
-    ("H100 80GB HBM3", 989.0),
-    ("H100 PCIe", 756.0),
-    ("A100", 312.0),
-    ("L40S", 362.0),
-    ("RTX 4090", 165.0),
+/// Dense operations per second in 10¹² with numbers of 16 bits, from NVIDIA's data sheets, by words that follow each
+/// other in a device's name. Of two that fit, the first.
+const PEAKS: [(&[&str], f64); 7] = [
+    (&["H200", "NVL"], 835.0),
+    (&["H200"], 989.0),
+    (&["H100", "80GB", "HBM3"], 989.0),
+    (&["H100", "PCIe"], 756.0),
+    (&["A100"], 312.0),
+    (&["L40S"], 362.0),
+    (&["RTX", "4090"], 165.0),
 ];
+
+/// Words of devices that are less than their names otherwise say: a part of a GPU, or a slower kind.
+const LESS: [&str; 3] = ["MIG", "Laptop", "D"];
 
 /// Operations per second that a device can do in a type, by what its driver calls it; `None` where that is not known.
 pub fn peak_flops(device: &str, number_type: FloatDType) -> Option<f64> {
     if !matches!(number_type, FloatDType::F16 | FloatDType::BF16) {
         return None;
     }
-    let (_, peak) = PEAKS.iter().find(|(name, _)| device.contains(name))?;
+    let words: Vec<&str> = device.split([' ', '-']).collect();
+    if words.iter().any(|word| LESS.contains(word)) {
+        return None;
+    }
+    let is_called = |name: &[&str]| words.windows(name.len()).any(|words| words == name);
+    let (_, peak) = PEAKS.iter().find(|(name, _)| is_called(name))?;
     Some(peak * 1e12)
 }
 
@@ -113,7 +121,15 @@ mod tests {
         assert_eq!(peak("NVIDIA H100 80GB HBM3"), Some(989e12));
         assert_eq!(peak("NVIDIA H200"), Some(989e12));
         assert_eq!(peak("NVIDIA H200 NVL"), Some(835e12));
-        assert_eq!(peak("llvmpipe (LLVM 15)"), None);
+        assert_eq!(peak("NVIDIA A100-SXM4-80GB"), Some(312e12));
+        for unknown in [
+            "llvmpipe (LLVM 15)",
+            "NVIDIA RTX A1000",
+            "NVIDIA GeForce RTX 4090 Laptop GPU",
+            "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+        ] {
+            assert_eq!(peak(unknown), None, "{unknown}");
+        }
         assert_eq!(peak_flops("NVIDIA H200", FloatDType::F32), None);
     }
 }

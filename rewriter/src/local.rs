@@ -334,6 +334,7 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     }
 
     async fn answer(&self, request: ChatRequest, drawing: Drawing) -> Result<ChatResponse, LlmError> {
+        drawing.check().map_err(|why| self.failed(&why))?;
         let [Message::User { content }] = &request.messages[..] else {
             return Err(self.failed(&"it rewrites prompts and takes part in no other conversation"));
         };

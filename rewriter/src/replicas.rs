@@ -74,14 +74,14 @@ impl<B: PolicyBackend> Replicas<B> {
             .chain(&self.copies)
             .map(|policy| policy.decoder().device())
             .collect();
-        let here = devices.iter().map(B::device_memory);
-        let Some(threads) = &self.threads else {
-            return here.max().flatten();
-        };
-        // What this thread holds there, too: what learns came from it.
-        let theirs = threads.broadcast(|thread| B::device_memory(&devices[thread.index()]));
-        let both = here.zip(theirs).map(|(here, theirs)| Some(here? + theirs?));
-        both.max().flatten()
+        // Every thread has memory of its own on each device that it sends something to.
+        let held = || devices.iter().map(B::device_memory).collect::<Vec<_>>();
+        let mut of_threads = vec![held()];
+        if let Some(threads) = &self.threads {
+            of_threads.extend(threads.broadcast(|_| held()));
+        }
+        let of_device = |place: usize| of_threads.iter().map(|held| held[place]).sum::<Option<u64>>();
+        (0..devices.len()).filter_map(of_device).max()
     }
 
     /// A policy as each device has it, its own first.

@@ -44,7 +44,10 @@ fn list() -> Result<Vec<Device>, Unusable> {
     .map_err(|why| {
         let answer = format!("the driver answers {why}");
         match why.0 {
-            CUresult::CUDA_ERROR_NO_DEVICE => Unusable::NotInstalled(answer),
+            // The stub is what programs are linked with where there is no driver.
+            CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_STUB_LIBRARY => {
+                Unusable::NotInstalled(answer)
+            }
             _ => Unusable::Broken(answer),
         }
     })?;

@@ -81,7 +81,7 @@ pub(super) struct Completion {
 pub(crate) struct Wishes {
     /// In 0 to 2; 0 asks to be answered alike each time.
     pub(crate) temperature: Option<f64>,
-    /// Above 0, at most 1.
+    /// In 0 to 1.
     pub(crate) top_p: Option<f64>,
     /// Tokens of the longest answer, at least 1.
     pub(crate) max_tokens: Option<u64>,
@@ -127,11 +127,11 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Refusal> {
         ));
     }
     if let Some(top_p) = body.top_p
-        && !(top_p > 0.0 && top_p <= 1.0)
+        && !(0.0..=1.0).contains(&top_p)
     {
         return Err(Refusal::field(
             "top_p",
-            format!("`top_p` is {top_p}; it must lie above 0, and be at most 1."),
+            format!("`top_p` is {top_p}; it must lie in 0 to 1."),
         ));
     }
     let max_tokens = body.max_completion_tokens.or(body.max_tokens);
@@ -273,8 +273,8 @@ fn text(index: usize, content: &Value) -> Result<String, Refusal> {
     }
 }
 
-/// Cuts an answer of a model that heeds no wishes at a number of output tokens, in proportion to its characters, as a provider
-/// does: a text that ran into the limit calls no tools any more. Time and tokens shrink with it.
+/// Cuts an answer of a model that heeds no wishes at a number of output tokens, in proportion to its characters, as a
+/// provider does: a text that ran into the limit calls no tools any more. Time and tokens shrink with it.
 pub(super) fn cut(response: &mut ChatResponse, max_tokens: u64) {
     let written = response.usage.output_tokens;
     if written <= max_tokens {

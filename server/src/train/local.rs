@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::files::StudyFolder;
 
-use super::{Device, told_cuts};
+use super::{DEVICE, Device, told_cuts};
 
 /// Opens rewriters by the folder or repository that a study names.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,8 @@ impl LocalModels for LocalRewriters<'_> {
         let start = self.folder.resolve("");
         let folder = PolicyFolder::find_from(&start, model).map_err(|error| error.to_string())?;
         let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
-        let engine = Device::AUTO.open().map_err(|error| error.to_string())?;
+        let engine = Device::of_environment().and_then(|device| device.open());
+        let engine = engine.map_err(|error| format!("{error} ({DEVICE} names the device)"))?;
         let rewriter = engine.rewriter(name, &folder, drawing, told_cuts());
         Ok(rewriter.map_err(|error| error.to_string())?)
     }

@@ -47,7 +47,7 @@ pub enum TrainingEvent {
         learning_rate: f64,
         /// Tokens that passed through the decoder, padding not counted.
         tokens: usize,
-        /// Wall time since the step before.
+        /// Its wall time.
         seconds: f64,
         /// The most memory that the process has had, in bytes, where the system tells.
         #[serde(skip_serializing_if = "Option::is_none", default)]

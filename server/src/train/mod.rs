@@ -92,6 +92,9 @@ const BACKENDS: &[DeviceBackend] = &[
     capo_rewriter_cuda::DEVICES,
 ];
 
+/// Names the device of the rewriters of studies, which have no `--device`.
+pub const DEVICE: &str = "CAPO_DEVICE";
+
 /// Where a rewriter runs.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Device {
@@ -122,11 +125,18 @@ impl Device {
         [("device", device), ("dtype", dtype)]
     }
 
-    /// The best device that is there.
-    pub const AUTO: Self = Self {
-        device: DeviceChoice::Auto,
-        dtype: None,
-    };
+    /// The device that the environment variable [`DEVICE`] names, else the best that is there.
+    ///
+    /// # Errors
+    /// When the variable names none.
+    pub fn of_environment() -> Result<Self, DeviceError> {
+        let named = std::env::var(DEVICE).unwrap_or_default();
+        let named = Some(named.as_str()).filter(|named| !named.is_empty());
+        Ok(Self {
+            device: named.unwrap_or("auto").parse()?,
+            dtype: None,
+        })
+    }
 
     /// Opens it.
     ///

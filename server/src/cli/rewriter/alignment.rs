@@ -108,19 +108,24 @@ pub(super) fn run(args: &AlignmentArgs) -> Result<(), Failure> {
     let engine = args.device.open().map_err(TrainError::from)?;
     let measured = measure(&args.training, &*engine, &rounds)?;
     let summary = summary(&args.training, engine.device(), &measured);
-    if args.json {
-        print_json(&summary)?;
-    } else {
-        print(&page(&summary, args.out.as_deref()))?;
-    }
-    match &args.out {
+    let written = match &args.out {
         Some(path) => write(path, &summary, &measured),
         None => Ok(()),
-    }
+    };
+    let shown = if args.json {
+        print_json(&summary)
+    } else {
+        let out = args.out.as_deref().filter(|_| written.is_ok());
+        print(&page(&summary, out))
+    };
+    // What was measured is shown even where it could not be written.
+    written.and(shown)
 }
 
 /// Refuses a file that cannot be written, before hours go by.
 fn check_place(path: &Path) -> Result<(), Failure> {
+    // Where a link leads is what will be written.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match std::fs::metadata(path) {
         Ok(there) if there.is_dir() => return Err(unwritable(path, &ErrorKind::IsADirectory.into())),
         // A pipe or a terminal.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use capo_core::llm::Message;
+use capo_rewriter::error::RequestError;
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::{Drawing, DrawnAsAsked};
 use capo_rewriter::sampling::Sampling;
@@ -79,6 +80,10 @@ impl Served for Rewriter {
                 return Err(Refusal::field("messages", message));
             }
             let drawing = wished(self.0.drawing(), &question);
+            drawing.check().map_err(|why| match &why {
+                RequestError::Setting { name, .. } => Refusal::field(*name, why.to_string()),
+                _ => Refusal::field("messages", why.to_string()),
+            })?;
             Ok(self.0.draw_as(question.into_request(), drawing).await?)
         };
         answer.boxed_local()

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use capo_core::ids::sha256_hex;
 use capo_rewriter::checkpoint::{Checkpoint, Checkpoints};
@@ -217,7 +217,6 @@ struct Watch {
     board: TensorBoard,
     bar: ProgressBar,
     interrupts: Interrupts,
-    since: Instant,
     /// Operations per second that the devices can do, where that is known.
     peak_flops: Option<f64>,
     /// Loss on the held-out pairs, as far as it was measured.
@@ -244,7 +243,6 @@ impl Watch {
             board: TensorBoard::create(&folder.join("tensorboard"), done + 1).map_err(TrainError::from)?,
             bar,
             interrupts,
-            since: Instant::now(),
             peak_flops,
             evaluated: None,
             failed: None,
@@ -267,19 +265,16 @@ impl Watch {
     }
 
     fn step(&mut self, step: &SftStep) -> Result<(), TrainError> {
-        let seconds = std::mem::replace(&mut self.since, Instant::now())
-            .elapsed()
-            .as_secs_f64();
-        let speed = step.tokens as f64 / seconds;
+        let speed = step.tokens as f64 / step.seconds;
         let peak_memory_bytes = peak_bytes();
-        let mfu = self.peak_flops.map(|peak| step.flops / seconds / peak);
+        let mfu = self.peak_flops.map(|peak| step.flops / step.seconds / peak);
         self.log.write(&TrainingEvent::Step {
             step: step.step,
             loss: step.loss,
             gradient_norm: step.gradient_norm,
             learning_rate: step.learning_rate,
             tokens: step.tokens,
-            seconds,
+            seconds: step.seconds,
             peak_memory_bytes,
             device_memory_bytes: step.device_memory_bytes,
             mfu,
@@ -314,8 +309,6 @@ impl Watch {
         self.evaluated = Some(loss);
         self.log.write(&TrainingEvent::Evaluation { step, loss })?;
         self.board.scalars(step, [("evaluation_loss", loss)])?;
-        // The next step's time begins after this.
-        self.since = Instant::now();
         Ok(())
     }
 

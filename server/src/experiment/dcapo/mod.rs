@@ -312,15 +312,28 @@ pub fn run(
 ) -> Result<Vec<SeedRecord>, DcapoError> {
     std::fs::create_dir_all(out).map_err(|source| DcapoError::folder(out, source))?;
     let identity = record::identity(base, plan)?;
+    let mut records = Vec::new();
+    for seed in seeds.iter() {
+        let known = record::read(&record_of(out, seed), &identity)?;
+        if known.is_some() {
+            say(seed, "known");
+        }
+        records.push((seed, known));
+    }
     let (turns, identity) = (&Turns::new(jobs), &identity);
     let found: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = seeds
-            .iter()
+        let threads: Vec<_> = records
+            .into_iter()
             .enumerate()
-            .map(|(place, seed)| {
+            .map(|(place, (seed, known))| {
                 scope.spawn(move || {
+                    if known.is_some() {
+                        return Ok(known);
+                    }
                     let seed = OneSeed { plan, seed, place };
-                    seed.record(base, identity, out, turns, &|text| say(seed.seed, text))
+                    let say = |text: &str| say(seed.seed, text);
+                    seed.record(base, identity, out, turns, &say)
+                        .inspect_err(|_| turns.end())
                 })
             })
             .collect();
@@ -332,6 +345,11 @@ pub fn run(
     // Where one failed the others may have none.
     let records: Vec<Option<SeedRecord>> = found.into_iter().collect::<Result<_, DcapoError>>()?;
     Ok(records.into_iter().flatten().collect())
+}
+
+/// The file of a seed's record.
+fn record_of(out: &Path, seed: u64) -> PathBuf {
+    out.join(format!("seed-{seed}.json"))
 }
 
 /// A seed of the experiment.
@@ -352,15 +370,10 @@ impl OneSeed<'_> {
         turns: &Turns,
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<Option<SeedRecord>, DcapoError> {
-        let path = out.join(format!("seed-{}.json", self.seed));
-        if let Some(known) = record::read(&path, identity)? {
-            say("known");
-            return Ok(Some(known));
-        }
         let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
         let found = course::run(&World::new(base), self, folder.path(), turns, say)?;
         if let Some(found) = &found {
-            record::write(&path, identity, found)?;
+            record::write(&record_of(out, self.seed), identity, found)?;
         }
         Ok(found)
     }

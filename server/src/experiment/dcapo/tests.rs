@@ -152,12 +152,62 @@ fn practice_raises_the_reward() {
     let taught = teach(&world, &plan, seed, folder.path()).unwrap();
     let asking = plan.policies[1].asking;
     let practised = practise(&world, &taught, asking, &plan, seed, folder.path(), &|_| ()).unwrap();
+    let rounds = plan.searches_practised * u64::from(plan.practised.rounds);
+    assert_eq!(
+        practised.rounds.len() as u64,
+        rounds,
+        "every round was learned from"
+    );
     // Every search starts with the seed prompt and the same multipliers, so that its first rounds compare.
     let first_rounds = practised.rounds.iter().step_by(plan.practised.rounds as usize);
     let rewards: Vec<f64> = first_rounds.map(|figures| figures["reward"]).collect();
     let [first, second, .., before_last, last] = rewards[..] else {
-        panic!("a round was not learned from: {rewards:?}");
+        panic!("{rewards:?}");
     };
     let risen = f64::midpoint(before_last, last) - f64::midpoint(first, second);
     assert!(risen > 0.1, "{rewards:?}");
+}
+
+#[test]
+fn seeds_run_side_by_side_come_to_what_each_comes_to_alone() {
+    const FEW: Extent = Extent {
+        rounds: 1,
+        parents: 1,
+        children: 3,
+    };
+    let base = help_desk();
+    let plan = Plan {
+        policies: &POLICIES[..2],
+        searches_taught: 4,
+        taught: FEW,
+        searches_practised: 1,
+        practised: FEW,
+        searches_examined: 1,
+        requests: 2,
+        answers: 1,
+        repeats: 1,
+        searches_made: 1,
+        searched: FEW,
+        ..little()
+    };
+    let records = |seeds: &str, jobs: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let (seeds, jobs) = (seeds.parse().unwrap(), NonZeroUsize::new(jobs).unwrap());
+        let mut records = run(&base, &plan, &seeds, jobs, folder.path(), &|_, _| ()).unwrap();
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, records.len(), "a record for each seed, and nothing else");
+        for record in &mut records {
+            record.seconds = 0.0;
+            record.policies.iter_mut().for_each(|policy| policy.seconds = 0.0);
+        }
+        records
+    };
+    let together = records("4,3", 3);
+    assert_eq!(
+        together.iter().map(|record| record.seed).collect::<Vec<_>>(),
+        [4, 3]
+    );
+    assert_eq!(together[0].policies.len(), 2);
+    assert!(together[0].policies[1].exam.is_some());
+    assert_eq!(together, [records("4,", 1), records("3,", 1)].concat());
 }

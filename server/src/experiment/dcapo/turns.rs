@@ -42,17 +42,21 @@ impl Turns {
         place: Place,
         work: impl FnOnce() -> Result<T, DcapoError> + Send,
     ) -> Result<Option<T>, DcapoError> {
-        let Some(_turn) = self.wait(place) else {
+        let Some(mut turn) = self.wait(place) else {
             return Ok(None);
         };
         let thread = ThreadPoolBuilder::new().num_threads(1).build();
         let done = thread
             .map_err(|why| DcapoError::Thread(why.to_string()))
             .and_then(|thread| thread.install(work));
-        if done.is_err() {
-            self.state().is_over = true;
-        }
+        turn.is_done = done.is_ok();
         done.map(Some)
+    }
+
+    /// Lets nothing more begin.
+    pub(super) fn end(&self) {
+        self.state().is_over = true;
+        self.changed.notify_all();
     }
 
     fn wait(&self, place: Place) -> Option<Turn<'_>> {
@@ -64,7 +68,10 @@ impl Turns {
         state.waiting.remove(&place);
         let turn = (!state.is_over).then(|| {
             state.free -= 1;
-            Turn(self)
+            Turn {
+                turns: self,
+                is_done: false,
+            }
         });
         drop(state);
         // The next one may be free to go as well.
@@ -77,13 +84,19 @@ impl Turns {
     }
 }
 
-/// Given back when it is dropped.
-struct Turn<'a>(&'a Turns);
+/// Given back when it is dropped; the last of all unless its work was done.
+struct Turn<'a> {
+    turns: &'a Turns,
+    is_done: bool,
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.state().free += 1;
-        self.0.changed.notify_all();
+        let mut state = self.turns.state();
+        state.free += 1;
+        state.is_over |= !self.is_done;
+        drop(state);
+        self.turns.changed.notify_all();
     }
 }
 
@@ -129,7 +142,7 @@ mod tests {
     fn earlier_seeds_go_first() {
         let (turns, order) = (&turns(1), &Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            let held = turns.wait((0, 0)).unwrap();
+            let mut held = turns.wait((0, 0)).unwrap();
             for place in [(2, 0), (1, 1), (1, 0)] {
                 scope.spawn(move || {
                     turns.take(place, || {
@@ -141,6 +154,7 @@ mod tests {
             while turns.state().waiting.len() < 3 {
                 thread::yield_now();
             }
+            held.is_done = true;
             drop(held);
         });
         assert_eq!(*order.lock().unwrap(), [(1, 0), (1, 1), (2, 0)]);
@@ -148,9 +162,20 @@ mod tests {
 
     #[test]
     fn after_a_failure_nothing_begins() {
-        let turns = turns(2);
-        let failed = turns.take((0, 0), || Err::<(), _>(DcapoError::Thread("none left".into())));
-        assert!(failed.is_err());
-        assert_eq!(turns.take((0, 1), || Ok(1)).unwrap(), None);
+        let turns = &turns(1);
+        thread::scope(|scope| {
+            let held = turns.wait((0, 0)).unwrap();
+            let waiting = scope.spawn(move || turns.take((0, 1), || Ok(1)).unwrap());
+            while turns.state().waiting.is_empty() {
+                thread::yield_now();
+            }
+            // As when its work fails or panics.
+            drop(held);
+            assert_eq!(waiting.join().unwrap(), None);
+        });
+        let failed = super::Turns::new(NonZeroUsize::MIN);
+        let work = || Err::<(), _>(DcapoError::Thread("none left".into()));
+        assert!(failed.take((0, 0), work).is_err());
+        assert_eq!(failed.take((0, 1), || Ok(1)).unwrap(), None);
     }
 }
