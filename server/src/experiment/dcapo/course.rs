@@ -1,9 +1,7 @@
 //! One seed of the experiment, from journals to held-out results.
 
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::rc::Rc;
-use std::thread;
 use std::time::Instant;
 
 use burn_flex::Flex;
@@ -19,29 +17,26 @@ use super::{DcapoError, OneSeed, Plan, PolicyKind};
 use crate::experiment::RunRecord;
 
 /// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts: first the teaching, then all
-/// policies, each in a turn of its own. `say` is told how far it is. `None` when other work failed meanwhile.
+/// policies, each in a turn of its own. `say` is told how far it is.
 pub(super) fn run(
     world: &World,
     one: OneSeed,
     folder: &Path,
     turns: &Turns,
     say: &(dyn Fn(&str) + Sync),
-) -> Result<Option<SeedRecord>, DcapoError> {
+) -> Result<SeedRecord, DcapoError> {
     let OneSeed { plan, seed, place } = one;
-    let taught = turns.take((place, 0), || {
+    let (taught, seconds) = turns.take((place, 0), || {
         let started = Instant::now();
         let taught = teach(world, plan, seed, folder)?;
         Ok((taught, started.elapsed().as_secs_f64()))
     })?;
-    let Some((taught, seconds)) = taught else {
-        return Ok(None);
-    };
     say(&format!(
         "taught {} pairs in {seconds:.0} s, held-out loss {:.3}",
         taught.figures.pairs,
         taught.figures.held_out_loss.unwrap_or(f64::NAN),
     ));
-    let course = &Course {
+    let course = Course {
         world,
         plan,
         seed,
@@ -49,22 +44,11 @@ pub(super) fn run(
         taught: &taught,
         say,
     };
-    let ends: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (1..)
-            .zip(plan.policies)
-            .map(|(policy, kind)| scope.spawn(move || turns.take((place, policy), || course.policy(kind))))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
-    let ends: Option<Vec<End>> = ends.into_iter().collect::<Result<_, DcapoError>>()?;
-    let Some(mut ends) = ends else {
-        return Ok(None);
-    };
+    let mut ends: Vec<End> = turns.all(plan.policies, |policy, kind| {
+        turns.take((place, 1 + policy), || course.policy(kind))
+    })?;
     let work: f64 = ends.iter().map(|end| end.seconds).sum();
-    Ok(Some(SeedRecord {
+    Ok(SeedRecord {
         seed,
         seconds: seconds + work,
         // The same for all.
@@ -74,7 +58,7 @@ pub(super) fn run(
             .unwrap_or_default(),
         policies: ends.into_iter().map(|end| end.record).collect(),
         teaching: taught.figures,
-    }))
+    })
 }
 
 /// What the work on a policy came to.

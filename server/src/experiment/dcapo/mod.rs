@@ -13,9 +13,7 @@ mod turns;
 mod world;
 
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use capo_core::study::FeedbackForm;
 use capo_rewriter::checkpoint::CheckpointError;
@@ -85,6 +83,9 @@ pub enum DcapoError {
         /// Why.
         reason: String,
     },
+    /// Work was not begun, because other work had failed.
+    #[error("given up, because other work failed")]
+    GivenUp,
     /// The system gives no thread.
     #[error("the system gives no thread: {0}; lower --jobs")]
     Thread(String),
@@ -320,31 +321,11 @@ pub fn run(
         }
         records.push((seed, known));
     }
-    let (turns, identity) = (&Turns::new(jobs), &identity);
-    let found: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = records
-            .into_iter()
-            .enumerate()
-            .map(|(place, (seed, known))| {
-                scope.spawn(move || {
-                    if known.is_some() {
-                        return Ok(known);
-                    }
-                    let seed = OneSeed { plan, seed, place };
-                    let say = |text: &str| say(seed.seed, text);
-                    seed.record(base, identity, out, turns, &say)
-                        .inspect_err(|_| turns.end())
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
-    // Where one failed the others may have none.
-    let records: Vec<Option<SeedRecord>> = found.into_iter().collect::<Result<_, DcapoError>>()?;
-    Ok(records.into_iter().flatten().collect())
+    let turns = Turns::new(jobs);
+    turns.all(records, |place, (seed, known)| match known {
+        Some(known) => Ok(known),
+        None => OneSeed { plan, seed, place }.record(base, &identity, out, &turns, &|text| say(seed, text)),
+    })
 }
 
 /// The file of a seed's record.
@@ -369,12 +350,10 @@ impl OneSeed<'_> {
         out: &Path,
         turns: &Turns,
         say: &(dyn Fn(&str) + Sync),
-    ) -> Result<Option<SeedRecord>, DcapoError> {
+    ) -> Result<SeedRecord, DcapoError> {
         let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
         let found = course::run(&World::new(base), self, folder.path(), turns, say)?;
-        if let Some(found) = &found {
-            record::write(&record_of(out, self.seed), identity, found)?;
-        }
+        record::write(&record_of(out, self.seed), identity, &found)?;
         Ok(found)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use rayon::ThreadPoolBuilder;
 
@@ -35,26 +37,61 @@ impl Turns {
         }
     }
 
-    /// Does a piece of work when its turn has come, on a thread whose kernels share it with no other work. `None` if
-    /// another one has failed by then; when this one does, it is the last.
+    /// What `begin` makes of all items, in their order: each has a thread of its own, on which it takes turns.
+    ///
+    /// # Errors
+    /// That of the first that failed, rather than of one that was given up for it.
+    pub(super) fn all<I: Send, T: Send>(
+        &self,
+        items: impl IntoIterator<Item = I>,
+        begin: impl Fn(usize, I) -> Result<T, DcapoError> + Sync,
+    ) -> Result<Vec<T>, DcapoError> {
+        let begin = &begin;
+        let ends: Vec<_> = thread::scope(|scope| {
+            let start = |(place, item)| {
+                let work = move || begin(place, item).inspect_err(|_| self.end());
+                thread::Builder::new().spawn_scoped(scope, work).map_err(|why| {
+                    self.end();
+                    DcapoError::Thread(why.to_string())
+                })
+            };
+            let threads: Vec<_> = items.into_iter().enumerate().map(start).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread?.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
+        let (mut done, mut failed) = (Vec::new(), None);
+        for end in ends {
+            match end {
+                Ok(one) => done.push(one),
+                Err(why) if matches!(failed, None | Some(DcapoError::GivenUp)) => failed = Some(why),
+                Err(_) => {}
+            }
+        }
+        failed.map_or(Ok(done), Err)
+    }
+
+    /// Does a piece of work when its turn has come, on a thread whose kernels share it with no other work.
+    ///
+    /// # Errors
+    /// As the work, which is then the last; [`DcapoError::GivenUp`] if another one has failed before it began.
     pub(super) fn take<T: Send>(
         &self,
         place: Place,
         work: impl FnOnce() -> Result<T, DcapoError> + Send,
-    ) -> Result<Option<T>, DcapoError> {
-        let Some(mut turn) = self.wait(place) else {
-            return Ok(None);
-        };
+    ) -> Result<T, DcapoError> {
+        let mut turn = self.wait(place).ok_or(DcapoError::GivenUp)?;
         let thread = ThreadPoolBuilder::new().num_threads(1).build();
         let done = thread
             .map_err(|why| DcapoError::Thread(why.to_string()))
             .and_then(|thread| thread.install(work));
         turn.is_done = done.is_ok();
-        done.map(Some)
+        done
     }
 
     /// Lets nothing more begin.
-    pub(super) fn end(&self) {
+    fn end(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
     }
@@ -102,8 +139,6 @@ impl Drop for Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     fn turns(jobs: usize) -> Turns {
@@ -129,10 +164,7 @@ mod tests {
                     })
                 })
                 .collect();
-            works
-                .into_iter()
-                .map(|work| work.join().unwrap().unwrap().unwrap())
-                .sum()
+            works.into_iter().map(|work| work.join().unwrap().unwrap()).sum()
         });
         let most = busy.lock().unwrap().1;
         assert!(done == 20 && (1..=3).contains(&most), "{done} {most}");
@@ -165,17 +197,34 @@ mod tests {
         let turns = &turns(1);
         thread::scope(|scope| {
             let held = turns.wait((0, 0)).unwrap();
-            let waiting = scope.spawn(move || turns.take((0, 1), || Ok(1)).unwrap());
+            let waiting = scope.spawn(move || turns.take((0, 1), || Ok(1)));
             while turns.state().waiting.is_empty() {
                 thread::yield_now();
             }
             // As when its work fails or panics.
             drop(held);
-            assert_eq!(waiting.join().unwrap(), None);
+            assert!(matches!(waiting.join().unwrap(), Err(DcapoError::GivenUp)));
         });
         let failed = super::Turns::new(NonZeroUsize::MIN);
         let work = || Err::<(), _>(DcapoError::Thread("none left".into()));
         assert!(failed.take((0, 0), work).is_err());
-        assert_eq!(failed.take((0, 1), || Ok(1)).unwrap(), None);
+        assert!(matches!(failed.take((0, 1), || Ok(1)), Err(DcapoError::GivenUp)));
+    }
+
+    #[test]
+    fn what_failed_is_told_and_not_what_was_given_up_for_it() {
+        let turns = turns(1);
+        let failed = turns.all([false, true, false], |_, fails| {
+            let why = if fails {
+                DcapoError::Thread("none left".into())
+            } else {
+                DcapoError::GivenUp
+            };
+            Err::<(), _>(why)
+        });
+        assert!(matches!(failed, Err(DcapoError::Thread(_))), "{failed:?}");
+        assert!(matches!(turns.take((0, 0), || Ok(())), Err(DcapoError::GivenUp)));
+        let all = super::Turns::new(NonZeroUsize::MIN).all([5, 6], |place, item| Ok((place, item)));
+        assert_eq!(all.unwrap(), [(0, 5), (1, 6)]);
     }
 }
