@@ -17,7 +17,8 @@ use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
 use crate::prices::PriceTable;
 use crate::providers::{
-    Access, Account, Connect, Embed, Key, List, LocalModels, NoLocalModels, PROVIDERS, Plan, Provider,
+    Access, Account, Connect, Embed, Key, List, LocalError, LocalModels, NoLocalModels, PROVIDERS, Plan,
+    Provider,
 };
 use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
@@ -180,7 +181,11 @@ impl<'a> Builder<'a> {
             }
             Access::Local => {
                 let name = format!("{}/{model}", provider.name);
-                self.local.open(&name, spec).map(Built::InProcess).map_err(wrong)
+                let model = self.local.open(&name, spec).map_err(|error| match error {
+                    LocalError::Table(message) => wrong(message),
+                    LocalError::Device(message) => BuildError::Device { role, message },
+                })?;
+                Ok(Built::InProcess(model))
             }
             Access::Http { list, .. } => {
                 let client = self.remote(role, spec, provider, http, endpoints)?;

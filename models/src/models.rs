@@ -38,6 +38,14 @@ pub enum BuildError {
         /// The role.
         role: Role,
     },
+    /// This machine does not run the model.
+    #[error("models.{role}: {message}")]
+    Device {
+        /// Whose table.
+        role: Role,
+        /// What is missing, and what to do.
+        message: String,
+    },
     /// The HTTP client could not start.
     #[error("the HTTP client does not start: {0}")]
     Http(String),

@@ -49,7 +49,7 @@ pub struct ModelSpec {
     #[schemars(range(min = 0.001))]
     pub timeout_seconds: Option<f64>,
     /// The most calls under way at once: 16 unless stated. Fewer are made while the provider asks
-    /// to slow down.
+    /// to slow down. For a local rewriter the rewrites that are drawn together: 64 unless stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroUsize>,
     /// How often a failed call is tried again: 5 times unless stated, 0 for never.
@@ -153,6 +153,9 @@ impl ModelSpec {
             misplaced.extend(of_drawn);
         } else {
             misplaced.extend(of_simulated);
+        }
+        if provider.in_process && !is_simulated {
+            misplaced.push(("price", self.price.is_some()));
         }
         misplaced
     }
@@ -351,6 +354,8 @@ mod tests {
         );
         let table = json!({ "provider": "local", "model": "runs/desk-0.sft", "retries": 1 });
         assert_eq!(error(&table), "`retries` means nothing for provider `local`");
+        let table = json!({ "provider": "local", "model": "m", "price": { "input": 1, "output": 1 } });
+        assert_eq!(error(&table), "`price` means nothing for provider `local`");
         let table =
             json!({ "provider": "local", "model": "runs/desk-0.sft", "temperature": 1, "max_tokens": 9 });
         assert!(ModelSpec::parse(&table).is_ok());

@@ -71,6 +71,9 @@ pub trait Engine {
     /// Its name, such as `cpu`, or `cuda:0,1` of several.
     fn device(&self) -> &str;
 
+    /// What its models compute in.
+    fn number_type(&self) -> FloatDType;
+
     /// Floating-point operations per second that its devices can do together in the type that it computes in, where
     /// that is known: see [`peak_flops`].
     fn peak_flops(&self) -> Option<f64>;
@@ -239,6 +242,10 @@ impl<B: PolicyBackend> DeviceEngine<B> {
 impl<B: PolicyBackend> Engine for DeviceEngine<B> {
     fn device(&self) -> &str {
         &self.name
+    }
+
+    fn number_type(&self) -> FloatDType {
+        self.number_type
     }
 
     fn peak_flops(&self) -> Option<f64> {

@@ -35,14 +35,17 @@ pub struct Drawing {
     pub sampling: Sampling,
     /// Longest rewrite in tokens, ≥ 1.
     pub max_new_tokens: usize,
+    /// The most rewrites that are drawn together, ≥ 1. They need memory together; what is drawn does not depend on it.
+    pub max_batch: usize,
 }
 
 impl Default for Drawing {
-    /// From the policy's own distribution, up to 1024 tokens.
+    /// From the policy's own distribution, up to 1024 tokens, 64 rewrites together.
     fn default() -> Self {
         Self {
             sampling: Sampling::default(),
             max_new_tokens: 1024,
+            max_batch: 64,
         }
     }
 }
@@ -52,9 +55,13 @@ impl Drawing {
     ///
     /// [`RequestError::Setting`] names the first setting outside its range.
     pub fn check(&self) -> Result<(), RequestError> {
-        if self.max_new_tokens == 0 {
+        let counts = [
+            ("max_new_tokens", self.max_new_tokens),
+            ("max_batch", self.max_batch),
+        ];
+        if let Some((name, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return Err(RequestError::Setting {
-                name: "max_new_tokens",
+                name,
                 value: 0.0,
                 range: "1 or more",
             });
@@ -281,14 +288,11 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         }
     }
 
-    /// Draws all rewrites that wait, those together that are drawn in the same way.
+    /// Draws all rewrites that wait.
     fn draw(&self) {
         let mut waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        while let Some(first) = waiting.first() {
-            let drawing = first.drawing;
-            let (same, other) = waiting.into_iter().partition(|one| one.drawing == drawing);
-            self.draw_together(same, drawing);
-            waiting = other;
+        while let Some((batch, drawing)) = next_batch(&mut waiting) {
+            self.draw_together(batch, drawing);
         }
     }
 
@@ -483,4 +487,43 @@ async fn once_pending() {
         }
     }));
     pause.as_mut().await;
+}
+
+/// Takes rewrites off those that wait: as many as may be drawn together with the first, in the same way.
+fn next_batch(waiting: &mut Vec<Waiting>) -> Option<(Vec<Waiting>, Drawing)> {
+    let drawing = waiting.first()?.drawing;
+    let same = waiting.extract_if(.., |one| one.drawing == drawing);
+    Some((same.take(drawing.max_batch).collect(), drawing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_holds_what_is_drawn_alike_and_no_more_than_may_be_drawn_together() {
+        let two = Drawing {
+            max_batch: 2,
+            ..Drawing::default()
+        };
+        let short = Drawing {
+            max_new_tokens: 8,
+            ..two
+        };
+        let waiting = |(seed, drawing)| Waiting {
+            row: GenerationRow {
+                prompt: vec![1],
+                seed,
+            },
+            drawing,
+            answer: oneshot::channel().0,
+        };
+        let mut left: Vec<Waiting> = (0..).zip([two, short, two, two, short]).map(waiting).collect();
+        let mut batches = Vec::new();
+        while let Some((batch, drawing)) = next_batch(&mut left) {
+            let seeds: Vec<u64> = batch.iter().map(|one| one.row.seed).collect();
+            batches.push((seeds, drawing));
+        }
+        assert_eq!(batches, [(vec![0, 2], two), (vec![1, 4], short), (vec![3], two)]);
+    }
 }

@@ -9,6 +9,7 @@ use capo_core::run_state::RunState;
 use capo_core::study::Rounds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::cli::failure::SCREEN;
 use crate::cli::layout::{NOTHING, count, counted, dollars, number};
 
 /// How often the line is drawn anew.
@@ -45,11 +46,12 @@ impl Progress {
     }
 
     fn on_terminal(work: Work) -> Self {
-        if std::io::stderr().is_terminal() {
-            Self::on(ProgressDrawTarget::stderr(), true, work)
-        } else {
-            Self::on(ProgressDrawTarget::hidden(), false, work)
+        let visible = std::io::stderr().is_terminal();
+        let mut progress = Self::on(ProgressDrawTarget::hidden(), visible, work);
+        if visible {
+            progress.bar = SCREEN.add(progress.bar);
         }
+        progress
     }
 
     fn on(target: ProgressDrawTarget, visible: bool, work: Work) -> Self {
@@ -93,11 +95,6 @@ impl Progress {
         }
         self.bar.set_position(state.ledger().rollouts());
         self.bar.set_message(status_line(state, &budget, self.work));
-    }
-
-    /// Writes a line to standard error without tearing what is drawn there.
-    pub fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::cli::failure::warn(text));
     }
 
     /// Takes the moving line away.

@@ -87,7 +87,9 @@ impl SessionError {
             }
             Self::Models { error, .. } => !matches!(
                 error,
-                capo_models::BuildError::MissingKey { .. } | capo_models::BuildError::Http(_)
+                capo_models::BuildError::MissingKey { .. }
+                    | capo_models::BuildError::Device { .. }
+                    | capo_models::BuildError::Http(_)
             ),
             Self::Journal { .. } | Self::Store(_) | Self::Folder { .. } | Self::Run(_) => false,
         }

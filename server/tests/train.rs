@@ -5,7 +5,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -58,6 +58,14 @@ struct Ended {
 }
 
 impl Ended {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     #[track_caller]
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.shown()))
@@ -108,12 +116,7 @@ impl Place {
     }
 
     fn capo(&self, line: &str) -> Ended {
-        let output = self.command(line).output().unwrap();
-        Ended {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        Ended::of(self.command(line).output().unwrap())
     }
 
     fn lines(&self, name: &str) -> Vec<Value> {
@@ -196,6 +199,12 @@ fn a_rewriter_is_trained_searches_learns_and_answers() {
         searched.stdout
     );
 
+    // A device that is not there is no fault of the study.
+    let mut elsewhere = place.command("optimize local.toml --journal elsewhere.jsonl");
+    Ended::of(elsewhere.env("CAPO_DEVICE", "cuda:99").output().unwrap())
+        .refused(1, &["models.rewriter", "cuda", "CAPO_DEVICE"]);
+    assert!(!place.path("elsewhere.jsonl").exists());
+
     let merged = place.capo("rewriter merge grpo --out merged");
     assert_eq!(merged.code, 0, "{}", merged.shown());
     assert!(place.path("merged/model.safetensors").is_file());
@@ -219,6 +228,120 @@ fn adapters_are_trained_and_go_on() {
     );
     let learned = place.capo(&GRPO.replace(" --full", ""));
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+}
+
+/// Runs a command until its training wrote so many more lines to a file, and sends it a signal then. Gives what it
+/// ended with, unless it was done before.
+#[cfg(unix)]
+fn signalled(place: &Place, line: &str, file: &str, more: usize, signal: &str) -> Output {
+    let written = || {
+        let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
+        text.lines().count()
+    };
+    let before = written();
+    let mut command = place.command(line);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = std::time::Instant::now();
+    while written() < before + more && child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed().as_secs() < 100, "{file} does not grow");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+/// The numbers of a training's curve: of each line that has one, by the name of its event and its step or round.
+#[cfg(unix)]
+fn curve(place: &Place, file: &str) -> Vec<(String, u64, f64)> {
+    let point = |line: Value| {
+        let event = line["event"].as_str()?;
+        let loss = match event {
+            "step" | "evaluation" => &line["loss"],
+            "learned" => &line["figures"]["loss"],
+            _ => return None,
+        };
+        let step = line.get("step").or(line.get("round"))?.as_u64()?;
+        Some((event.to_owned(), step, loss.as_f64()?))
+    };
+    place.lines(file).into_iter().filter_map(point).collect()
+}
+
+#[cfg(unix)]
+#[track_caller]
+fn same_curve(one: &[(String, u64, f64)], other: &[(String, u64, f64)]) {
+    let steps = |curve: &[(String, u64, f64)]| -> Vec<(String, u64)> {
+        curve
+            .iter()
+            .map(|(event, step, _)| (event.clone(), *step))
+            .collect()
+    };
+    assert_eq!(steps(one), steps(other));
+    assert!(!one.is_empty());
+    for (one, other) in one.iter().zip(other) {
+        assert!((one.2 - other.2).abs() <= 1e-6, "{one:?} {other:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let place = Place::new();
+    // Long enough to be interrupted three times.
+    let settings = SETTINGS.replace("epochs = 2", "epochs = 20");
+    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    let trained = place.capo(SFT);
+    assert_eq!(trained.code, 0, "{}", trained.shown());
+    let again = SFT.replace("--out sft", "--out again");
+    for lines in [1, 4] {
+        let killed = signalled(&place, &again, "again/training.jsonl", lines, "-KILL");
+        assert_eq!(killed.status.signal(), Some(9));
+    }
+    let stopped = signalled(&place, &again, "again/training.jsonl", 1, "-INT");
+    let said = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(3), "{said}");
+    let (_, command) = said.split_once("To go on, run: capo ").unwrap();
+    let outcome: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    assert_eq!(outcome["status"], "stopped");
+    let ended = place.capo(command.trim());
+    assert_eq!(ended.code, 0, "{}", ended.shown());
+    assert_eq!(
+        ended.json()["best_evaluation_loss"],
+        trained.json()["best_evaluation_loss"]
+    );
+    same_curve(
+        &curve(&place, "sft/training.jsonl"),
+        &curve(&place, "again/training.jsonl"),
+    );
+
+    let learned = place.capo(GRPO);
+    assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+    let again = GRPO.replace("--out grpo", "--out online");
+    for lines in [3, 10] {
+        let killed = signalled(&place, &again, "online/journal.jsonl", lines, "-KILL");
+        assert_eq!(killed.status.signal(), Some(9));
+    }
+    let stopped = signalled(&place, &again, "online/journal.jsonl", 1, "-INT");
+    let said = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(3), "{said}");
+    let (_, command) = said.split_once("To go on, run: capo ").unwrap();
+    let ended = place.capo(command.trim());
+    assert_eq!(ended.code, learned.code, "{}", ended.shown());
+    assert_eq!(ended.json()["best"], learned.json()["best"]);
+    same_curve(
+        &curve(&place, "grpo/journal.jsonl"),
+        &curve(&place, "online/journal.jsonl"),
+    );
+    let verified = place.capo("journal verify online/journal.jsonl");
+    assert_eq!(verified.code, 0, "{}", verified.shown());
 }
 
 /// A short training whose checkpoints are all kept, in `grpo`, from a fine-tuned model, whose checkpoint is returned.

@@ -108,23 +108,32 @@ pub trait LocalModels {
     /// # Errors
     ///
     /// Says why there is no such model, and what to do.
-    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, String>;
+    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, LocalError>;
+}
+
+/// Why a model is not opened in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalError {
+    /// The table asks for something that is not there, or not possible.
+    Table(String),
+    /// The device to run it on is not there, or does not work.
+    Device(String),
 }
 
 /// Stands for models that this program cannot open: says so.
 pub(crate) struct NoLocalModels;
 
 impl LocalModels for NoLocalModels {
-    fn open(&self, _: &str, _: &ModelSpec) -> Result<Rc<dyn Llm>, String> {
+    fn open(&self, _: &str, _: &ModelSpec) -> Result<Rc<dyn Llm>, LocalError> {
         let here = if cfg!(target_arch = "wasm32") {
             "runs in the native `capo`, not in a page"
         } else {
             "needs a `capo` with the feature `train`: cargo build --release -p capo-server --features train"
         };
-        Err(format!(
+        Err(LocalError::Table(format!(
             "provider `local` {here}; or serve the model with `capo rewriter serve` and ask it as provider \
              `openai-compatible` with rewrite_form = \"learned\""
-        ))
+        )))
     }
 }
 

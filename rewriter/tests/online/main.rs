@@ -175,6 +175,8 @@ struct Way<'a> {
     kl_weight: f64,
     /// Tokens kept free for a rewrite.
     room: usize,
+    /// Rewrites drawn together.
+    max_batch: usize,
 }
 
 impl Default for Way<'_> {
@@ -185,6 +187,7 @@ impl Default for Way<'_> {
             devices: 1,
             kl_weight: 0.0,
             room: ROOM,
+            max_batch: Drawing::default().max_batch,
         }
     }
 }
@@ -208,6 +211,7 @@ fn run_of(
     let drawing = Drawing {
         sampling: Sampling::default(),
         max_new_tokens: way.room,
+        max_batch: way.max_batch,
     };
     let template = RewriteTemplate::from_folder(&source).expect("reads");
     let mut rewriter = LocalRewriter::new("local/nano", policy.clone(), template, drawing)
@@ -336,6 +340,21 @@ fn a_run_that_is_killed_goes_on_as_if_it_had_not_been() {
         assert_eq!((&resumed.reason, resumed.best), (&None, finished.best), "{kept}");
         same(&learned(&lines), &learned(&after));
     }
+}
+
+#[test]
+fn rewrites_drawn_a_few_at_a_time_are_those_drawn_together() {
+    let [together, few] = [64, 3].map(|max_batch| {
+        let folder = TempDir::new().expect("a folder");
+        let way = Way {
+            max_batch,
+            ..Way::default()
+        };
+        let (finished, lines) = run_of(&whole(), way, 2, Vec::new(), folder.path());
+        (finished.expect("runs").best, learned(&lines))
+    });
+    assert_eq!(together.0, few.0);
+    same_within(1e-4, &together.1, &few.1);
 }
 
 #[test]

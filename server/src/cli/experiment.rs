@@ -212,9 +212,8 @@ fn run_trials(
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
     let progress = Progress::new(trials.len());
-    let said = progress.clone();
-    let interrupts = Interrupts::listen(move || {
-        said.say("interrupted: waiting for the answers under way; once more to leave at once");
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: waiting for the answers under way; once more to leave at once");
     })?;
     let runner = SessionRunner {
         file,

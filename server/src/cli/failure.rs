@@ -3,9 +3,11 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use capo_core::RunError;
 use capo_core::journal::{JournalError, Status};
+use indicatif::MultiProgress;
 
 use crate::files::TextError;
 use crate::session::SessionError;
@@ -18,6 +20,9 @@ const STOPPED: u8 = 3;
 const USAGE: u8 = 64;
 /// Differences between two studies that an error names; more do not fit three lines.
 const DIFFERENCES: usize = 3;
+
+/// The moving lines on standard error, where that is a terminal. What is drawn elsewhere there tears them.
+pub(crate) static SCREEN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,9 +173,11 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&format!("{text}\n"))
 }
 
-/// Writes a line to standard error. Where that cannot be written there is nobody to tell.
+/// Writes a line to standard error, above what moves there. Where that cannot be written there is nobody to tell.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    SCREEN.suspend(|| {
+        let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    });
 }
 
 #[cfg(test)]

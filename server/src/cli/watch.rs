@@ -6,7 +6,7 @@ use capo_core::control::Control;
 use capo_core::journal::{Event, Journal};
 use capo_core::run_state::RunState;
 
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use crate::interrupt::Interrupts;
 use crate::progress::Progress;
 use crate::session::{SessionError, block_on};
@@ -22,9 +22,8 @@ pub(super) fn watched<T>(
     mut also: impl FnMut(&Event, &RunState) + 'static,
     run: impl AsyncFnOnce(Journal, Control) -> Result<T, SessionError>,
 ) -> Result<Option<T>, Failure> {
-    let said = progress.clone();
-    let interrupts = Interrupts::listen(move || {
-        said.say("interrupted: waiting for the answers under way; once more to leave at once");
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: waiting for the answers under way; once more to leave at once");
     })?;
 
     let control = Control::new();

@@ -7,6 +7,7 @@ use capo_core::journal::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::run::{Trial, Watch};
+use crate::cli::failure::SCREEN;
 
 /// A bar over all runs, with the round each run under way is in.
 #[derive(Clone)]
@@ -23,14 +24,9 @@ impl Progress {
         )
         .expect("a constant template");
         Self {
-            bar: ProgressBar::new(runs as u64).with_style(style),
+            bar: SCREEN.add(ProgressBar::new(runs as u64).with_style(style)),
             under_way: Arc::default(),
         }
-    }
-
-    /// Writes a line to standard error without tearing what is drawn there.
-    pub fn say(&self, text: &str) {
-        self.bar.suspend(|| crate::cli::failure::warn(text));
     }
 
     /// Takes the bar away.

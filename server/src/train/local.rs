@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use capo_core::llm::{Llm, Role};
 use capo_core::study::Study;
-use capo_models::providers::LocalModels;
+use capo_models::providers::{LocalError, LocalModels};
 use capo_models::{ModelSpec, Serves as _};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;
@@ -23,15 +23,20 @@ pub struct LocalRewriters<'a> {
 }
 
 impl LocalModels for LocalRewriters<'_> {
-    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, String> {
+    fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, LocalError> {
         let model = spec.model.as_deref().unwrap_or_default();
         let start = self.folder.resolve("");
-        let folder = PolicyFolder::find_from(&start, model).map_err(|error| error.to_string())?;
-        let drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
+        let folder = PolicyFolder::find_from(&start, model);
+        let folder = folder.map_err(|error| LocalError::Table(error.to_string()))?;
+        let mut drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
+        drawing.max_batch = spec.concurrency.map_or(drawing.max_batch, usize::from);
         let engine = Device::of_environment().and_then(|device| device.open());
-        let engine = engine.map_err(|error| format!("{error} ({DEVICE} names the device)"))?;
-        let rewriter = engine.rewriter(name, &folder, drawing, told_cuts());
-        Ok(rewriter.map_err(|error| error.to_string())?)
+        let on_device = |error| LocalError::Device(format!("{error} ({DEVICE} names the device)"));
+        let rewriter = engine
+            .map_err(on_device)?
+            .rewriter(name, &folder, drawing, told_cuts())
+            .map_err(|error| LocalError::Table(error.to_string()))?;
+        Ok(rewriter)
     }
 }
 
@@ -54,5 +59,6 @@ pub fn drawing(temperature: Option<f64>, max_tokens: Option<u32>) -> Drawing {
             ..usual.sampling
         },
         max_new_tokens: max_tokens.map_or(usual.max_new_tokens, |tokens| tokens as usize),
+        ..usual
     }
 }

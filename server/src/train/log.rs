@@ -122,7 +122,7 @@ impl TrainingLog {
         })
     }
 
-    /// Writes a line.
+    /// Writes a line, which then outlives a power cut: a checkpoint written after it will not make it again.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -133,7 +133,10 @@ impl TrainingLog {
         };
         let mut line = serde_json::to_vec(event).map_err(|error| failed(error.into()))?;
         line.push(b'\n');
-        self.file.write_all(&line).map_err(failed)
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .map_err(failed)
     }
 }
 

@@ -14,7 +14,7 @@ use capo_rewriter::template::RewriteTemplate;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::cli::failure::{Failure, print, print_json};
+use crate::cli::failure::{Failure, SCREEN, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, counted, significant};
 use crate::files::write_whole;
 use crate::train::{Device, TrainError};
@@ -175,7 +175,7 @@ fn measure<'a>(
         }
         .into());
     }
-    let bar = ProgressBar::new(count as u64);
+    let bar = SCREEN.add(ProgressBar::new(count as u64));
     let style = ProgressStyle::with_template("{spinner} [{bar:24}] pair {pos}/{len} · {eta} left");
     bar.set_style(style.expect("a constant template").progress_chars("━╸ "));
     let align = |((round, policies), read): ((&'a LearnedRound, &[PolicyFolder; 2]), RoundExamples)| {

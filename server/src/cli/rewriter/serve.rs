@@ -40,6 +40,9 @@ pub(super) struct ServeArgs {
     /// Longest rewrite in tokens, whatever a request asks for [default: 1024].
     #[arg(long)]
     max_tokens: Option<u32>,
+    /// The most rewrites drawn together, which need memory together [default: 64].
+    #[arg(long)]
+    max_batch: Option<usize>,
     /// Demand the key held by this environment variable; without, any key or none will do.
     #[arg(long, value_name = "VARIABLE")]
     require_key: Option<String>,
@@ -49,7 +52,8 @@ pub(super) struct ServeArgs {
 
 pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let folder = PolicyFolder::find(&args.rewriter).map_err(TrainError::from)?;
-    let drawing = drawing(args.temperature, args.max_tokens);
+    let mut drawing = drawing(args.temperature, args.max_tokens);
+    drawing.max_batch = args.max_batch.unwrap_or(drawing.max_batch);
     drawing.check().map_err(TrainError::from)?;
     let failed = |error: SimulateError| Failure::new(error.to_string());
     let options = ServeOptions {
@@ -104,5 +108,6 @@ fn wished(usual: Drawing, question: &Question) -> Drawing {
             ..usual.sampling
         },
         max_new_tokens: longest.map_or(usual.max_new_tokens, |longest| longest.min(usual.max_new_tokens)),
+        ..usual
     }
 }

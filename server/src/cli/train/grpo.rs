@@ -61,12 +61,13 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let folder = args.training.folder(&file, GRPO);
     let sampler = settings.sampler.open(&folder, &Environment);
     let sampler = sampler.map_err(TrainError::from)?;
-    let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": settings.drawing });
+    let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": deciding(&settings.drawing) });
     if sampler.is_some() {
         // Another server draws the same; this process would draw others.
         how["sampler"] = json!("vllm");
     }
-    let checkpoints = checkpoints(&folder, GRPO, &start, file.study.identity(), how, &settings)?;
+    let data = file.study.identity();
+    let checkpoints = checkpoints(&folder, GRPO, (&start, &*engine), data, how, &settings)?;
     let around = Surroundings {
         checkpoints,
         samples: folder.join("samples.jsonl"),

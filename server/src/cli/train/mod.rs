@@ -6,7 +6,7 @@ mod sft;
 use std::path::{Path, PathBuf};
 
 use capo_rewriter::checkpoint::{Checkpoints, Identity};
-use capo_rewriter::engine::{Learns, Start};
+use capo_rewriter::engine::{Engine, Learns, Start};
 use capo_rewriter::folder::{CHECKPOINTS, PolicyFolder, TRAINING};
 use capo_rewriter::lora::LoraConfig;
 use serde::Serialize;
@@ -103,23 +103,24 @@ fn adapter(folder: &PolicyFolder, settings: &LoraConfig) -> Result<LoraConfig, F
 fn deciding(settings: &impl Serialize) -> Value {
     let mut settings = json!(settings);
     if let Some(settings) = settings.as_object_mut() {
-        for name in ["pass_tokens", "activation_checkpointing"] {
+        for name in ["pass_tokens", "activation_checkpointing", "max_batch"] {
             settings.shift_remove(name);
         }
     }
     settings
 }
 
-/// Opens the checkpoints of a training, which must be this one's.
+/// Opens the checkpoints of a training on a device, which must be this one's.
 fn checkpoints(
     folder: &Path,
     kind: &str,
-    start: &Start,
+    (start, engine): (&Start, &dyn Engine),
     data: Value,
     mut settings: Value,
     kept: &TrainingSettings,
 ) -> Result<Checkpoints, TrainError> {
     settings[TRAINING] = json!(kind);
+    settings["dtype"] = json!(format!("{:?}", engine.number_type()).to_lowercase());
     settings["learns"] = match &start.learns {
         Learns::Whole => json!("all weights"),
         Learns::Adapter(config) => json!(config),

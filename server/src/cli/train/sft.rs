@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::command_line::CommandLine;
-use crate::cli::failure::{Ending, Failure, print, print_json, warn};
+use crate::cli::failure::{Ending, Failure, SCREEN, print, print_json, warn};
 use crate::cli::layout::{Grid, count, counted};
 use crate::interrupt::Interrupts;
 use crate::train::TrainError;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
     let folder = args.training.folder(&file, SFT);
     let data = json!({ "study": file.study.identity(), "journals": hashes(&args.journals)? });
     let how = json!({ "sft": deciding(&settings.sft), "pairs": settings.pairs, "max_new_tokens": settings.drawing.max_new_tokens });
-    let checkpoints = checkpoints(&folder, SFT, &start, data, how, &settings)?;
+    let checkpoints = checkpoints(&folder, SFT, (&start, &*engine), data, how, &settings)?;
     let steps_before = last_step(&checkpoints)?;
     let steps = read.steps(settings.sft.batch, settings.sft.epochs);
     let mut watch = Watch::new(&folder, steps_before, steps, engine.peak_flops())?;
@@ -226,7 +226,7 @@ struct Watch {
 
 impl Watch {
     fn new(folder: &Path, done: u64, steps: u64, peak_flops: Option<f64>) -> Result<Self, Failure> {
-        let bar = ProgressBar::new(steps).with_position(done);
+        let bar = SCREEN.add(ProgressBar::new(steps).with_position(done));
         let style =
             ProgressStyle::with_template("{spinner} [{bar:24}] step {pos}/{len} · {msg} · {eta} left");
         bar.set_style(style.expect("a constant template").progress_chars("━╸ "));
@@ -234,10 +234,7 @@ impl Watch {
         if done > 0 {
             warn(&format!("resuming after step {}", count(done)));
         }
-        let said = bar.clone();
-        let interrupts = Interrupts::listen(move || {
-            said.suspend(|| warn("interrupted: writing a checkpoint after this step"));
-        })?;
+        let interrupts = Interrupts::listen(|| warn("interrupted: writing a checkpoint after this step"))?;
         Ok(Self {
             log: TrainingLog::open(&folder.join("training.jsonl"), done).map_err(TrainError::from)?,
             board: TensorBoard::create(&folder.join("tensorboard"), done + 1).map_err(TrainError::from)?,

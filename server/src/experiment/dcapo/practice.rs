@@ -98,6 +98,7 @@ pub(super) fn rewriter(
     let drawing = Drawing {
         sampling: Sampling::default(),
         max_new_tokens: plan.longest,
+        ..Drawing::default()
     };
     Ok(LocalRewriter::new("local/nano", policy, template, drawing))
 }

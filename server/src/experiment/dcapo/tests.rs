@@ -127,6 +127,8 @@ fn little() -> Plan {
         model: NanoConfig {
             hidden: 64,
             heads: 2,
+            kv_heads: 1,
+            head_dim: 32,
             intermediate: 192,
             ..plan.model
         },
