@@ -12,7 +12,7 @@ use serde_aux::serde_introspection::serde_introspect;
 use serde_json::Value;
 
 use crate::prices::Price;
-use crate::providers::{PROVIDERS, Provider};
+use crate::providers::{Access, PROVIDERS, Provider};
 
 /// The most calls under way at once where a table does not say.
 pub(crate) const CONCURRENCY: usize = 16;
@@ -154,7 +154,7 @@ impl ModelSpec {
         } else {
             misplaced.extend(of_simulated);
         }
-        if provider.in_process && !is_simulated {
+        if matches!(provider.access(), Access::Local) {
             misplaced.push(("price", self.price.is_some()));
         }
         misplaced

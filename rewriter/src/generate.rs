@@ -15,7 +15,7 @@ use crate::tokens::Tokens;
 const MEND_LOGITS: &str = "the weights or the adapter are damaged, or the type of the computation overflows: compute in F32 or BF16, or take an earlier checkpoint";
 
 /// What to do when memory runs out.
-const MEND_MEMORY: &str = "draw fewer rewrites together (`max_batch`, or `concurrency` of a study's local rewriter) or shorter ones, compute in BF16, or take a smaller model or another device";
+const MEND_MEMORY: &str = "draw fewer rewrites together (`max_batch` in the settings, --max-batch, or `concurrency` of a study's local rewriter) or shorter ones, compute in BF16, or take a smaller model or another device";
 
 /// One prompt to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]

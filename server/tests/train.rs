@@ -226,17 +226,33 @@ fn adapters_are_trained_and_go_on() {
         (adapter["r"].clone(), adapter["peft_type"].clone()),
         (json!(16), json!("LORA"))
     );
-    let learned = place.capo(&GRPO.replace(" --full", ""));
+    // Other numbers would give another curve.
+    place
+        .capo(&format!("{line} --device cpu --dtype bf16"))
+        .refused(1, &["belongs to another training", "dtype", "bf16"]);
+    let line = GRPO.replace(" --full", "");
+    let learned = place.capo(&line);
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
+    // How many are drawn together does not.
+    let settings = SETTINGS.replace("[drawing]", "[drawing]\nmax_batch = 3");
+    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    let again = place.capo(&line);
+    assert_eq!(again.code, learned.code, "{}", again.shown());
+    let other = SETTINGS.replace("max_new_tokens = 200", "max_new_tokens = 199");
+    std::fs::write(place.path("settings.toml"), other).unwrap();
+    place
+        .capo(&line)
+        .refused(1, &["belongs to another training", "max_new_tokens"]);
 }
 
-/// Runs a command until its training wrote so many more lines to a file, and sends it a signal then. Gives what it
-/// ended with, unless it was done before.
+/// Runs a command until its training wrote so many more lines with an event to a file, and sends it a signal then,
+/// unless it has ended before. Gives what it ended with.
 #[cfg(unix)]
-fn signalled(place: &Place, line: &str, file: &str, more: usize, signal: &str) -> Output {
+fn signalled(place: &Place, line: &str, (file, event, more): (&str, &str, usize), signal: &str) -> Output {
+    let named = format!("\"event\":\"{event}\"");
     let written = || {
-        let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
-        text.lines().count()
+        let bytes = std::fs::read(place.path(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).matches(&named).count()
     };
     let before = written();
     let mut command = place.command(line);
@@ -246,46 +262,66 @@ fn signalled(place: &Place, line: &str, file: &str, more: usize, signal: &str) -
         .spawn()
         .unwrap();
     let begun = std::time::Instant::now();
-    while written() < before + more && child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed().as_secs() < 100, "{file} does not grow");
+    while child.try_wait().unwrap().is_none() {
+        if written() >= before + more {
+            let sent = Command::new("kill")
+                .args([signal, &child.id().to_string()])
+                .status();
+            assert!(sent.unwrap().success());
+            break;
+        }
+        if begun.elapsed().as_secs() > 100 {
+            child.kill().unwrap();
+            panic!("no further {event} in {file}: {:?}", child.wait_with_output());
+        }
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
-    let sent = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
     child.wait_with_output().unwrap()
 }
 
-/// The numbers of a training's curve: of each line that has one, by the name of its event and its step or round.
+/// The points of a training's curves: the event, its step or round, and its numbers, of which a round that taught
+/// nothing has fewer.
 #[cfg(unix)]
-fn curve(place: &Place, file: &str) -> Vec<(String, u64, f64)> {
+type Curve = Vec<(String, u64, Vec<Option<f64>>)>;
+
+#[cfg(unix)]
+fn curve(place: &Place, file: &str) -> Curve {
     let point = |line: Value| {
         let event = line["event"].as_str()?;
-        let loss = match event {
-            "step" | "evaluation" => &line["loss"],
-            "learned" => &line["figures"]["loss"],
+        let (numbers, names): (&Value, &[&str]) = match event {
+            "step" => (&line, &["loss", "gradient_norm", "learning_rate"]),
+            "evaluation" => (&line, &["loss"]),
+            "learned" => (&line["figures"], &["loss", "gradient_norm", "entropy", "reward"]),
             _ => return None,
         };
         let step = line.get("step").or(line.get("round"))?.as_u64()?;
-        Some((event.to_owned(), step, loss.as_f64()?))
+        let numbers = names.iter().map(|name| numbers[name].as_f64());
+        Some((event.to_owned(), step, numbers.collect()))
     };
     place.lines(file).into_iter().filter_map(point).collect()
 }
 
 #[cfg(unix)]
 #[track_caller]
-fn same_curve(one: &[(String, u64, f64)], other: &[(String, u64, f64)]) {
-    let steps = |curve: &[(String, u64, f64)]| -> Vec<(String, u64)> {
+fn same_curve(one: &Curve, other: &Curve) {
+    let steps = |curve: &Curve| -> Vec<(String, u64)> {
         curve
             .iter()
             .map(|(event, step, _)| (event.clone(), *step))
             .collect()
     };
     assert_eq!(steps(one), steps(other));
-    assert!(!one.is_empty());
+    let has_learned = |point: &(String, u64, Vec<Option<f64>>)| point.2.get(1).is_some_and(Option::is_some);
+    assert!(
+        one.iter().filter(|point| has_learned(point)).count() > 1,
+        "{one:?}"
+    );
+    let close = |pair: (&Option<f64>, &Option<f64>)| match pair {
+        (Some(one), Some(other)) => (one - other).abs() <= 1e-6,
+        (one, other) => one == other,
+    };
     for (one, other) in one.iter().zip(other) {
-        assert!((one.2 - other.2).abs() <= 1e-6, "{one:?} {other:?}");
+        assert!(one.2.iter().zip(&other.2).all(close), "{one:?} {other:?}");
     }
 }
 
@@ -301,11 +337,11 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     let trained = place.capo(SFT);
     assert_eq!(trained.code, 0, "{}", trained.shown());
     let again = SFT.replace("--out sft", "--out again");
-    for lines in [1, 4] {
-        let killed = signalled(&place, &again, "again/training.jsonl", lines, "-KILL");
-        assert_eq!(killed.status.signal(), Some(9));
+    for steps in [1, 4] {
+        let killed = signalled(&place, &again, ("again/training.jsonl", "step", steps), "-KILL");
+        assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
     }
-    let stopped = signalled(&place, &again, "again/training.jsonl", 1, "-INT");
+    let stopped = signalled(&place, &again, ("again/training.jsonl", "step", 1), "-INT");
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(3), "{said}");
     let (_, command) = said.split_once("To go on, run: capo ").unwrap();
@@ -325,11 +361,12 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     let learned = place.capo(GRPO);
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
     let again = GRPO.replace("--out grpo", "--out online");
-    for lines in [3, 10] {
-        let killed = signalled(&place, &again, "online/journal.jsonl", lines, "-KILL");
-        assert_eq!(killed.status.signal(), Some(9));
+    // While it draws, once it has learned, and while it draws with what it learned.
+    for event in ["rewrite", "learned", "rewrite"] {
+        let killed = signalled(&place, &again, ("online/journal.jsonl", event, 1), "-KILL");
+        assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
     }
-    let stopped = signalled(&place, &again, "online/journal.jsonl", 1, "-INT");
+    let stopped = signalled(&place, &again, ("online/journal.jsonl", "learned", 1), "-INT");
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(3), "{said}");
     let (_, command) = said.split_once("To go on, run: capo ").unwrap();

@@ -107,16 +107,19 @@ pub trait LocalModels {
     ///
     /// # Errors
     ///
-    /// Says why there is no such model, and what to do.
+    /// [`LocalError::Table`] when there is no such model or it does not read, [`LocalError::Device`] when this machine
+    /// does not run it. Both say what to do.
     fn open(&self, name: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, LocalError>;
 }
 
 /// Why a model is not opened in this process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocalError {
     /// The table asks for something that is not there, or not possible.
+    #[error("{0}")]
     Table(String),
     /// The device to run it on is not there, or does not work.
+    #[error("{0}")]
     Device(String),
 }
 

@@ -58,6 +58,9 @@ pub(crate) struct ExperimentArgs {
     /// `transfer`: longest rewrite in tokens [default: 1024].
     #[arg(long)]
     max_tokens: Option<u32>,
+    /// `transfer`: the most rewrites drawn together, which need memory together [default: 64].
+    #[arg(long)]
+    max_batch: Option<usize>,
     #[command(flatten)]
     prices: Prices,
 }
@@ -154,6 +157,7 @@ impl ExperimentArgs {
             ("--rewriter", self.rewriter.is_some()),
             ("--temperature", self.temperature.is_some()),
             ("--max-tokens", self.max_tokens.is_some()),
+            ("--max-batch", self.max_batch.is_some()),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),

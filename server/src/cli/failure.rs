@@ -175,9 +175,12 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Writes a line to standard error, above what moves there. Where that cannot be written there is nobody to tell.
 pub(crate) fn warn(text: &str) {
-    SCREEN.suspend(|| {
-        let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
-    });
+    let text = text.trim_end();
+    let _ = if SCREEN.is_hidden() {
+        writeln!(io::stderr().lock(), "{text}")
+    } else {
+        SCREEN.println(text)
+    };
 }
 
 #[cfg(test)]

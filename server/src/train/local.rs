@@ -28,13 +28,16 @@ impl LocalModels for LocalRewriters<'_> {
         let start = self.folder.resolve("");
         let folder = PolicyFolder::find_from(&start, model);
         let folder = folder.map_err(|error| LocalError::Table(error.to_string()))?;
-        let mut drawing = drawing(spec.temperature, spec.max_tokens.map(u32::from));
-        drawing.max_batch = spec.concurrency.map_or(drawing.max_batch, usize::from);
+        let drawn = StatedDrawing {
+            temperature: spec.temperature,
+            max_tokens: spec.max_tokens.map(u32::from),
+            max_batch: spec.concurrency.map(usize::from),
+        };
         let engine = Device::of_environment().and_then(|device| device.open());
         let on_device = |error| LocalError::Device(format!("{error} ({DEVICE} names the device)"));
         let rewriter = engine
             .map_err(on_device)?
-            .rewriter(name, &folder, drawing, told_cuts())
+            .rewriter(name, &folder, drawn.drawing(), told_cuts())
             .map_err(|error| LocalError::Table(error.to_string()))?;
         Ok(rewriter)
     }
@@ -51,14 +54,31 @@ pub fn take_over(study: &mut Study, rewriter: Value) {
 }
 
 /// How rewrites are drawn, where something is said of it.
-pub fn drawing(temperature: Option<f64>, max_tokens: Option<u32>) -> Drawing {
-    let usual = Drawing::default();
-    Drawing {
-        sampling: Sampling {
-            temperature: temperature.map_or(usual.sampling.temperature, |temperature| temperature as f32),
-            ..usual.sampling
-        },
-        max_new_tokens: max_tokens.map_or(usual.max_new_tokens, |tokens| tokens as usize),
-        ..usual
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StatedDrawing {
+    /// Sampling temperature, ≥ 0.
+    pub temperature: Option<f64>,
+    /// Longest rewrite in tokens, ≥ 1.
+    pub max_tokens: Option<u32>,
+    /// The most rewrites drawn together, ≥ 1.
+    pub max_batch: Option<usize>,
+}
+
+impl StatedDrawing {
+    /// The same, with what is usual for the rest.
+    pub fn drawing(self) -> Drawing {
+        let usual = Drawing::default();
+        Drawing {
+            sampling: Sampling {
+                temperature: self
+                    .temperature
+                    .map_or(usual.sampling.temperature, |temperature| temperature as f32),
+                ..usual.sampling
+            },
+            max_new_tokens: self
+                .max_tokens
+                .map_or(usual.max_new_tokens, |tokens| tokens as usize),
+            max_batch: self.max_batch.unwrap_or(usual.max_batch),
+        }
     }
 }

@@ -122,7 +122,7 @@ impl TrainingLog {
         })
     }
 
-    /// Writes a line, which then outlives a power cut: a checkpoint written after it will not make it again.
+    /// Writes a line, and waits until the disk has it: the steps before a checkpoint are not made again.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,7 +1,7 @@
 //! `capo experiment dcapo`: the learned rewriter.
 
 use super::{DCAPO, ExperimentArgs, is_simulated, usual_jobs};
-use crate::cli::failure::{Ending, Failure, print};
+use crate::cli::failure::{Ending, Failure, print, warn};
 use crate::experiment::Table;
 use crate::experiment::dcapo::{self, DcapoError, Plan};
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let plan = Plan::default();
     let out = args.out(DCAPO);
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let say = |seed: u64, text: &str| eprintln!("seed {seed}: {text}");
+    let say = |seed: u64, text: &str| warn(&format!("seed {seed}: {text}"));
     let seeds = dcapo::run(&base, &plan, &args.seeds, jobs, &out, &say)?;
     let page = dcapo::write(&out, &base, &plan, &seeds).map_err(|error| Failure::new(error.to_string()))?;
     let tables = dcapo::report(&base, &plan, &seeds).tables;

@@ -6,7 +6,7 @@ use crate::experiment::transfer::{Target, TransferError, Transferred, report, ta
 use crate::experiment::{Table, Trial, Variant};
 use crate::session::StudyFile;
 use crate::train::TrainError;
-use crate::train::local::drawing;
+use crate::train::local::StatedDrawing;
 
 pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let Some(name) = &args.rewriter else {
@@ -19,12 +19,15 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
             "`{TRANSFER}` needs the studies that the rewriter is applied to: name their files with --study"
         )));
     }
-    drawing(args.temperature, args.max_tokens)
-        .check()
-        .map_err(TrainError::from)?;
+    let drawn = StatedDrawing {
+        temperature: args.temperature,
+        max_tokens: args.max_tokens,
+        max_batch: args.max_batch,
+    };
+    drawn.drawing().check().map_err(TrainError::from)?;
     let files = args.study.iter().map(|path| StudyFile::read(path));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    let rewriter = Transferred::find(name, args.temperature, args.max_tokens)?;
+    let rewriter = Transferred::find(name, drawn)?;
     let targets = targets(&files, &rewriter)?;
     let variants: Vec<Variant> = targets.iter().map(|target| target.variant.clone()).collect();
     let file = |trial: &Trial| target_file(&targets, trial);

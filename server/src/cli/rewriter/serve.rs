@@ -15,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::simulate::{
     Answer, Question, Refusal, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted,
 };
-use crate::train::local::drawing;
+use crate::train::local::StatedDrawing;
 use crate::train::{Device, TrainError, told_cuts};
 
 /// Serve a rewriter over an OpenAI-compatible API, for the playground and other machines.
@@ -52,8 +52,12 @@ pub(super) struct ServeArgs {
 
 pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let folder = PolicyFolder::find(&args.rewriter).map_err(TrainError::from)?;
-    let mut drawing = drawing(args.temperature, args.max_tokens);
-    drawing.max_batch = args.max_batch.unwrap_or(drawing.max_batch);
+    let drawn = StatedDrawing {
+        temperature: args.temperature,
+        max_tokens: args.max_tokens,
+        max_batch: args.max_batch,
+    };
+    let drawing = drawn.drawing();
     drawing.check().map_err(TrainError::from)?;
     let failed = |error: SimulateError| Failure::new(error.to_string());
     let options = ServeOptions {

@@ -87,7 +87,7 @@ pub enum DcapoError {
     #[error("given up, because other work failed")]
     GivenUp,
     /// The system gives no thread.
-    #[error("the system gives no thread: {0}; lower --jobs")]
+    #[error("the system gives no thread: {0}; lower --jobs, or run fewer --seeds at a time")]
     Thread(String),
     /// The system gives no event queue.
     #[error("the system gives no event queue: {0}")]

@@ -49,7 +49,15 @@ impl Turns {
         let begin = &begin;
         let ends: Vec<_> = thread::scope(|scope| {
             let start = |(place, item)| {
-                let work = move || begin(place, item).inspect_err(|_| self.end());
+                let work = move || {
+                    let mut last = Last {
+                        turns: self,
+                        is_done: false,
+                    };
+                    let done = begin(place, item);
+                    last.is_done = done.is_ok();
+                    done
+                };
                 thread::Builder::new().spawn_scoped(scope, work).map_err(|why| {
                     self.end();
                     DcapoError::Thread(why.to_string())
@@ -137,8 +145,24 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Lets nothing more begin when it is dropped, unless its work was done.
+struct Last<'a> {
+    turns: &'a Turns,
+    is_done: bool,
+}
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.turns.end();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     fn turns(jobs: usize) -> Turns {
@@ -226,5 +250,17 @@ mod tests {
         assert!(matches!(turns.take((0, 0), || Ok(())), Err(DcapoError::GivenUp)));
         let all = super::Turns::new(NonZeroUsize::MIN).all([5, 6], |place, item| Ok((place, item)));
         assert_eq!(all.unwrap(), [(0, 5), (1, 6)]);
+    }
+
+    #[test]
+    fn a_panic_ends_all() {
+        let turns = turns(1);
+        let begin = |_, panics: bool| {
+            assert!(!panics, "as a defect would");
+            Ok(())
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| turns.all([false, true], begin)));
+        assert!(ended.is_err());
+        assert!(matches!(turns.take((0, 0), || Ok(())), Err(DcapoError::GivenUp)));
     }
 }

@@ -19,7 +19,7 @@ use super::output::{OutputError, save_parts};
 use super::{ExperimentError, RunRecord, Variant};
 use crate::files::write_whole;
 use crate::session::StudyFile;
-use crate::train::local::take_over;
+use crate::train::local::{StatedDrawing, take_over};
 
 pub use report::report;
 
@@ -84,10 +84,8 @@ pub enum TransferError {
 pub struct Transferred {
     /// The policy that its name stood for when the experiment began.
     folder: PolicyFolder,
-    /// Temperature of drawing, 1 unless stated.
-    temperature: Option<f64>,
-    /// Longest rewrite in tokens.
-    max_tokens: Option<u32>,
+    /// How it is drawn from.
+    drawn: StatedDrawing,
 }
 
 impl Transferred {
@@ -96,15 +94,10 @@ impl Transferred {
     ///
     /// # Errors
     /// When nothing of that name is there, or it does not read.
-    pub fn find(
-        name: &str,
-        temperature: Option<f64>,
-        max_tokens: Option<u32>,
-    ) -> Result<Self, TransferError> {
+    pub fn find(name: &str, drawn: StatedDrawing) -> Result<Self, TransferError> {
         Ok(Self {
             folder: PolicyFolder::find(name)?,
-            temperature,
-            max_tokens,
+            drawn,
         })
     }
 
@@ -112,11 +105,15 @@ impl Transferred {
     fn table(&self) -> Value {
         let policy = self.folder.adapter.as_ref().unwrap_or(&self.folder.model);
         let mut table = json!({ "provider": "local", "model": policy.display().to_string() });
-        if let Some(temperature) = self.temperature {
-            table["temperature"] = json!(temperature);
-        }
-        if let Some(max_tokens) = self.max_tokens {
-            table["max_tokens"] = json!(max_tokens);
+        let stated = [
+            ("temperature", self.drawn.temperature.map(Value::from)),
+            ("max_tokens", self.drawn.max_tokens.map(Value::from)),
+            ("concurrency", self.drawn.max_batch.map(Value::from)),
+        ];
+        for (key, value) in stated {
+            if let Some(value) = value {
+                table[key] = value;
+            }
         }
         table
     }

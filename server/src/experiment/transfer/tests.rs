@@ -13,8 +13,11 @@ fn rewriter() -> Transferred {
             model: "/models/qwen".into(),
             adapter: Some("/runs/telecom/checkpoints/step-00000030/policy".into()),
         },
-        temperature: None,
-        max_tokens: Some(300),
+        drawn: StatedDrawing {
+            max_tokens: Some(300),
+            max_batch: Some(8),
+            ..StatedDrawing::default()
+        },
     }
 }
 
@@ -62,7 +65,7 @@ fn a_target_is_its_study_with_one_round_of_the_rewriter() {
     );
     assert_eq!((study.study.rounds, study.study.batch), (Rounds::Count(1), None));
     let asked = json!({
-        "provider": "local", "model": "/runs/telecom/checkpoints/step-00000030/policy", "max_tokens": 300,
+        "provider": "local", "model": "/runs/telecom/checkpoints/step-00000030/policy", "max_tokens": 300, "concurrency": 8,
     });
     assert_eq!(study.models[&Role::Rewriter], asked);
     assert!(
@@ -166,7 +169,7 @@ fn a_directory_is_one_rewriters() {
         config
             .write(&folder, &Tokenizer::of_bytes().unwrap(), seed)
             .unwrap();
-        Transferred::find(&folder.display().to_string(), None, None).unwrap()
+        Transferred::find(&folder.display().to_string(), StatedDrawing::default()).unwrap()
     });
     let out = place.path().join("out");
     one.hold(&out).unwrap();
