@@ -28,6 +28,11 @@ if [ -z "${CUDA_PATH:-}" ] && [ ! -e /usr/local/cuda/include/cuda_runtime.h ]; t
     [ -n "$headers" ] && export CUDA_PATH="${headers%/include}"
 fi
 
+# Each measurement is a process of its own: what one has compiled and tuned, the next need not. Another
+# program has other kernels.
+kept="$here/kernels-$(sha256sum "$here/capo-measure" | cut -c 1-16)"
+printf '[compilation]\ncache = { file = "%s" }\n\n[autotune]\ncache = { file = "%s" }\n' "$kept" "$kept" >"$here/cubecl.toml"
+
 "$here/capo-measure" devices
 case " $* " in
     *" --shapes "*) shapes=() ;;

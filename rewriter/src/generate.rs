@@ -1,6 +1,7 @@
 //! Answers to a batch of prompts.
 
 use burn_tensor::{FloatDType, Tensor};
+use rayon::prelude::*;
 
 use crate::backend::PolicyBackend;
 use crate::cache::KvCache;
@@ -101,7 +102,12 @@ impl<B: PolicyBackend> Decoder<B> {
         rows: &[GenerationRow],
         settings: &Generation,
     ) -> Result<Vec<Completion>, RequestError> {
-        let adapter = adapter.map(|adapter| adapter.clone().in_mode(Mode::Evaluation));
+        // In the computation's type once, instead of for each token.
+        let number_type = self.number_type();
+        let adapter = adapter.map(|adapter| {
+            let adapter = adapter.map(|matrix| matrix.clone().cast(number_type));
+            adapter.in_mode(Mode::Evaluation)
+        });
         let adapter = adapter.as_ref();
         let (mut cache, mut last) = self.prefill(adapter, rows, settings)?;
         let mut completions = vec![
@@ -122,20 +128,18 @@ impl<B: PolicyBackend> Decoder<B> {
             })
             .collect();
         loop {
-            let logits = read(self.logits(last));
+            let uniforms: Vec<_> = active.iter_mut().map(|row| row.random.uniform()).collect();
+            let places: Vec<_> = active
+                .iter()
+                .map(|row| (row.row, completions[row.row].tokens.len()))
+                .collect();
+            let drawn = draw(self.logits(last), &settings.sampling, &uniforms, &places)?;
             let mut kept = Vec::new();
             let mut next = Vec::new();
-            for (index, (active, logits)) in active
-                .iter_mut()
-                .zip(logits.chunks(self.config().vocabulary))
-                .enumerate()
-            {
+            for (index, (active, (token, logprob))) in active.iter_mut().zip(drawn).enumerate() {
                 let completion = &mut completions[active.row];
-                check_logits(logits, active.row, completion.tokens.len())?;
-                let token = settings.sampling.draw(logits, active.random.uniform());
-                let temperature = settings.sampling.logprob_temperature();
                 completion.tokens.push(token);
-                completion.logprobs.push(logprob(logits, token, temperature));
+                completion.logprobs.push(logprob);
                 if settings.stop_tokens.contains(&token) {
                     completion.finish = Finish::Stop;
                 } else if completion.tokens.len() < settings.max_new_tokens {
@@ -248,6 +252,41 @@ impl<B: PolicyBackend> Decoder<B> {
         });
         last.expect("there is at least one column, so at least one pass")
     }
+}
+
+/// Logits that one thread draws from at a time, at least.
+const DRAWN_TOGETHER: usize = 1 << 16;
+
+/// A token of each row of `logits`, `[rows, vocabulary]`, and its log-probability. `places` has for each the row in
+/// the request and the index of its new token.
+///
+/// # Errors
+///
+/// [`RequestError::NotFinite`] names the first logit that is not.
+fn draw<B: PolicyBackend>(
+    logits: Tensor<B, 2>,
+    sampling: &Sampling,
+    uniforms: &[f64],
+    places: &[(usize, usize)],
+) -> Result<Vec<(u32, f32)>, RequestError> {
+    if sampling.keeps_all()
+        && let Some(draws) = B::draw(&logits, sampling.temperature, uniforms)
+        && draws.iter().all(|draw| draw.is_finite)
+    {
+        return Ok(draws.iter().map(|draw| (draw.token, draw.logprob)).collect());
+    }
+    let [_, vocabulary] = logits.dims();
+    let logits = read(logits);
+    let rows = logits.par_chunks(vocabulary).zip(uniforms).zip(places);
+    let drawn: Vec<_> = rows
+        .with_min_len(DRAWN_TOGETHER.div_ceil(vocabulary))
+        .map(|((logits, uniform), &(row, index))| {
+            check_logits(logits, row, index)?;
+            let token = sampling.draw(logits, *uniform);
+            Ok((token, logprob(logits, token, sampling.logprob_temperature())))
+        })
+        .collect();
+    drawn.into_iter().collect()
 }
 
 /// # Errors

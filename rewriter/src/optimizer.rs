@@ -6,7 +6,7 @@ use burn_tensor::backend::{AutodiffBackend, Backend};
 use burn_tensor::{FloatDType, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{PolicyBackend, carried};
+use crate::backend::{AdamWUpdate, PolicyBackend, carried};
 use crate::error::{FileError, RequestError};
 use crate::parameters::{Parameter, Parameters};
 use crate::store::{self, Stored};
@@ -97,21 +97,19 @@ impl<B: Backend> Gradient<B> {
         Self(self.0.into_iter().map(Tensor::neg).collect())
     }
 
-    /// Euclidean length over all parts together, `[1]`.
-    pub fn norm(&self) -> Tensor<B, 1> {
-        let squares: Vec<_> = self
-            .0
-            .iter()
-            .map(|part| (part.clone() * part.clone()).sum())
-            .collect();
-        Tensor::cat(squares, 0).sum().sqrt()
-    }
-
     /// # Errors
     ///
     /// [`RequestError::OtherParameters`] names the first part that has not its tensor's shape.
     fn check(&self, learning: &impl Parameters<B>) -> Result<(), RequestError> {
         check_shapes("gradient", learning, self.0.iter())
+    }
+}
+
+impl<B: PolicyBackend> Gradient<B> {
+    /// Euclidean length over all parts together, `[1]`.
+    pub fn norm(&self) -> Tensor<B, 1> {
+        let squares = B::squares(self.0.clone());
+        squares.expect("what learns has tensors").sqrt()
     }
 }
 
@@ -302,19 +300,24 @@ impl<B: PolicyBackend> Optimizer<B> {
         let clip = max_grad_norm.map_or(1.0, |longest| (longest / (norm + 1e-6)).min(1.0));
         self.steps += 1;
         let time = f64::from(self.steps);
-        let (scale_1, scale_2) = (1.0 - beta_1.powf(time), 1.0 - beta_2.powf(time));
         let parameters = learning.parameters();
         let parts = gradient.0.into_iter().zip(&mut self.moments);
         let changed = parameters.iter().zip(parts).map(|(parameter, (part, moments))| {
-            let part = part.mul_scalar(clip);
-            let square = part.clone() * part.clone();
-            moments.first = moments.first.clone().mul_scalar(beta_1) + part.mul_scalar(1.0 - beta_1);
-            moments.second = moments.second.clone().mul_scalar(beta_2) + square.mul_scalar(1.0 - beta_2);
-            let root = moments.second.clone().div_scalar(scale_2).sqrt().add_scalar(eps);
-            let direction = moments.first.clone().div_scalar(scale_1) / root;
             let decay = if parameter.decays() { weight_decay } else { 0.0 };
-            let kept = parameter.matrix().mul_scalar(1.0 - learning_rate * decay);
-            parameter.of_matrix(kept - direction.mul_scalar(learning_rate))
+            let update = AdamWUpdate {
+                factor: clip,
+                beta_1,
+                beta_2,
+                scale_1: 1.0 - beta_1.powf(time),
+                scale_2: 1.0 - beta_2.powf(time),
+                eps,
+                kept: 1.0 - learning_rate * decay,
+                learning_rate,
+            };
+            let Moments { first, second } = moments.clone();
+            let [matrix, first, second] = B::adamw(parameter.matrix(), part, [first, second], &update);
+            *moments = Moments { first, second };
+            parameter.of_matrix(matrix)
         });
         learning.with(changed)
     }

@@ -61,6 +61,11 @@ impl Sampling {
         self.temperature == 0.0
     }
 
+    /// Whether every token may be drawn, or the best always is.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.is_greedy() || self.top_k == 0 && self.top_p == 1.0 && self.min_p == 0.0
+    }
+
     /// The temperature at which log-probabilities are stated: 1 when greedy.
     pub fn logprob_temperature(&self) -> f32 {
         if self.is_greedy() { 1.0 } else { self.temperature }

@@ -9,9 +9,6 @@ use crate::error::RequestError;
 use crate::lora::Adapter;
 use crate::tokens::Tokens;
 
-/// Numbers of one part's distributions, `[tokens of the part, vocabulary]`: 64 MiB in 32 bits.
-const PART_NUMBERS: usize = 1 << 24;
-
 /// What a policy thinks of some of the tokens of a batch.
 #[derive(Debug, Clone)]
 pub struct TokenScores<B: PolicyBackend> {
@@ -56,7 +53,7 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         temperature: f64,
     ) -> Result<TokenScores<B>, RequestError> {
-        self.score_by_parts(tokens, cells, adapter, temperature, PART_NUMBERS)
+        self.score_by_parts(tokens, cells, adapter, temperature, B::SCORED_NUMBERS)
     }
 
     fn score_by_parts(

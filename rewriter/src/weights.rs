@@ -229,7 +229,10 @@ impl Weights {
             FloatDType::F32 | FloatDType::Flex32 => decode.data(file, shape, |number| number),
         }
         .map_err(FileError::io(path))?;
-        Ok(Tensor::from_data(data, (device, DType::from(number_type))))
+        // As much memory as the numbers take: a device would else keep pages that hold several times as much.
+        Ok(B::memory_persistent_allocations(device, data, |data| {
+            Tensor::from_data(data, (device, DType::from(number_type)))
+        }))
     }
 
     /// Ends loading: every tensor whose name begins with `prefix` must have been read.

@@ -13,6 +13,8 @@ use burn_tensor::{Int, Tensor, TensorPrimitive};
 use super::{PolicyBackend, TargetScores, Visibility};
 
 impl<B: PolicyBackend, C: CheckpointStrategy> PolicyBackend for Autodiff<B, C> {
+    const SCORED_NUMBERS: usize = B::SCORED_NUMBERS;
+
     fn rms_norm(input: Tensor<Self, 2>, weight: Tensor<Self, 1>, eps: f64) -> Tensor<Self, 2> {
         let (input, weight) = (tracked(input), tracked(weight));
         let state = RmsNormState::<B> {

@@ -6,8 +6,11 @@
 //! | `autodiff` | how gradients pass through them |
 //! | `visibility` | which keys a query sees |
 //! | `flex` | the same operations on the CPU's vectors |
+//! | `cube` | the same operations as kernels of GPUs |
 
 mod autodiff;
+#[cfg(feature = "cube")]
+mod cube;
 mod flex;
 mod tensors;
 #[cfg(test)]
@@ -27,6 +30,9 @@ pub use visibility::Visibility;
 /// Every operation has a body made of burn's; a backend overrides what it does better. Those with a
 /// gradient of their own keep for the backward pass what they were given, and compute the rest again.
 pub trait PolicyBackend: Backend {
+    /// Numbers of distributions over the vocabulary that are made at a time, `[tokens, vocabulary]`: 64 MiB in 32 bits.
+    const SCORED_NUMBERS: usize = 1 << 24;
+
     /// Bytes that the backend holds of a device's own memory, in use or kept for later; `None` for a device that
     /// computes in main memory.
     fn device_memory(_device: &Self::Device) -> Option<u64> {
@@ -40,6 +46,18 @@ pub trait PolicyBackend: Backend {
     fn write_columns(store: Tensor<Self, 4>, values: Tensor<Self, 4>, start: usize) -> Tensor<Self, 4> {
         let [rows, heads, columns, width] = values.dims();
         store.slice_assign([0..rows, 0..heads, start..start + columns, 0..width], values)
+    }
+
+    /// Draws a token of each row of `logits`, `[rows, vocabulary]`, on the device: where the row's number of `uniforms`,
+    /// in [0, 1), falls in softmax(logits / temperature) along the tokens by id, or the best for temperature 0,
+    /// the first of equals. `None` where drawing is the caller's.
+    fn draw(_logits: &Tensor<Self, 2>, _temperature: f32, _uniforms: &[f64]) -> Option<Vec<Draw>> {
+        None
+    }
+
+    /// The first `columns` of a `store`, `[rows, heads, capacity, width]`.
+    fn first_columns(store: Tensor<Self, 4>, columns: usize) -> Tensor<Self, 4> {
+        store.narrow(2, 0, columns)
     }
 
     /// 1 with probability `keep`, else 0, `shape` of them: a function of `seed` on one kind of device.
@@ -144,6 +162,53 @@ pub trait PolicyBackend: Backend {
     ) -> Tensor<Self, 2> {
         tensors::target_scores_backward(probabilities, targets, temperature, gradient)
     }
+
+    /// The sum of all numbers' squares, `[1]`, in at least the matrices' type; nothing without matrices.
+    fn squares(matrices: Vec<Tensor<Self, 2>>) -> Option<Tensor<Self, 1>> {
+        tensors::squares(matrices)
+    }
+
+    /// A parameter and the running means of its gradient and of its square after one step of AdamW.
+    fn adamw(
+        parameter: Tensor<Self, 2>,
+        gradient: Tensor<Self, 2>,
+        moments: [Tensor<Self, 2>; 2],
+        update: &AdamWUpdate,
+    ) -> [Tensor<Self, 2>; 3] {
+        tensors::adamw(parameter, gradient, moments, update)
+    }
+}
+
+/// What one step of AdamW has in common for all numbers of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamWUpdate {
+    /// On the gradient, before anything else.
+    pub factor: f64,
+    /// Decay of the mean gradient.
+    pub beta_1: f64,
+    /// Decay of the mean squared gradient.
+    pub beta_2: f64,
+    /// Of the mean gradient, what it is divided by: 1 − β₁ᵗ at step t.
+    pub scale_1: f64,
+    /// Of the mean squared gradient, likewise.
+    pub scale_2: f64,
+    /// Added to the root of the mean squared gradient.
+    pub eps: f64,
+    /// On the parameter, before it moves.
+    pub kept: f64,
+    /// How far it moves.
+    pub learning_rate: f64,
+}
+
+/// What [`PolicyBackend::draw`] draws from one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Draw {
+    /// The token's id.
+    pub token: u32,
+    /// Its log-probability; at temperature 1 when it is the best.
+    pub logprob: f32,
+    /// Whether all logits of the row are finite; if not, token and log-probability mean nothing.
+    pub is_finite: bool,
 }
 
 /// What `draw` draws from a backend's global random numbers after `seed`.
@@ -153,25 +218,6 @@ pub(crate) fn seeded<B: Backend, T>(seed: u64, device: &B::Device, draw: impl Fn
     let _turn = DRAWS.lock().unwrap_or_else(PoisonError::into_inner);
     B::seed(device, seed);
     draw()
-}
-
-/// Burn's GPU backends without fusion. They write to a slice in place where nobody shares the store.
-#[cfg(feature = "cube")]
-impl<R, F, I, T> PolicyBackend for burn_cubecl::CubeBackend<R, F, I, T>
-where
-    R: burn_cubecl::CubeRuntime,
-    F: burn_cubecl::FloatElement,
-    I: burn_cubecl::IntElement,
-    T: burn_cubecl::BoolElement,
-    Self: Backend<Device = R::Device>,
-{
-    fn device_memory(device: &R::Device) -> Option<u64> {
-        // Pages are kept for what comes next, so that this is about the most that was in use at a time.
-        R::client(device)
-            .memory_usage()
-            .ok()
-            .map(|usage| usage.bytes_reserved)
-    }
 }
 
 /// The same numbers on another device, by way of main memory.

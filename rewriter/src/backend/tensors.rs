@@ -6,7 +6,7 @@ use burn_tensor::activation::{log_softmax, sigmoid, silu, softmax};
 use burn_tensor::backend::Backend;
 use burn_tensor::{FloatDType, IndexingUpdateOp, Int, Tensor};
 
-use super::{Visibility, wide};
+use super::{AdamWUpdate, Visibility, wide};
 
 /// What a distribution over the vocabulary says of one target.
 #[derive(Debug, Clone)]
@@ -119,7 +119,7 @@ pub(super) fn attention_backward<B: Backend>(
 }
 
 /// The sizes of one attention.
-struct Shape {
+pub(super) struct Shape {
     rows: usize,
     columns: usize,
     heads: usize,
@@ -129,7 +129,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of<B: Backend>(queries: &Tensor<B, 4>, keys: &Tensor<B, 4>) -> Self {
+    pub(super) fn of<B: Backend>(queries: &Tensor<B, 4>, keys: &Tensor<B, 4>) -> Self {
         let [rows, columns, heads, width] = queries.dims();
         let [_, seen, key_heads, _] = keys.dims();
         Self {
@@ -142,16 +142,20 @@ impl Shape {
         }
     }
 
-    /// The query heads of one key head side by side, so that keys and values are not copied:
-    /// `[rows, key heads, group · columns, width]`.
-    fn grouped<B: Backend>(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
-        let group = self.heads / self.key_heads;
-        heads
-            .swap_dims(1, 2)
-            .reshape([self.rows, self.key_heads, group * self.columns, self.width])
+    /// Query heads of one key head.
+    pub(super) fn group(&self) -> usize {
+        self.heads / self.key_heads
     }
 
-    fn ungrouped<B: Backend>(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
+    /// The query heads of one key head side by side, so that keys and values are not copied:
+    /// `[rows, key heads, group · columns, width]`.
+    pub(super) fn grouped<B: Backend>(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
+        heads
+            .swap_dims(1, 2)
+            .reshape([self.rows, self.key_heads, self.group() * self.columns, self.width])
+    }
+
+    pub(super) fn ungrouped<B: Backend>(&self, heads: Tensor<B, 4>) -> Tensor<B, 4> {
         heads
             .reshape([self.rows, self.heads, self.columns, self.width])
             .swap_dims(1, 2)
@@ -214,4 +218,31 @@ pub(super) fn target_scores_backward<B: Backend>(
         gradient,
         IndexingUpdateOp::Add,
     )
+}
+
+pub(super) fn squares<B: Backend>(matrices: Vec<Tensor<B, 2>>) -> Option<Tensor<B, 1>> {
+    let squares = matrices.into_iter().map(|matrix| (matrix.clone() * matrix).sum());
+    let squares: Vec<_> = squares.collect();
+    (!squares.is_empty()).then(|| Tensor::cat(squares, 0).sum())
+}
+
+pub(super) fn adamw<B: Backend>(
+    parameter: Tensor<B, 2>,
+    gradient: Tensor<B, 2>,
+    [first, second]: [Tensor<B, 2>; 2],
+    update: &AdamWUpdate,
+) -> [Tensor<B, 2>; 3] {
+    let &AdamWUpdate { beta_1, beta_2, .. } = update;
+    let gradient = gradient.mul_scalar(update.factor);
+    let square = gradient.clone() * gradient.clone();
+    let first = first.mul_scalar(beta_1) + gradient.mul_scalar(1.0 - beta_1);
+    let second = second.mul_scalar(beta_2) + square.mul_scalar(1.0 - beta_2);
+    let root = second
+        .clone()
+        .div_scalar(update.scale_2)
+        .sqrt()
+        .add_scalar(update.eps);
+    let direction = first.clone().div_scalar(update.scale_1) / root;
+    let kept = parameter.mul_scalar(update.kept);
+    [kept - direction.mul_scalar(update.learning_rate), first, second]
 }

@@ -1,0 +1,137 @@
+//! The next token of each row, drawn where the logits are.
+
+use burn_cubecl::cubecl::prelude::*;
+use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{CubeRuntime, cubecl};
+use burn_tensor::DType;
+
+use super::{UNITS, addresses, dims, empty, grid, largest, total};
+
+/// Numbers that a draw is told by: the token, its log-probability, and 1 if every logit is finite.
+pub(super) const FIELDS: usize = 3;
+/// Tokens beyond have no number of 32 bits.
+pub(super) const LARGEST_VOCABULARY: usize = 1 << f32::MANTISSA_DIGITS;
+
+/// A cube for each row, whose units have as many tokens in a row each.
+#[cube(launch, address_type = "dynamic")]
+fn draw_kernel<F: Float>(
+    logits: &Tensor<F>,
+    uniforms: &Tensor<f32>,
+    output: &mut Tensor<f32>,
+    temperature: f32,
+    #[comptime] is_greedy: bool,
+    #[comptime] units: usize,
+    #[define(F)] _number_type: StorageType,
+) {
+    let row = CUBE_POS;
+    let width = logits.shape(1);
+    if row >= logits.shape(0) {
+        terminate!();
+    }
+    let unit = UNIT_POS as usize;
+    let start = row * width;
+    let each = width.div_ceil(units);
+    let first = min(unit * each, width);
+    let end = min(first + each, width);
+    let mut shared = SharedMemory::<f32>::new(units);
+    let mut found = SharedMemory::<f32>::new(1usize);
+
+    let mut most = f32::cast_from(logits[start]);
+    let mut unbounded = 0.0f32;
+    for index in first..end {
+        let logit = f32::cast_from(logits[start + index]);
+        most = max(most, logit);
+        // A number that is none is not within any bounds.
+        let is_finite = logit.abs() <= f32::MAX;
+        if !is_finite {
+            unbounded = 1.0f32;
+        }
+    }
+    let most = largest(most, &mut shared);
+    let unbounded = largest(unbounded, &mut shared);
+
+    let mut mass = 0.0f32;
+    let mut best = width;
+    for index in first..end {
+        let logit = f32::cast_from(logits[start + index]);
+        mass += ((logit - most) / temperature).exp();
+        if logit == most && best == width {
+            best = index;
+        }
+    }
+    let masses = total(mass, &mut shared);
+
+    if is_greedy {
+        // The first of equals is the largest of what is left behind it.
+        let behind = largest(f32::cast_from(width - best), &mut shared);
+        if unit == 0 {
+            found[0] = f32::cast_from(width) - behind;
+        }
+    } else {
+        shared[unit] = mass;
+        sync_cube();
+        if unit == 0 {
+            // The units' masses in turn, then the tokens' of the unit where the row's number falls; the last
+            // that has any where rounding leaves the sum below it.
+            let wanted = uniforms[row] * masses;
+            let mut before = 0.0f32;
+            let mut owner = 0;
+            let mut of_owner = 0.0f32;
+            let mut is_found = false;
+            for index in 0..units {
+                if !is_found && shared[index] > 0.0f32 {
+                    before += of_owner;
+                    owner = index;
+                    of_owner = shared[index];
+                    is_found = wanted < before + of_owner;
+                }
+            }
+            let mut token = 0;
+            let mut is_drawn = false;
+            for index in min(owner * each, width)..min(owner * each + each, width) {
+                let weight = ((f32::cast_from(logits[start + index]) - most) / temperature).exp();
+                if !is_drawn && weight > 0.0f32 {
+                    token = index;
+                    before += weight;
+                    is_drawn = wanted < before;
+                }
+            }
+            found[0] = f32::cast_from(token);
+        }
+    }
+    sync_cube();
+    if unit == 0 {
+        let token = usize::cast_from(found[0]);
+        let below = f32::cast_from(logits[start + min(token, width - 1)]) - most;
+        output[row * FIELDS] = found[0];
+        output[row * FIELDS + 1] = below / temperature - masses.ln();
+        output[row * FIELDS + 2] = 1.0f32 - unbounded;
+    }
+}
+
+/// `[rows, FIELDS]` from packed logits, `[rows, vocabulary]`, and `[rows]` uniform numbers; the best token, with its
+/// log-probability at temperature 1, for temperature 0.
+pub(super) fn draw<R: CubeRuntime>(
+    logits: CubeTensor<R>,
+    uniforms: CubeTensor<R>,
+    temperature: f32,
+) -> CubeTensor<R> {
+    let [rows, _] = dims(&logits);
+    let output = empty(&logits, &[rows, FIELDS], DType::F32);
+    let (client, number_type) = (logits.client.clone(), logits.dtype);
+    let is_greedy = temperature == 0.0;
+    draw_kernel::launch::<R>(
+        &client,
+        grid(rows),
+        CubeDim::new_1d(UNITS as u32),
+        addresses(&[&logits]),
+        logits.into_tensor_arg(),
+        uniforms.into_tensor_arg(),
+        output.clone().into_tensor_arg(),
+        if is_greedy { 1.0 } else { temperature },
+        is_greedy,
+        UNITS,
+        number_type.into(),
+    );
+    output
+}
