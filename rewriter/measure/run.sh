@@ -29,9 +29,16 @@ if [ -z "${CUDA_PATH:-}" ] && [ ! -e /usr/local/cuda/include/cuda_runtime.h ]; t
 fi
 
 # Each measurement is a process of its own: what one has compiled and tuned, the next need not. Another
-# program has other kernels.
+# program has other kernels. A folder that
+# cannot be written to, or whose name TOML would escape, keeps none.
 kept="$here/kernels-$(sha256sum "$here/capo-measure" | cut -c 1-16)"
-printf '[compilation]\ncache = { file = "%s" }\n\n[autotune]\ncache = { file = "%s" }\n' "$kept" "$kept" >"$here/cubecl.toml"
+case "$here" in
+    *[\"\\]*) ;;
+    *)
+        printf '[compilation]\ncache = { file = "%s" }\n\n[autotune]\ncache = { file = "%s" }\n' "$kept" "$kept" \
+            2>/dev/null >"$here/cubecl.toml" || echo "run.sh: kernels are not kept: $here cannot be written to" >&2
+        ;;
+esac
 
 "$here/capo-measure" devices
 case " $* " in

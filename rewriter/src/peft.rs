@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use burn_tensor::FloatDType;
-use burn_tensor::backend::Backend;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::backend::PolicyBackend;
 use crate::config::{ModelConfig, Table, read_json};
 use crate::decoder::Names;
 use crate::error::FileError;
@@ -202,7 +202,7 @@ fn names_of(multimodal: bool) -> Names {
     if multimodal { Names::INNER } else { Names::TEXT }
 }
 
-impl<B: Backend> Adapter<B> {
+impl<B: PolicyBackend> Adapter<B> {
     /// Reads the adapter in a folder, trained on a model of the configuration `model`; its numbers
     /// become 32-bit.
     ///

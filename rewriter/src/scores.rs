@@ -53,7 +53,8 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         temperature: f64,
     ) -> Result<TokenScores<B>, RequestError> {
-        self.score_by_parts(tokens, cells, adapter, temperature, B::SCORED_NUMBERS)
+        let part_numbers = B::scored_numbers(&self.device());
+        self.score_by_parts(tokens, cells, adapter, temperature, part_numbers)
     }
 
     fn score_by_parts(

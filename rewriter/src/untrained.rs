@@ -46,7 +46,8 @@ impl<B: PolicyBackend> Decoder<B> {
 /// Drawn part by part into memory of its size, so that no device holds much more.
 fn matrix<B: PolicyBackend>(shape: [usize; 2], number_type: FloatDType, device: &B::Device) -> Tensor<B, 2> {
     let [rows, width] = shape;
-    let mut matrix = B::memory_persistent_allocations(device, shape, |shape| {
+    let bytes = rows * width * DType::from(number_type).size();
+    let mut matrix = B::lasting(device, bytes, shape, |shape| {
         Tensor::<B, 2>::zeros(shape, (device, DType::from(number_type)))
     });
     let together = (DRAWN / width).clamp(1, rows);

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use burn_tensor::backend::Backend;
 use burn_tensor::{DType, Element, FloatDType, Tensor, TensorData, bf16, f16};
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde::Deserialize;
 
+use crate::backend::PolicyBackend;
 use crate::config::read_json;
 use crate::error::FileError;
 
@@ -194,7 +194,7 @@ impl Weights {
     /// # Errors
     ///
     /// It is missing, has another shape, or is stored in a type other than F32, BF16 and F16.
-    pub fn read<B: Backend, const D: usize>(
+    pub fn read<B: PolicyBackend, const D: usize>(
         &mut self,
         name: &str,
         shape: [usize; D],
@@ -229,8 +229,8 @@ impl Weights {
             FloatDType::F32 | FloatDType::Flex32 => decode.data(file, shape, |number| number),
         }
         .map_err(FileError::io(path))?;
-        // As much memory as the numbers take: a device would else keep pages that hold several times as much.
-        Ok(B::memory_persistent_allocations(device, data, |data| {
+        let bytes = data.bytes.len();
+        Ok(B::lasting(device, bytes, data, |data| {
             Tensor::from_data(data, (device, DType::from(number_type)))
         }))
     }

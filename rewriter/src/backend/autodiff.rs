@@ -13,7 +13,9 @@ use burn_tensor::{Int, Tensor, TensorPrimitive};
 use super::{PolicyBackend, TargetScores, Visibility};
 
 impl<B: PolicyBackend, C: CheckpointStrategy> PolicyBackend for Autodiff<B, C> {
-    const SCORED_NUMBERS: usize = B::SCORED_NUMBERS;
+    fn scored_numbers(device: &Self::Device) -> usize {
+        B::scored_numbers(device)
+    }
 
     fn rms_norm(input: Tensor<Self, 2>, weight: Tensor<Self, 1>, eps: f64) -> Tensor<Self, 2> {
         let (input, weight) = (tracked(input), tracked(weight));

@@ -30,9 +30,6 @@ pub use visibility::Visibility;
 /// Every operation has a body made of burn's; a backend overrides what it does better. Those with a
 /// gradient of their own keep for the backward pass what they were given, and compute the rest again.
 pub trait PolicyBackend: Backend {
-    /// Numbers of distributions over the vocabulary that are made at a time, `[tokens, vocabulary]`: 64 MiB in 32 bits.
-    const SCORED_NUMBERS: usize = 1 << 24;
-
     /// Bytes that the backend holds of a device's own memory, in use or kept for later; `None` for a device that
     /// computes in main memory.
     fn device_memory(_device: &Self::Device) -> Option<u64> {
@@ -48,14 +45,34 @@ pub trait PolicyBackend: Backend {
         store.slice_assign([0..rows, 0..heads, start..start + columns, 0..width], values)
     }
 
+    /// Most numbers of distributions over the vocabulary, `[tokens, vocabulary]`, that are made at a time: 64 MiB in 32
+    /// bits.
+    fn scored_numbers(_device: &Self::Device) -> usize {
+        1 << 24
+    }
+
+    /// What `make` gives, a tensor of `bytes` that stays: a device may have memory of its own for it.
+    fn lasting<Input: Send, const D: usize>(
+        _device: &Self::Device,
+        _bytes: usize,
+        input: Input,
+        make: impl Fn(Input) -> Tensor<Self, D> + Send,
+    ) -> Tensor<Self, D> {
+        make(input)
+    }
+
     /// Draws a token of each row of `logits`, `[rows, vocabulary]`, on the device: where the row's number of `uniforms`,
-    /// in [0, 1), falls in softmax(logits / temperature) along the tokens by id, or the best for temperature 0,
-    /// the first of equals. `None` where drawing is the caller's.
+    /// in [0, 1), falls in softmax(logits / temperature) along the tokens by id, up to the rounding of 32 bits, or the
+    /// best for temperature 0, the first of equals. `None` where drawing is the caller's.
     fn draw(_logits: &Tensor<Self, 2>, _temperature: f32, _uniforms: &[f64]) -> Option<Vec<Draw>> {
         None
     }
 
     /// The first `columns` of a `store`, `[rows, heads, capacity, width]`.
+    ///
+    /// # Panics
+    ///
+    /// More columns than the store's capacity.
     fn first_columns(store: Tensor<Self, 4>, columns: usize) -> Tensor<Self, 4> {
         store.narrow(2, 0, columns)
     }
@@ -130,7 +147,7 @@ pub trait PolicyBackend: Backend {
     }
 
     /// The gradients by queries, keys and values of [`attend`](Self::attend), from the one by its
-    /// output.
+    /// output. Not for numbers of type F16, whose range gradients leave.
     fn attend_backward(
         queries: Tensor<Self, 4>,
         keys: Tensor<Self, 4>,
@@ -163,7 +180,7 @@ pub trait PolicyBackend: Backend {
         tensors::target_scores_backward(probabilities, targets, temperature, gradient)
     }
 
-    /// The sum of all numbers' squares, `[1]`, in at least the matrices' type; nothing without matrices.
+    /// The sum of all numbers' squares, `[1]`, in the matrices' type or 32 bits; nothing without matrices.
     fn squares(matrices: Vec<Tensor<Self, 2>>) -> Option<Tensor<Self, 1>> {
         tensors::squares(matrices)
     }

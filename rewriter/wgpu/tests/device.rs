@@ -10,9 +10,11 @@ use capo_rewriter::config::ModelConfig;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::device::DeviceChoice;
 use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
+use capo_rewriter::generate::{Generation, GenerationRow};
 use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::replicas::Replicas;
+use capo_rewriter::sampling::Sampling;
 use capo_rewriter_parity::{Reference, device_checks};
 use capo_rewriter_wgpu::{DEVICES, Wgpu, device};
 
@@ -106,4 +108,54 @@ fn two_devices_learn_what_one_learns() {
         losses.push(one.loss);
     }
     assert!(losses[2] < losses[0], "something was learned: {losses:?}");
+}
+
+/// Kernels read all their tensors as of one type, and adapters are of another than the model.
+#[test]
+fn models_of_16_bits_answer_and_learn_as_those_of_32() {
+    let shape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../measure/shapes/micro");
+    let config = ModelConfig::from_folder(&shape).expect("reads");
+    let device = device(0).expect(NO_ADAPTER);
+    let [of_16, of_32] = [FloatDType::F16, FloatDType::F32].map(|number_type| {
+        let base = Decoder::<Wgpu>::untrained(config.clone(), number_type, 0, &device);
+        let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 1, &device).expect("valid");
+        let rows = [3, 9].map(|length| GenerationRow {
+            prompt: (1..length).collect(),
+            seed: u64::from(length),
+        });
+        let settings = Generation {
+            sampling: Sampling::GREEDY,
+            max_new_tokens: 5,
+            stop_tokens: Vec::new(),
+            share_prefixes: true,
+        };
+        let answers = base
+            .generate(Some(&adapter), &rows, &settings)
+            .expect("it answers");
+        let examples: Vec<SftExample> = (0..4)
+            .map(|row| (vec![row + 1; 5], vec![2 * row + 3; 4]))
+            .collect();
+        let settings = SftSettings {
+            batch: 4,
+            ..SftSettings::default()
+        };
+        let mut trainer = SftTrainer::new(Policy::Adapted { base, adapter }, examples, Vec::new(), settings)
+            .expect("valid");
+        let step = trainer.step().expect("finite");
+        let logprobs: Vec<f32> = answers
+            .iter()
+            .flat_map(|answer| answer.logprobs.clone())
+            .collect();
+        (logprobs, step.loss, step.gradient_norm)
+    });
+    for (one, other) in of_16.0.iter().zip(&of_32.0) {
+        assert!((one - other).abs() < 0.02, "{:?} {:?}", of_16.0, of_32.0);
+    }
+    assert!((of_16.1 - of_32.1).abs() < 0.02, "{} {}", of_16.1, of_32.1);
+    assert!(
+        (of_16.2 - of_32.2).abs() < 0.02 * of_32.2,
+        "{} {}",
+        of_16.2,
+        of_32.2
+    );
 }

@@ -80,7 +80,8 @@ fn norm<B: PolicyBackend>(
 
 #[test]
 fn gated_units() {
-    for (rows, width) in [(1, 1), (3, 85), (700, 30)] {
+    // The last is of more units than a grid is wide.
+    for (rows, width) in [(1, 1), (3, 85), (700, 30), (1025, 16_400)] {
         // Some gates far outside the range of exp.
         let inputs = [200.0, 3.0, 1.0].map(|size| draw([rows, width], size, size as u64));
         let of_gpu = gated::<Wgpu>(&inputs, &gpu());
@@ -190,10 +191,28 @@ fn draws() {
             }
         }
     }
-    // The first of equals, and one that the number above all mass falls to.
+    // Small weights beside a large one: 0.005 of the mass, evenly among 99,999 tokens.
+    let (tokens, share) = (100_000, 0.005_f64);
+    let mut peaked = vec![0.0f32; tokens];
+    peaked[0] = ((1.0 - share) / (share / (tokens - 1) as f64)).ln() as f32;
+    let row = Tensor::<Wgpu, 2>::from_data(TensorData::new(peaked, [1, tokens]), &gpu());
+    for step in 1..40 {
+        let behind = f64::from(step) / 40.0;
+        let drawn = Wgpu::draw(&row, 1.0, &[1.0 - share * behind]).expect("GPUs draw")[0];
+        let expected = (1.0 - behind) * tokens as f64;
+        // A number of 32 bits is off by 6e-8, which is a token or two.
+        let distance = (f64::from(drawn.token) - expected).abs();
+        assert!(distance < 10.0, "token {} instead of {expected}", drawn.token);
+    }
+    assert!(Wgpu::draw(&row, 1e-40, &[0.5]).is_none());
+    // The first of equals, the last, and where a number rounded to 1 is above all mass.
     let level = Tensor::<Wgpu, 2>::zeros([1, 700], &gpu());
     assert_eq!(Wgpu::draw(&level, 0.0, &[0.5]).expect("GPUs draw")[0].token, 0);
-    assert_eq!(Wgpu::draw(&level, 1.0, &[1.0]).expect("GPUs draw")[0].token, 699);
+    assert_eq!(
+        Wgpu::draw(&level, 1.0, &[0.999_999]).expect("GPUs draw")[0].token,
+        699
+    );
+    assert_eq!(Wgpu::draw(&level, 1.0, &[1.0]).expect("GPUs draw")[0].token, 0);
 }
 
 #[test]
@@ -219,9 +238,9 @@ fn steps_of_the_optimizer() {
     let update = AdamWUpdate {
         factor: 0.4,
         beta_1: 0.9,
-        beta_2: 0.99,
+        beta_2: 0.9999,
         scale_1: 0.19,
-        scale_2: 0.02,
+        scale_2: 1.0 - 0.9999,
         eps: 1e-6,
         kept: 0.98,
         learning_rate: 0.1,
@@ -263,6 +282,8 @@ struct Case {
     /// How many of the first keys of the last row are no tokens.
     padding: usize,
     window: Option<usize>,
+    /// Whether queries see what comes after them.
+    sees_all: bool,
 }
 
 #[test]
@@ -276,6 +297,7 @@ fn attention() {
         width: 4,
         padding: 0,
         window: None,
+        sees_all: false,
     };
     let of_several = Case {
         rows: 3,
@@ -328,6 +350,17 @@ fn attention() {
             before: 30,
             ..of_several
         },
+        Case {
+            queries: 40,
+            padding: 0,
+            sees_all: true,
+            ..of_several
+        },
+        Case {
+            queries: 5,
+            before: 1100,
+            ..of_several
+        },
     ];
     for case in cases {
         let what = format!("{case:?}");
@@ -351,7 +384,7 @@ fn mixed<B: PolicyBackend>(case: Case, device: &B::Device) -> [Tensor<B, 4>; 4] 
         tokens.extend((0..keys).map(|key| key >= padding));
         spans.extend((case.before..keys).map(|query| -> Range<usize> {
             let oldest = case.window.map_or(0, |window| (query + 1).saturating_sub(window));
-            oldest..query + 1
+            oldest..if case.sees_all { keys } else { query + 1 }
         }));
         sees.extend((case.before..keys).map(|query| f32::from(u8::from(query >= padding))));
     }
@@ -380,4 +413,44 @@ fn mixed<B: PolicyBackend>(case: Case, device: &B::Device) -> [Tensor<B, 4>; 4] 
     let [by_queries, by_keys, by_values] =
         B::attend_backward(of_queries, of_keys, of_values, 0.3, &visible, gradient);
     [mixed * sees.clone(), by_queries * sees, by_keys, by_values]
+}
+
+#[test]
+#[should_panic(expected = "the store has no 4 columns")]
+fn stores_give_no_more_columns_than_they_have() {
+    let store = Tensor::<Wgpu, 4>::zeros([1, 2, 3, 4], &gpu());
+    assert_eq!(Wgpu::first_columns(store.clone(), 3).dims(), [1, 2, 3, 4]);
+    Wgpu::first_columns(store, 4);
+}
+
+#[test]
+fn distributions_made_at_a_time_fit_a_tensor() {
+    let numbers = Wgpu::scored_numbers(&gpu());
+    assert!(numbers >= 1 << 20, "{numbers}");
+    let distributions = Tensor::<Wgpu, 2>::ones([numbers / 4096, 4096], &gpu());
+    let sum: f32 = distributions.sum().into_scalar();
+    assert_eq!(sum, (numbers / 4096 * 4096) as f32);
+}
+
+/// Tensors that stay and others, of sizes with and without memory of their own.
+#[test]
+fn what_stays_keeps_its_numbers() {
+    let gpu = gpu();
+    let made: Vec<_> = [[3, 5], [2048, 2049], [64, 64], [2048, 2049]]
+        .into_iter()
+        .enumerate()
+        .map(|(seed, shape)| {
+            let data = draw(shape, 1.0, seed as u64);
+            let stays = Wgpu::lasting(&gpu, data.bytes.len(), data.clone(), |data| {
+                tensor::<Wgpu, 2>(&data, &gpu)
+            });
+            (data, stays)
+        })
+        .collect();
+    for (data, stays) in made {
+        let passing = stays.clone().mul_scalar(2.0).mul_scalar(0.5);
+        let expected: Vec<f32> = data.into_vec().expect("32-bit numbers");
+        assert_eq!(numbers(passing), expected);
+        assert_eq!(numbers(stays), expected);
+    }
 }

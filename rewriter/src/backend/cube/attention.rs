@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 
-use super::{UNITS, addresses, dims, empty, grid, largest, total, units};
+use super::{UNITS, addresses, dims, empty, grid, largest, number_type, total, units};
 
 /// Most columns of queries that [`attend`] is for: each reads all keys and values by itself.
 pub(super) const FEW_COLUMNS: usize = 2;
@@ -123,7 +123,10 @@ pub(super) fn attend<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let shape @ [rows, columns, heads, width] = dims(&queries);
     let output = empty(&queries, &shape, queries.dtype);
-    let (client, number_type) = (queries.client.clone(), queries.dtype);
+    if shape.contains(&0) {
+        return output;
+    }
+    let (client, number_type) = (queries.client.clone(), number_type(&[&queries, &keys, &values]));
     let (mask, is_masked) = mask_or(hidden, &queries);
     let mask_type = mask.dtype;
     let units = width.next_power_of_two().clamp(64, UNITS);
@@ -141,12 +144,12 @@ pub(super) fn attend<R: CubeRuntime>(
         is_masked,
         width,
         units,
-        [number_type.into(), mask_type.into()],
+        [number_type, mask_type.into()],
     );
     output
 }
 
-/// A score times the scale, or of a key that is not seen. `columns` of the mask in each of a key head's groups.
+/// A score times the scale, or that of a key that is not seen.
 #[cube]
 fn scaled<F: Float, M: Numeric>(
     scores: &Tensor<F>,
@@ -195,7 +198,7 @@ fn weights_kernel<F: Float, M: Numeric>(
 ) {
     let row = CUBE_POS;
     let seen = scores.shape(3);
-    if row * seen >= scores.len() {
+    if row >= scores.shape(0) * scores.shape(1) * scores.shape(2) {
         terminate!();
     }
     let start = row * seen;
@@ -236,7 +239,10 @@ pub(super) fn weights<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let shape @ [.., seen] = dims::<R, 4>(&scores);
     let output = empty(&scores, &shape, scores.dtype);
-    let (client, number_type) = (scores.client.clone(), scores.dtype);
+    if shape.contains(&0) {
+        return output;
+    }
+    let (client, number_type) = (scores.client.clone(), number_type(&[&scores]));
     let (mask, is_masked) = mask_or(hidden, &scores);
     let mask_type = mask.dtype;
     let units = units(seen);
@@ -252,7 +258,7 @@ pub(super) fn weights<R: CubeRuntime>(
         group,
         is_masked,
         units,
-        [number_type.into(), mask_type.into()],
+        [number_type, mask_type.into()],
     );
     output
 }
@@ -273,7 +279,7 @@ fn weights_backward_kernel<F: Float, M: Numeric>(
 ) {
     let row = CUBE_POS;
     let seen = scores.shape(3);
-    if row * seen >= scores.len() {
+    if row >= scores.shape(0) * scores.shape(1) * scores.shape(2) {
         terminate!();
     }
     let start = row * seen;
@@ -322,8 +328,11 @@ pub(super) fn weights_backward<R: CubeRuntime>(
 ) -> [CubeTensor<R>; 2] {
     let shape @ [.., seen] = dims::<R, 4>(&scores);
     let outputs = [0, 1].map(|_| empty(&scores, &shape, scores.dtype));
+    if shape.contains(&0) {
+        return outputs;
+    }
     let [weights, by_scores] = outputs.clone();
-    let (client, number_type) = (scores.client.clone(), scores.dtype);
+    let (client, number_type) = (scores.client.clone(), number_type(&[&scores, &by_weights]));
     let (mask, is_masked) = mask_or(hidden, &scores);
     let mask_type = mask.dtype;
     let units = units(seen);
@@ -341,7 +350,7 @@ pub(super) fn weights_backward<R: CubeRuntime>(
         group,
         is_masked,
         units,
-        [number_type.into(), mask_type.into()],
+        [number_type, mask_type.into()],
     );
     outputs
 }

@@ -41,9 +41,7 @@ fn draw_kernel<F: Float>(
     for index in first..end {
         let logit = f32::cast_from(logits[start + index]);
         most = max(most, logit);
-        // A number that is none is not within any bounds.
-        let is_finite = logit.abs() <= f32::MAX;
-        if !is_finite {
+        if logit.is_nan() || logit.is_inf() {
             unbounded = 1.0f32;
         }
     }
@@ -71,30 +69,51 @@ fn draw_kernel<F: Float>(
         shared[unit] = mass;
         sync_cube();
         if unit == 0 {
-            // The units' masses in turn, then the tokens' of the unit where the row's number falls; the last
-            // that has any where rounding leaves the sum below it.
-            let wanted = uniforms[row] * masses;
-            let mut before = 0.0f32;
+            // The units' masses in turn, then the tokens' of the unit where the row's number falls. What is left of the
+            // number gets smaller, so that small masses behind a large one are not lost. Where rounding leaves more
+            // than all masses, it is the likeliest token.
+            let mut rest = uniforms[row] * masses;
             let mut owner = 0;
-            let mut of_owner = 0.0f32;
-            let mut is_found = false;
+            let mut is_owned = false;
+            let mut heaviest = 0;
             for index in 0..units {
-                if !is_found && shared[index] > 0.0f32 {
-                    before += of_owner;
-                    owner = index;
-                    of_owner = shared[index];
-                    is_found = wanted < before + of_owner;
+                let mass = shared[index];
+                if mass > shared[heaviest] {
+                    heaviest = index;
                 }
+                if !is_owned {
+                    if rest < mass {
+                        owner = index;
+                        is_owned = true;
+                    } else {
+                        rest -= mass;
+                    }
+                }
+            }
+            if !is_owned {
+                owner = heaviest;
             }
             let mut token = 0;
             let mut is_drawn = false;
+            let mut likeliest = 0;
+            let mut highest = 0.0f32;
             for index in min(owner * each, width)..min(owner * each + each, width) {
                 let weight = ((f32::cast_from(logits[start + index]) - most) / temperature).exp();
-                if !is_drawn && weight > 0.0f32 {
-                    token = index;
-                    before += weight;
-                    is_drawn = wanted < before;
+                if weight > highest {
+                    highest = weight;
+                    likeliest = index;
                 }
+                if is_owned && !is_drawn {
+                    if rest < weight {
+                        token = index;
+                        is_drawn = true;
+                    } else {
+                        rest -= weight;
+                    }
+                }
+            }
+            if !is_drawn {
+                token = likeliest;
             }
             found[0] = f32::cast_from(token);
         }

@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 
-use super::{UNITS, addresses, dims, empty, grid};
+use super::{UNITS, addresses, dims, empty, grid, number_type};
 
 /// A unit for each number of the output; `input` may have any strides.
 #[cube(launch, address_type = "dynamic")]
@@ -48,7 +48,7 @@ pub(super) fn rotate<R: CubeRuntime>(
     if numbers == 0 {
         return output;
     }
-    let (client, number_type) = (heads.client.clone(), heads.dtype);
+    let (client, number_type) = (heads.client.clone(), number_type(&[&heads, &cos, &sin]));
     rotate_kernel::launch::<R>(
         &client,
         grid(numbers.div_ceil(UNITS)),
@@ -58,7 +58,7 @@ pub(super) fn rotate<R: CubeRuntime>(
         cos.into_tensor_arg(),
         sin.into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        number_type.into(),
+        number_type,
     );
     output
 }

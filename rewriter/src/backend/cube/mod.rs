@@ -1,8 +1,9 @@
 //! The operations on GPUs: each a kernel of its own, where burn's tensors would launch half a dozen.
 //!
 //! A token of a row takes some 20 launches a layer, and launching is what a small batch waits for.
-//! Kernels compute in 32 bits whatever they read and write, share nothing between units but a cube's own
-//! memory, and need no instructions that work across a plane, so that every adapter runs them.
+//! Kernels compute in 32 bits whatever they read and write (but products with a norm's weight, which have the tensors'
+//! type as everywhere), share nothing between units but a cube's own memory, and need no instructions that work
+//! across a plane, so that every adapter runs them.
 
 #![allow(
     clippy::trivially_copy_pass_by_ref,
@@ -33,6 +34,8 @@ use super::{AdamWUpdate, Draw, PolicyBackend, TargetScores, Visibility};
 const UNITS: usize = 256;
 /// Most cubes in a row of a launch's grid on every adapter.
 const CUBES: usize = 65_535;
+/// Bytes of a tensor that is worth memory of its own: pages for smaller ones are 550 MB on a GPU of 140 GB.
+const LARGE: usize = 16 << 20;
 
 /// Burn's GPU backends without fusion. They write to a slice in place where nobody shares the store.
 impl<R, F, I, T> PolicyBackend for CubeBackend<R, F, I, T>
@@ -48,9 +51,6 @@ where
             BoolTensorPrimitive = CubeTensor<R>,
         >,
 {
-    /// Four times as many: the output layer is read once for each part.
-    const SCORED_NUMBERS: usize = 1 << 26;
-
     fn device_memory(device: &R::Device) -> Option<u64> {
         // Pages are kept for what comes next, so that this is about the most that was in use at a time.
         R::client(device)
@@ -59,9 +59,34 @@ where
             .map(|usage| usage.bytes_reserved)
     }
 
+    /// Four times as many where a tensor may be as large: the output layer is read once for each part.
+    fn scored_numbers(device: &R::Device) -> usize {
+        let largest = largest_tensor::<R>(device) / size_of::<f32>() as u64;
+        usize::try_from(largest).map_or(1 << 26, |largest| largest.min(1 << 26))
+    }
+
+    /// A large tensor gets as much memory as it takes: among the others it would get a page of which the rest may
+    /// stay empty. Others of exactly its size get such memory from then on, which no other size can use; so small
+    /// ones share pages.
+    fn lasting<Input: Send, const D: usize>(
+        device: &R::Device,
+        bytes: usize,
+        input: Input,
+        make: impl Fn(Input) -> Tensor<Self, D> + Send,
+    ) -> Tensor<Self, D> {
+        // Memory of its own is not checked for what a device can hold.
+        if bytes >= LARGE && bytes as u64 <= largest_tensor::<R>(device) {
+            Self::memory_persistent_allocations(device, input, make)
+        } else {
+            make(input)
+        }
+    }
+
     fn draw(logits: &Tensor<Self, 2>, temperature: f32, uniforms: &[f64]) -> Option<Vec<Draw>> {
         let ([rows, vocabulary], device) = (logits.dims(), logits.device());
-        if vocabulary > draw::LARGEST_VOCABULARY || rows == 0 {
+        // By one so small that no adapter has to tell it from 0, logits cannot be divided.
+        let is_divisor = temperature == 0.0 || temperature.is_normal();
+        if vocabulary > draw::LARGEST_VOCABULARY || rows == 0 || !is_divisor {
             return None;
         }
         let uniforms: Vec<_> = uniforms.iter().map(|number| *number as f32).collect();
@@ -81,6 +106,10 @@ where
 
     fn first_columns(store: Tensor<Self, 4>, columns: usize) -> Tensor<Self, 4> {
         let mut store = primitive(store);
+        assert!(
+            columns <= store.meta.shape()[2],
+            "the store has no {columns} columns"
+        );
         // Burn copies a slice that does not end where memory is aligned.
         store.meta.shape[2] = columns;
         tensor(store)
@@ -234,6 +263,11 @@ fn packed<R: CubeRuntime, B: Backend<FloatTensorPrimitive = CubeTensor<R>>, cons
     into_contiguous(primitive(tensor))
 }
 
+/// Bytes of the largest tensor that a device takes.
+fn largest_tensor<R: CubeRuntime>(device: &R::Device) -> u64 {
+    R::client(device).properties().memory.max_page_size
+}
+
 /// A tensor to be written, where `beside` lies.
 fn empty<R: CubeRuntime>(beside: &CubeTensor<R>, shape: &[usize], number_type: DType) -> CubeTensor<R> {
     let (client, device) = (beside.client.clone(), beside.device.clone());
@@ -249,6 +283,15 @@ fn dims<R: CubeRuntime, const D: usize>(tensor: &CubeTensor<R>) -> [usize; D] {
 fn addresses<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> AddressType {
     let addresses = tensors.iter().map(|tensor| tensor.required_address_type());
     addresses.max().unwrap_or_default()
+}
+
+/// The type of all of the tensors' numbers. A kernel would misread those of another.
+fn number_type<R: CubeRuntime>(tensors: &[&CubeTensor<R>]) -> StorageType {
+    let number_type = tensors[0].dtype;
+    for tensor in tensors {
+        assert_eq!(tensor.dtype, number_type, "tensors of one type");
+    }
+    number_type.into()
 }
 
 /// A grid of at least `cubes`; those beyond have nothing to do.

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 use burn_tensor::DType;
 
-use super::{UNITS, addresses, dims, empty, grid, total};
+use super::{UNITS, addresses, dims, empty, grid, number_type, total};
 use crate::backend::AdamWUpdate;
 
 /// Cubes that add up one matrix.
@@ -66,6 +66,8 @@ fn adamw_kernel<F: Float>(
     factor: f32,
     beta_1: f32,
     beta_2: f32,
+    share_1: f32,
+    share_2: f32,
     scale_1: f32,
     scale_2: f32,
     eps: f32,
@@ -78,8 +80,8 @@ fn adamw_kernel<F: Float>(
         terminate!();
     }
     let slope = f32::cast_from(gradient[index]) * factor;
-    let mean = f32::cast_from(first[index]) * beta_1 + slope * (1.0f32 - beta_1);
-    let square = f32::cast_from(second[index]) * beta_2 + slope * slope * (1.0f32 - beta_2);
+    let mean = f32::cast_from(first[index]) * beta_1 + slope * share_1;
+    let square = f32::cast_from(second[index]) * beta_2 + slope * slope * share_2;
     let direction = mean / scale_1 / ((square / scale_2).sqrt() + eps);
     next_first[index] = F::cast_from(mean);
     next_second[index] = F::cast_from(square);
@@ -100,6 +102,7 @@ pub(super) fn adamw<R: CubeRuntime>(
         return outputs;
     }
     let [next_parameter, next_first, next_second] = outputs.clone();
+    let number_type = number_type(&[parameter, &gradient, &first, &second]);
     adamw_kernel::launch::<R>(
         &parameter.client,
         grid(numbers.div_ceil(UNITS)),
@@ -115,12 +118,15 @@ pub(super) fn adamw<R: CubeRuntime>(
         update.factor as f32,
         update.beta_1 as f32,
         update.beta_2 as f32,
+        // Of a number near 1 the difference in 32 bits is off by much.
+        (1.0 - update.beta_1) as f32,
+        (1.0 - update.beta_2) as f32,
         update.scale_1 as f32,
         update.scale_2 as f32,
         update.eps as f32,
         update.kept as f32,
         update.learning_rate as f32,
-        parameter.dtype.into(),
+        number_type,
     );
     outputs
 }

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 use burn_tensor::DType;
 
-use super::{UNITS, addresses, dims, empty, grid, largest, total, units};
+use super::{UNITS, addresses, dims, empty, grid, largest, number_type, total, units};
 
 #[cube(launch, address_type = "dynamic")]
 fn rms_norm_kernel<F: Float>(
@@ -52,6 +52,7 @@ pub(super) fn rms_norm<R: CubeRuntime>(
         return output;
     }
     let units = units(width);
+    let number_type = number_type(&[input, &weight]);
     rms_norm_kernel::launch::<R>(
         &input.client,
         grid(rows),
@@ -62,7 +63,7 @@ pub(super) fn rms_norm<R: CubeRuntime>(
         output.clone().into_tensor_arg(),
         eps as f32,
         units,
-        input.dtype.into(),
+        number_type,
     );
     output
 }
@@ -120,6 +121,7 @@ pub(super) fn rms_norm_backward<R: CubeRuntime>(
         return output;
     }
     let units = units(width);
+    let number_type = number_type(&[input, &weight, &gradient]);
     rms_norm_backward_kernel::launch::<R>(
         &input.client,
         grid(rows),
@@ -131,7 +133,7 @@ pub(super) fn rms_norm_backward<R: CubeRuntime>(
         output.clone().into_tensor_arg(),
         eps as f32,
         units,
-        input.dtype.into(),
+        number_type,
     );
     output
 }
@@ -165,6 +167,7 @@ pub(super) fn silu_mul<R: CubeRuntime>(gate: &CubeTensor<R>, up: CubeTensor<R>) 
     if numbers == 0 {
         return output;
     }
+    let number_type = number_type(&[gate, &up]);
     silu_mul_kernel::launch::<R>(
         &gate.client,
         grid(numbers.div_ceil(UNITS)),
@@ -173,7 +176,7 @@ pub(super) fn silu_mul<R: CubeRuntime>(gate: &CubeTensor<R>, up: CubeTensor<R>) 
         gate.clone().into_tensor_arg(),
         up.into_tensor_arg(),
         output.clone().into_tensor_arg(),
-        gate.dtype.into(),
+        number_type,
     );
     output
 }
@@ -213,6 +216,7 @@ pub(super) fn silu_mul_backward<R: CubeRuntime>(
         return outputs;
     }
     let [by_gate, by_up] = outputs.clone();
+    let number_type = number_type(&[gate, &up, &gradient]);
     silu_mul_backward_kernel::launch::<R>(
         &gate.client,
         grid(numbers.div_ceil(UNITS)),
@@ -223,7 +227,7 @@ pub(super) fn silu_mul_backward<R: CubeRuntime>(
         gradient.into_tensor_arg(),
         by_gate.into_tensor_arg(),
         by_up.into_tensor_arg(),
-        gate.dtype.into(),
+        number_type,
     );
     outputs
 }
