@@ -74,9 +74,10 @@ async function keepShell(pageStands) {
   window.addEventListener("capo-accept-update", accept);
   container.addEventListener("controllerchange", () => {
     if (accepted) location.reload();
-    // Another tab took the new version, and what this one has not loaded yet is no longer kept.
-    else if (controlled) announce();
-    controlled = true;
+    // Another tab took the new version, and what this one has not loaded yet is no longer kept. Without a controller
+    // the person cleared the site data, and there is no newer one.
+    else if (controlled && container.controller) announce();
+    controlled = container.controller !== null;
   });
   registration = await container.register(new URL("./sw.js", import.meta.url), { updateViaCache: "none" });
   registration.addEventListener("updatefound", () => announceWhenInstalled(registration.installing));

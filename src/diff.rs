@@ -37,9 +37,9 @@ pub struct PromptDiff {
     /// The parts in reading order. Equal and deleted ones together are the old prompt, equal and
     /// inserted ones the new prompt. No two neighbours have the same kind of change.
     pub segments: Vec<Segment>,
-    /// Words that the new prompt has beyond the old one.
+    /// Words shown as inserted.
     pub inserted: usize,
-    /// Words of the old prompt that are gone.
+    /// Words shown as deleted.
     pub deleted: usize,
 }
 
@@ -68,10 +68,6 @@ impl PromptDiff {
                 old: &old[operation.old_range()],
                 new: &new[operation.new_range()],
             };
-            if !run.equal {
-                diff.deleted += words(run.old);
-                diff.inserted += words(run.new);
-            }
             runs.push(run);
         }
         let mut edit = Edit::default();
@@ -96,6 +92,14 @@ impl PromptDiff {
             }
         }
         edit.close(&mut diff.segments);
+        // What is struck or underlined is what a reader counts.
+        let shown = |change: Change| {
+            let of_kind = diff.segments.iter().filter(|segment| segment.change == change);
+            of_kind
+                .map(|segment| segment.text.split_whitespace().count())
+                .sum()
+        };
+        (diff.inserted, diff.deleted) = (shown(Change::Inserted), shown(Change::Deleted));
         diff
     }
 
@@ -248,9 +252,9 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_counts_what_changed_and_not_what_is_shown_so() {
+    fn the_summary_counts_what_is_shown_as_changed() {
         let diff = PromptDiff::new("one a b two end of it", "three a b four five end of it");
-        assert_eq!((diff.deleted, diff.inserted), (2, 3));
+        assert_eq!((diff.deleted, diff.inserted), (4, 5));
     }
 
     #[test]

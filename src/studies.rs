@@ -44,6 +44,10 @@ pub fn about(study: &Study) -> String {
     let measured = match text(&study.workload, "kind").as_deref() {
         Some("table") => Some("own table".to_owned()),
         Some("external") => Some("external agent".to_owned()),
+        Some("tau2") => Some(format!(
+            "tau2 {}",
+            text(&study.workload, "domain").unwrap_or_default()
+        )),
         _ => None,
     };
     let seed = Some(format!("seed {}", study.study.seed));

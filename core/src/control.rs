@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use futures::future::poll_fn;
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{Shared, poll_fn};
 use indexmap::IndexMap;
 
 use crate::journal::SteerEvent;
@@ -36,9 +38,41 @@ pub struct Control {
     inner: Rc<Inner>,
 }
 
+/// Something that happens once, and that any number of tasks may wait for.
+#[derive(Debug)]
+struct Signal {
+    given: Cell<bool>,
+    give: RefCell<Option<oneshot::Sender<()>>>,
+    wait: Shared<oneshot::Receiver<()>>,
+}
+
+impl Default for Signal {
+    fn default() -> Self {
+        let (give, wait) = oneshot::channel();
+        Self {
+            given: Cell::new(false),
+            give: RefCell::new(Some(give)),
+            wait: wait.shared(),
+        }
+    }
+}
+
+impl Signal {
+    fn give(&self) {
+        self.given.set(true);
+        // Dropping it is what those who wait hear.
+        drop(self.give.take());
+    }
+
+    fn given(&self) -> impl Future<Output = ()> + use<> {
+        self.wait.clone().map(|_| ())
+    }
+}
+
 #[derive(Debug, Default)]
 struct Inner {
-    interrupted: Cell<bool>,
+    interrupted: Signal,
+    abandoned: Signal,
     paused: Cell<bool>,
     queue: RefCell<Vec<SteerEvent>>,
     waker: RefCell<Option<Waker>>,
@@ -50,16 +84,39 @@ impl Control {
         Self::default()
     }
 
-    /// Start nothing new: what is under way ends and is journaled, then the run returns with the
-    /// best so far and can be resumed.
+    /// Start nothing new: no rollout, no further call of one, no further try of a call. Calls under
+    /// way may still be answered; then the run returns with the best so far and can be resumed.
     pub fn interrupt(&self) {
-        self.inner.interrupted.set(true);
+        self.inner.interrupted.give();
         self.resume();
     }
 
     /// Whether [`Control::interrupt`] was called.
     pub fn is_interrupted(&self) -> bool {
-        self.inner.interrupted.get()
+        self.inner.interrupted.given.get()
+    }
+
+    /// Waits until [`Control::interrupt`] is called. Whoever waits before trying something again
+    /// waits for this beside it.
+    pub fn interrupted(&self) -> impl Future<Output = ()> + use<> {
+        self.inner.interrupted.given()
+    }
+
+    /// Interrupt, and wait no longer for calls under way: they are dropped, and what they may have
+    /// consumed is counted as an estimate. Said some moments after [`Control::interrupt`].
+    pub fn abandon(&self) {
+        self.interrupt();
+        self.inner.abandoned.give();
+    }
+
+    /// Whether [`Control::abandon`] was called.
+    pub fn is_abandoned(&self) -> bool {
+        self.inner.abandoned.given.get()
+    }
+
+    /// Waits until [`Control::abandon`] is called.
+    pub fn abandoned(&self) -> impl Future<Output = ()> + use<> {
+        self.inner.abandoned.given()
     }
 
     /// Wait at the next round boundary.
@@ -117,5 +174,32 @@ impl Control {
             }
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn everybody_who_waits_hears_of_an_interruption() {
+        let control = Control::new();
+        let (one, other) = (control.interrupted(), control.clone().interrupted());
+        assert!(control.interrupted().now_or_never().is_none());
+        control.interrupt();
+        assert!(control.is_interrupted() && !control.is_abandoned());
+        assert!(one.now_or_never().is_some() && other.now_or_never().is_some());
+        assert!(control.interrupted().now_or_never().is_some());
+        assert!(control.abandoned().now_or_never().is_none());
+    }
+
+    #[test]
+    fn who_abandons_interrupts() {
+        let control = Control::new();
+        control.abandon();
+        assert!(control.is_interrupted() && control.is_abandoned());
+        assert!(control.abandoned().now_or_never().is_some());
     }
 }

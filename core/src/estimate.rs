@@ -2,12 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::number;
+
+/// Squares of larger values, summed over any number of examples, may leave the range of numbers.
+const SQUARABLE: f64 = 1e140;
+
 /// A mean over examples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The plain mean.
+    #[serde(deserialize_with = "number")]
     pub mean: f64,
     /// s/√n with ddof = 1 over examples; 0 for fewer than two (nothing can be said).
+    #[serde(deserialize_with = "number")]
     pub standard_error: f64,
     /// Number of examples.
     pub n: usize,
@@ -27,8 +34,14 @@ impl Estimate {
         let standard_error = if n < 2 {
             0.0
         } else {
-            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-            (squares / (n - 1) as f64 / n as f64).sqrt()
+            // Measured in units of the largest one where squares would leave the range of numbers.
+            let largest = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            let unit = if largest > SQUARABLE { largest } else { 1.0 };
+            let squares: f64 = values
+                .iter()
+                .map(|value| (value / unit - mean / unit).powi(2))
+                .sum();
+            unit * (squares / (n - 1) as f64 / n as f64).sqrt()
         };
         Some(Self {
             mean,
@@ -49,8 +62,13 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let least = values.clone().reduce(f64::min)?;
     let most = values.clone().reduce(f64::max)?;
-    let count = values.clone().count();
-    Some((values.sum::<f64>() / count as f64).clamp(least, most))
+    let count = values.clone().count() as f64;
+    let mut mean = values.clone().sum::<f64>() / count;
+    if !mean.is_finite() {
+        // The sum left the range of numbers; its parts do not.
+        mean = values.map(|value| value / count).sum();
+    }
+    Some(mean.clamp(least, most))
 }
 
 /// pass^k for k = 1 to `tries`: how likely k tries at an example, drawn without replacement from those made,
@@ -92,5 +110,23 @@ mod tests {
         assert!((estimate.standard_error - 0.25).abs() < 1e-12);
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[2.0]).unwrap().standard_error, 0.0);
+    }
+
+    #[test]
+    fn no_finite_values_have_an_estimate_that_is_not() {
+        for values in [
+            [f64::MAX, 1.0, 2.0],
+            [f64::MAX; 3],
+            [f64::MAX, -f64::MAX, 0.0],
+            [1e155, 0.0, 0.0],
+        ] {
+            let estimate = Estimate::of(&values).unwrap();
+            assert!(
+                estimate.mean.is_finite() && estimate.standard_error.is_finite(),
+                "{values:?}: {estimate:?}"
+            );
+        }
+        let estimate = Estimate::of(&[1e200, 0.0, 1e200, 1e200]).unwrap();
+        assert!((estimate.standard_error / 1e200 - 0.25).abs() < 1e-12);
     }
 }

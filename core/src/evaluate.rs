@@ -13,6 +13,7 @@ use crate::optimize::freeze_thresholds;
 use crate::problem::Problem;
 use crate::run_state::{RunState, SetKey};
 use crate::score::{Limit, Limits};
+use crate::summary::Failures;
 use crate::usage::Usage;
 use crate::workload::Split;
 
@@ -33,6 +34,8 @@ pub struct Evaluation {
     pub usage: Usage,
     /// Rollouts made, by earlier sessions over the same journal too.
     pub rollouts: u64,
+    /// What could not be measured, and counts as the worst value or is left out, if there is anything.
+    pub failures: Option<Failures>,
     /// What stopped it before the split was measured.
     pub halt: Option<Halt>,
 }
@@ -108,6 +111,7 @@ pub async fn evaluate(
         limits,
         usage: ledger.usage(),
         rollouts: ledger.rollouts(),
+        failures: Failures::of(journal.state()),
         halt,
     })
 }
@@ -136,6 +140,7 @@ fn successes(
         (value == 0.0 || value == 1.0).then_some(u32::from(value == 1.0))
     };
     (0..record.split(split).len())
+        .filter(|example| !table.is_left_out(set, *example))
         .map(|example| (0..repeats).map(|repeat| succeeds(example, repeat)).sum())
         .collect()
 }
@@ -143,5 +148,6 @@ fn successes(
 async fn measure(arena: &Arena, prompt: &str, split: Split) -> Result<(), Halt> {
     freeze_thresholds(arena).await?;
     let candidate = arena.introduce(prompt, 0, Origin::Given, Vec::new())?;
-    arena.measure(&[candidate], &arena.whole(split)).await
+    arena.measure(&[candidate], &arena.whole(split)).await?;
+    Ok(())
 }

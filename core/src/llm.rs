@@ -209,6 +209,16 @@ pub enum FailureKind {
     Stopped,
 }
 
+impl FailureKind {
+    /// Whether a failure says nothing of the effect itself: any other would have failed there and then.
+    pub(crate) fn is_of_everything(self) -> bool {
+        matches!(
+            self,
+            Self::Authentication | Self::RateLimit | Self::Unreachable | Self::Stopped
+        )
+    }
+}
+
 impl fmt::Display for FailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -243,6 +253,13 @@ pub enum LlmError {
     /// The budget does not allow the call to start. Raised by the arena, not by providers.
     #[error("the budget is spent: {0}")]
     Budget(String),
+    /// A person interrupted the run before the call was answered; see
+    /// [`Control`](crate::control::Control).
+    #[error("interrupted")]
+    Interrupted {
+        /// What tries that failed or were dropped consumed all the same.
+        usage: CallUsage,
+    },
 }
 
 impl LlmError {
@@ -271,6 +288,12 @@ pub trait Llm {
     /// How this model is asked for a rewrite.
     fn rewrite_form(&self) -> RewriteForm {
         RewriteForm::Instructed
+    }
+
+    /// Whether a conversation can go on only where its answers were given: the model keeps in memory what
+    /// it must send back with them, such as signed thoughts. An unfinished one then begins anew elsewhere.
+    fn keeps_turns(&self) -> bool {
+        false
     }
 
     /// Answers one conversation. Retries, rate limits and concurrency are the implementation's

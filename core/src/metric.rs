@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 /// The metric every workload has: thousands of characters of the candidate prompt.
 pub const PROMPT_LENGTH: &str = "prompt_length";
 
+/// The largest absolute value of a measurement. Larger ones stand for infinity, which is no measurement:
+/// their squares and their products with multipliers leave the range of numbers.
+pub const LARGEST_MEASUREMENT: f64 = 1e15;
+
 /// Values of one rollout by metric name, before averaging.
 pub type Measurements = IndexMap<String, f64>;
 

@@ -7,10 +7,11 @@ use indexmap::IndexMap;
 use crate::arena::{Arena, Batch, Halt, Models, Phase, RunOptions};
 use crate::ids::CandidateId;
 use crate::journal::{Event, FinishedEvent, Journal, JournalError, Status, StoreError};
+use crate::llm::FailureKind;
 use crate::methods::{self, Choice, Method};
 use crate::problem::Problem;
 use crate::score::{Limit, Multipliers, Ranked, Score, top};
-use crate::study::{Rounds, StudyError};
+use crate::study::{LARGEST_THRESHOLD, Rounds, StudyError};
 use crate::workload::Split;
 
 /// After a search with minibatches: how many pruned candidates that a batch found feasible are
@@ -135,6 +136,15 @@ pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
         .collect()
     };
     for (metric, threshold) in relative {
+        if !(-LARGEST_THRESHOLD..=LARGEST_THRESHOLD).contains(&threshold) {
+            return Err(Halt::Failed {
+                kind: FailureKind::Malformed,
+                message: format!(
+                    "the threshold of `{metric}` relative to the seed prompt would be {threshold:e}; choose a smaller \
+                     `relative_to_seed`"
+                ),
+            });
+        }
         arena.problem().borrow_mut().set_threshold(&metric, threshold);
     }
     let frozen = arena
@@ -174,9 +184,8 @@ async fn finish(arena: &Arena, method: &dyn Method, halt: Option<Halt>) -> Resul
     let mut finished = conclude(arena, method, halt.as_ref()).await?;
     let known = arena.journal().borrow().state().finished().cloned();
     // A budget that is spent still is told with the figures of now: the evaluation came since.
-    if let Some(known) = &known
-        && known.status == Status::Budget
-        && finished.status == Status::Budget
+    if let (Some(known), Some(Halt::Budget(_))) = (&known, &halt)
+        && known.status == finished.status
     {
         finished.reason.clone_from(&known.reason);
     }
@@ -230,9 +239,14 @@ pub(crate) async fn conclude(
         .steers()
         .iter()
         .any(|steer| steer.stop);
+    // A search until the budget is spent has come to its end when a budget that was enough is.
+    let is_whole = matches!(halt, Some(Halt::Budget(_)))
+        && matches!(arena.search().rounds, Rounds::Open(_))
+        && !arena.journal().borrow().state().rounds().is_empty()
+        && reasons.len() == 1;
     // A budget that left no room for the final measurements alone stopped no search.
     let status = match (halt, &ended) {
-        (Some(Halt::Budget(_)), _) => Status::Budget,
+        (Some(Halt::Budget(_)), _) if !is_whole => Status::Budget,
         (_, Some(Halt::Interrupted)) => Status::Stopped,
         (_, Some(Halt::Failed { .. })) => Status::Failed,
         _ if stopped => Status::Stopped,
@@ -272,7 +286,8 @@ async fn settle(arena: &Arena, method: &dyn Method) -> Result<(), Halt> {
     }
     let others = remembered(arena, &pool);
     arena.has_room_for(&others, &whole)?;
-    arena.measure(&others, &whole).await
+    arena.measure(&others, &whole).await?;
+    Ok(())
 }
 
 /// The seed, and the pruned candidates of the highest objectives among those that were feasible on
@@ -285,7 +300,7 @@ fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
     let limits = arena.limits(None);
     latest.retain(|id, score| {
         let admitted = |(metric, limit): (&String, &Limit)| limit.admits(score.costs[metric]);
-        !pool.contains(id) && *id != arena.seed() && limits.iter().all(admitted)
+        !arena.is_discarded(*id) && !pool.contains(id) && *id != arena.seed() && limits.iter().all(admitted)
     });
     let mut others = top(arena.ranked(&latest, |score| score.objective), REMEMBERED);
     if !pool.contains(&arena.seed()) {
@@ -301,9 +316,24 @@ async fn evaluate(arena: &Arena, best: CandidateId) -> Result<(), Halt> {
     arena.measure(&[best], &held_out).await?;
     arena.measure(&[arena.seed()], &held_out).await?;
     if matches!(arena.search().rounds, Rounds::Open(_)) && arena.rollouts_are_bounded() {
+        // Ends where nothing is left to measure, or where all of it fails at no rollout's cost.
+        let standing = || {
+            (
+                arena.repeats_on(best, &held_out),
+                arena.rollouts_spent(),
+                arena.failed_rollouts(),
+            )
+        };
+        let mut before = standing();
         loop {
             match arena.measure_again(&[best], &held_out).await {
-                Ok(()) => {}
+                Ok(_) => {
+                    let (now, (repeats, spent, failed)) = (standing(), before);
+                    if now.0 == repeats || (now.1 == spent && now.2 > failed) {
+                        return Ok(());
+                    }
+                    before = now;
+                }
                 Err(Halt::Budget(_)) => return Ok(()),
                 Err(halt) => return Err(halt),
             }
@@ -329,13 +359,8 @@ fn noted(halt: &Halt, what: &str, reasons: &mut Vec<String>) -> Result<(), RunEr
 
 /// λ_T, constraints that never entered at 0.
 fn last_multipliers(arena: &Arena, method: &dyn Method) -> Multipliers {
-    let last = arena
-        .journal()
-        .borrow()
-        .state()
-        .rounds()
-        .last()
-        .map(|round| round.next_multipliers.clone());
+    // As they were computed: an earlier version may have written one that is no number.
+    let last = arena.last_multipliers();
     let mut multipliers = last.unwrap_or_else(|| method.start(&arena.limits(Some(0))));
     for metric in arena.limits(None).into_keys() {
         multipliers.entry(metric).or_insert(0.0);
@@ -359,12 +384,13 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
     }
     let measured_on = |candidate: CandidateId, batch: &Batch| arena.means(candidate, batch).is_some();
     let last = arena.journal().borrow().state().rounds().last().cloned();
-    let unsettled = last.filter(|round| round.retained.iter().any(|id| !measured_on(*id, &whole)));
+    let unmeasured = |id: &CandidateId| !arena.is_discarded(*id) && !measured_on(*id, &whole);
+    let unsettled = last.filter(|round| round.retained.iter().any(unmeasured));
     let batch = unsettled.map_or(whole, |round| arena.batch(round.round));
     let measured: Vec<CandidateId> = arena
         .enlisted()
         .into_iter()
-        .filter(|candidate| measured_on(*candidate, &batch))
+        .filter(|candidate| !arena.is_discarded(*candidate) && measured_on(*candidate, &batch))
         .collect();
     arena
         .scores(&measured, &batch, &limits, multipliers)
@@ -375,15 +401,12 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
 /// J under λ_T. Ties: higher J, then fewer characters, then earlier.
 fn choose(arena: &Arena, method: &dyn Method, scores: &IndexMap<CandidateId, Score>) -> Option<CandidateId> {
     if method.choice() == Choice::Retained {
-        let rounds = arena
-            .journal()
-            .borrow()
-            .state()
-            .rounds()
-            .last()
-            .and_then(|round| round.retained.first().copied());
-        return rounds
-            .filter(|candidate| scores.contains_key(candidate))
+        let last = arena.journal().borrow().state().rounds().last().cloned();
+        let retained = last.map_or_else(Vec::new, |round| round.retained);
+        let is_scored = |candidate: &CandidateId| scores.contains_key(candidate);
+        return retained
+            .into_iter()
+            .find(is_scored)
             .or_else(|| scores.keys().next().copied());
     }
     let limits = arena.limits(None);

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::CandidateId;
+use crate::journal::{number, numbers};
 
 /// A constraint as the formulas see it: threshold τ and scale s of the residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,15 +18,20 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// (cost − threshold) / scale; positive when violated.
+    /// (cost − threshold) / scale; positive when violated. Always finite.
     pub fn residual(&self, cost: f64) -> f64 {
-        (cost - self.threshold) / self.scale
+        finite((cost - self.threshold) / self.scale)
     }
 
     /// Whether a mean cost satisfies the constraint: ≤ on the exact mean, no tolerance.
     pub fn admits(&self, cost: f64) -> bool {
         cost <= self.threshold
     }
+}
+
+/// A number, or the largest one of its sign where it left the range of numbers.
+fn finite(number: f64) -> f64 {
+    number.clamp(-f64::MAX, f64::MAX)
 }
 
 /// The constraints in force, by metric.
@@ -47,10 +53,13 @@ pub struct Means {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// R: mean objective.
+    #[serde(deserialize_with = "number")]
     pub objective: f64,
     /// C_i: mean cost by metric.
+    #[serde(deserialize_with = "numbers")]
     pub costs: IndexMap<String, f64>,
     /// J = R − Σ λ_i (C_i − τ_i)/s_i.
+    #[serde(deserialize_with = "number")]
     pub lagrangian: f64,
     /// Whether every constraint in force is satisfied.
     pub feasible: bool,
@@ -76,7 +85,8 @@ impl Score {
         let mut feasible = true;
         for (metric, limit) in limits {
             let cost = means.costs[metric];
-            lagrangian -= multipliers.get(metric).copied().unwrap_or(0.0) * limit.residual(cost);
+            let weighted = multipliers.get(metric).copied().unwrap_or(0.0) * limit.residual(cost);
+            lagrangian = finite(lagrangian - finite(weighted));
             feasible &= limit.admits(cost);
         }
         Self {

@@ -9,6 +9,11 @@ use serde::{Serialize, Serializer};
 /// its width from one stream to another.
 pub const RESAMPLES: usize = 4000;
 
+/// Of fewer differences than this that are not zero, an exact test has a word beside the bootstrap:
+/// of six differences between equals, the interval of a bootstrap leaves zero out in 12 of 100
+/// cases instead of 5, of ten in 8; from twenty it is about right.
+const ENOUGH: usize = 20;
+
 /// A mean difference over examples with its percentile interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairedDifference {
@@ -20,6 +25,10 @@ pub struct PairedDifference {
     pub interval: Option<Interval>,
     /// Number of examples.
     pub n: usize,
+    /// How probable so great a mean difference, of either sign, is between equals: the exact paired
+    /// permutation test (Fisher 1935), in which every difference is as likely to have the other
+    /// sign. In (0, 1]; `None` where twenty examples or more differ, of which the interval tells enough.
+    pub chance: Option<f64>,
     /// The confidence that the interval was asked for, in (0, 1).
     #[serde(skip)]
     pub confidence: f64,
@@ -44,20 +53,21 @@ pub struct Interval {
 }
 
 impl PairedDifference {
-    /// Whether the two differ by more than chance: the interval leaves zero out, of at least
-    /// [`fewest_examples`].
+    /// Whether the two differ by more than chance: the interval leaves zero out, and of few examples
+    /// the exact test says so too, which takes at least [`fewest_examples`] of them.
     pub fn is_clear(&self) -> bool {
         let leaves_zero_out = |interval: Interval| interval.low > 0.0 || interval.high < 0.0;
-        self.n >= fewest_examples(self.confidence) && self.interval.is_some_and(leaves_zero_out)
+        // 1 − confidence is no round number in binary.
+        let is_rare = |chance: f64| chance <= 1.0 - self.confidence + 1e-9;
+        self.chance.is_none_or(is_rare) && self.interval.is_some_and(leaves_zero_out)
     }
 }
 
 /// The fewest examples whose differences can tell two prompts apart with this confidence, in
 /// (0, 1): six for 95 %.
 ///
-/// Between equals, n differences all have one sign by chance in 2 of 2ⁿ cases (the sign test), and
-/// of differences of one sign a bootstrap makes an interval that leaves zero out, however few they
-/// are. So there must be so many that 2¹⁻ⁿ is at most 1 − confidence.
+/// Between equals, n differences all have one sign by chance in 2 of 2ⁿ cases, and no result of the
+/// exact test is rarer. So there must be so many that 2¹⁻ⁿ is at most 1 − confidence.
 pub fn fewest_examples(confidence: f64) -> usize {
     1 + (-(1.0 - confidence).log2()).ceil().max(0.0) as usize
 }
@@ -100,8 +110,36 @@ pub fn paired_difference(
         mean,
         interval,
         n,
+        chance: chance_between_equals(&differences),
         confidence,
     })
+}
+
+/// See [`PairedDifference::chance`]: the share of all 2ᵐ choices of signs of the m differences that
+/// are not zero whose sum is as far from zero as the one found.
+fn chance_between_equals(differences: &[f64]) -> Option<f64> {
+    let sizes: Vec<f64> = differences
+        .iter()
+        .map(|difference| difference.abs())
+        .filter(|size| *size > 0.0)
+        .collect();
+    if sizes.len() >= ENOUGH {
+        return None;
+    }
+    let total: f64 = sizes.iter().sum();
+    // The same sum in another order may differ in its last digits.
+    let found = differences.iter().sum::<f64>().abs() - 1e-9 * total;
+    let all = 1_u32 << sizes.len();
+    let mut sum = total;
+    let mut as_far = u32::from(sum.abs() >= found);
+    // One sign changes from each choice to the next (a Gray code).
+    for choice in 1..all {
+        let turned = choice.trailing_zeros() as usize;
+        let is_negative = ((choice ^ (choice >> 1)) >> turned) & 1 == 1;
+        sum += if is_negative { -2.0 } else { 2.0 } * sizes[turned];
+        as_far += u32::from(sum.abs() >= found);
+    }
+    Some(f64::from(as_far) / f64::from(all))
 }
 
 /// The mean of values that come in clusters, with the percentile interval of a bootstrap over clusters.
@@ -236,8 +274,64 @@ mod tests {
         let written = serde_json::to_value(found).unwrap();
         assert_eq!(
             written,
-            serde_json::json!({ "mean": 1.0, "low": null, "high": null, "n": 1 })
+            serde_json::json!({ "mean": 1.0, "low": null, "high": null, "n": 1, "chance": 1.0 })
         );
+    }
+
+    #[test]
+    fn the_exact_test_counts_choices_of_signs() {
+        for (differences, expected) in [
+            (&[][..], 1.0),
+            (&[0.0, 0.0], 1.0),
+            (&[3.0], 1.0),
+            (&[1.0; 4], 2.0 / 16.0),
+            // Of 1 + 2 + 3 = 6, only +++ and −−− reach it; of 1 + 2 − 3 = 0 all do.
+            (&[1.0, 2.0, 3.0, 0.0], 0.25),
+            (&[1.0, 2.0, -3.0], 1.0),
+            // −1 + 2 + 3 = 4: reached by ±6 and ±4.
+            (&[-1.0, 2.0, 3.0], 0.5),
+            (&[-0.1, 0.2, 0.3], 0.5),
+            // Six wins of ten that differ: P(X ≥ 6 or X ≤ 4) of a binomial.
+            (
+                &[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0],
+                772.0 / 1024.0,
+            ),
+        ] {
+            let found = chance_between_equals(differences).unwrap();
+            assert!((found - expected).abs() < 1e-12, "{differences:?}: {found}");
+        }
+        assert_eq!(chance_between_equals(&[1.0; 20]), None);
+    }
+
+    #[test]
+    fn four_wins_and_no_loss_of_forty_are_not_clear() {
+        let wins = |count: usize| (0..40).map(|index| f64::from(index < count)).collect::<Vec<_>>();
+        assert!(!difference(&wins(4), &[0.0; 40]).is_clear());
+        assert!(difference(&wins(6), &[0.0; 40]).is_clear());
+        assert!(difference(&wins(25), &[0.0; 40]).is_clear());
+    }
+
+    /// How often two equal prompts are told apart, by the kind of their differences.
+    fn false_stars(n: usize, draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
+        let trials = 1000;
+        let clear = |trial| {
+            let mut draws = Streams::new(2).stream("equals", n as u64, trial);
+            let differences: Vec<f64> = (0..n).map(|_| draw(&mut draws)).collect();
+            let found = paired_difference(&differences, &vec![0.0; n], 0.95, 200, &mut stream(trial));
+            found.unwrap().is_clear()
+        };
+        (0..trials).filter(|&trial| clear(trial)).count() as f64 / trials as f64
+    }
+
+    #[test]
+    fn equals_are_told_apart_about_as_seldom_as_the_confidence_says() {
+        // Half of the pairs differ, as answers that are right or wrong do; or all of them do.
+        let discordant = |draws: &mut ChaCha12Rng| [-1.0, 0.0, 0.0, 1.0][draws.random_range(0..4)];
+        for n in [6, 10, 15] {
+            for share in [false_stars(n, discordant), false_stars(n, normal)] {
+                assert!(share <= 0.06, "{share} of {n}");
+            }
+        }
     }
 
     #[test]

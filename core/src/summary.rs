@@ -6,9 +6,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::estimate::Estimate;
-use crate::journal::{FinishedEvent, Status};
-use crate::run_state::RunState;
+use crate::journal::{DiscardEvent, FinishedEvent, LeaveOutEvent, Status};
+use crate::run_state::{FailedRollout, RunState};
 use crate::score::Multipliers;
+use crate::study;
 use crate::usage::Usage;
 
 /// The result of a run. Rates are fractions.
@@ -27,8 +28,86 @@ pub struct Summary {
     /// The returned prompt on held-out examples; null when there are none, or when the run ended
     /// before they were measured.
     pub evaluation: Option<HeldOut>,
+    /// What could not be measured, and what became of it; left out where there is nothing of the kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Failures>,
     /// Name of the journal's file.
     pub journal: String,
+}
+
+/// What could not be measured, by what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failures {
+    /// What the study says of them.
+    pub policy: study::Failures,
+    /// Prompts that left the search.
+    pub discarded: Vec<DiscardEvent>,
+    /// Rollouts that count as the worst value.
+    pub worst: Vec<FailedRollout>,
+    /// Examples that count for no prompt.
+    pub left_out: Vec<LeaveOutEvent>,
+}
+
+impl Failures {
+    /// What a run could not measure, if there is anything.
+    pub fn of(state: &RunState) -> Option<Self> {
+        let failures = Self {
+            policy: state.failures_in_force(),
+            discarded: state.discarded().values().cloned().collect(),
+            worst: state.failed_rollouts().to_vec(),
+            left_out: state.left_out().to_vec(),
+        };
+        let is_some =
+            !failures.discarded.is_empty() || !failures.worst.is_empty() || !failures.left_out.is_empty();
+        is_some.then_some(failures)
+    }
+
+    /// The same in sentences, one for each kind, each with the first reason.
+    pub fn sentences(&self) -> Vec<String> {
+        let plural = |count: usize, one: &str, more: &str| {
+            if count == 1 {
+                format!("1 {one}")
+            } else {
+                format!("{count} {more}")
+            }
+        };
+        let mut sentences = Vec::new();
+        if let Some(first) = self.discarded.first() {
+            let prompts = plural(
+                self.discarded.len(),
+                "prompt that could not be run was",
+                "prompts that could not be run were",
+            );
+            sentences.push(format!(
+                "{prompts} discarded: {}: {}",
+                first.candidate.short(),
+                first.reason
+            ));
+        }
+        if let Some(first) = self.worst.first() {
+            let rollouts = plural(
+                self.worst.len(),
+                "rollout that failed counts",
+                "rollouts that failed count",
+            );
+            sentences.push(format!(
+                "{rollouts} as the worst value: example `{}`: {}",
+                first.example, first.reason
+            ));
+        }
+        if let Some(first) = self.left_out.first() {
+            let examples = plural(
+                self.left_out.len(),
+                "example that failed is",
+                "examples that failed are",
+            );
+            sentences.push(format!(
+                "{examples} left out for every prompt: `{}`: {}",
+                first.example, first.reason
+            ));
+        }
+        sentences
+    }
 }
 
 /// The returned prompt on the optimisation split.
@@ -118,6 +197,7 @@ impl Summary {
                 seed: HeldOut::new(&finished.seed_evaluation, &thresholds).map(Box::new),
                 ..held_out
             }),
+            failures: Failures::of(state),
             journal: journal.into(),
         }
     }

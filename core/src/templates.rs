@@ -5,6 +5,9 @@ use std::sync::LazyLock;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
+/// What stands for a number that is not finite; JSON has written it as null.
+const NOT_FINITE: &str = "(not finite)";
+
 /// A template of this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
@@ -49,8 +52,13 @@ impl Template {
         static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
             let mut environment = Environment::new();
             environment.set_undefined_behavior(UndefinedBehavior::Strict);
-            environment.add_filter("fixed", |value: f64, digits: usize| format!("{value:.digits$}"));
-            environment.add_filter("signed", |value: f64, digits: usize| format!("{value:+.digits$}"));
+            let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
+            environment.add_filter("fixed", move |value: Option<f64>, digits: usize| {
+                finite(value).map_or(NOT_FINITE.to_owned(), |value| format!("{value:.digits$}"))
+            });
+            environment.add_filter("signed", move |value: Option<f64>, digits: usize| {
+                finite(value).map_or(NOT_FINITE.to_owned(), |value| format!("{value:+.digits$}"))
+            });
             for (_, name, source) in Template::ALL {
                 environment
                     .add_template(name, source)
@@ -211,6 +219,28 @@ mod tests {
     fn the_table_is_in_the_order_of_the_variants() {
         for (index, (template, ..)) in Template::ALL.into_iter().enumerate() {
             assert_eq!(template as usize, index);
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_told_and_no_panic() {
+        for value in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MAX, 1e-320] {
+            let facts = RewriteFacts {
+                objective: ObjectiveFacts {
+                    metric: "success".to_owned(),
+                    value,
+                },
+                constraints: vec![WeightedConstraint {
+                    metric: "words".to_owned(),
+                    cost: value,
+                    threshold: value,
+                    multiplier: value,
+                }],
+                prompt: "Be kind.".to_owned(),
+                draft: None,
+                feedback: String::new(),
+            };
+            assert_eq!(facts.text().contains("(not finite)"), !value.is_finite());
         }
     }
 

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::llm::{CallUsage, Role};
 
+/// The most dollars or seconds that one effect is believed to have taken.
+const LARGEST: f64 = 1e9;
+
 /// What the calls of one role consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleUsage {
@@ -32,6 +35,17 @@ impl RoleUsage {
         usd: Some(0.0),
         seconds: 0.0,
     };
+
+    /// What can be believed of it: a price or a time that is no number, negative or absurdly high is
+    /// unknown.
+    pub(crate) fn credible(self) -> Self {
+        let within = |number: &f64| (0.0..=LARGEST).contains(number);
+        Self {
+            usd: self.usd.filter(within),
+            seconds: Some(self.seconds).filter(within).unwrap_or(0.0),
+            ..self
+        }
+    }
 
     /// Tokens read and written. A server may claim any number of them.
     pub(crate) fn tokens(&self) -> u64 {
@@ -90,7 +104,7 @@ impl Usage {
 
     /// Adds one role's share.
     pub fn add(&mut self, role: Role, usage: impl Into<RoleUsage>) {
-        *self.by_role.entry(role).or_insert(RoleUsage::ZERO) += usage.into();
+        *self.by_role.entry(role).or_insert(RoleUsage::ZERO) += usage.into().credible();
     }
 
     /// Adds everything in `other`.

@@ -8,15 +8,17 @@
 
 mod arithmetic;
 mod dual;
+mod provenance;
 mod recorded;
+mod worst;
 
 use std::rc::Rc;
 
 use crate::arena::{Arena, Halt, RunOptions};
-use crate::control::Control;
-use crate::journal::{FinishedEvent, Journal, JournalError, MemoryJournal, Status, parse_line};
+use crate::journal::{self, FinishedEvent, Journal, JournalError, MemoryJournal, Status, parse_line};
 use crate::methods::{self, Search};
 use crate::optimize::{RunError, conclude, freeze_thresholds};
+use crate::study::Rounds;
 
 /// What was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,10 +87,14 @@ pub async fn verify<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result
     let numbered = (0..).zip(&lines).map(Ok);
     let journal = Journal::open(Box::new(MemoryJournal::new()), numbered)?;
     let mut arithmetic = arithmetic::Arithmetic::default();
+    let mut provenance = provenance::Provenance::default();
+    let mut worst = worst::Worst::default();
     for (number, line) in (1..).zip(&lines) {
         let event = parse_line(line.as_ref(), number)?;
-        arithmetic
+        provenance
             .check(&event)
+            .and_then(|()| worst.check(&event))
+            .and_then(|()| arithmetic.check(&event))
             .map_err(|what| Difference::Line { line: number, what })?;
     }
     arithmetic.end().map_err(|what| Difference::Line {
@@ -107,7 +113,9 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
         .ok_or_else(|| failed("the journal has no study".into()))?;
     let recorded: Option<Rc<FinishedEvent>> = state.finished().cloned();
     let rounds = state.rounds().len() as u32;
-    let (candidates, rollouts) = (state.candidates().len(), state.rollouts().count());
+    let counted_as_worst = state.failed_rollouts().len() as u64;
+    let rollouts = state.rollouts().count() - counted_as_worst;
+    let candidates = state.candidates().len();
 
     let problem = recorded::problem(&study).map_err(|error| failed(error.to_string()))?;
     if !study.states_its_id() {
@@ -115,14 +123,8 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
     }
     let method =
         methods::search(&study.study.study.method, &study.study.method).map_err(|e| failed(e.to_string()))?;
-    // Every effect that is not in the journal halts an interrupted arena, so nothing is ever asked.
-    let control = Control::new();
-    control.interrupt();
-    let options = RunOptions {
-        control,
-        ..RunOptions::default()
-    };
-    let arena = Arena::open(problem, journal, Rc::new(recorded::Nobody), options)?;
+    let arena = Arena::open(problem, journal, Rc::new(recorded::Nobody), RunOptions::default())?;
+    arena.only_replay();
     let ended = match freeze_thresholds(&arena).await {
         Ok(()) => method.search(&arena).await,
         Err(halt) => Err(halt),
@@ -138,22 +140,31 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
             arena.rounds_closed()
         )));
     }
+    if recorded.is_some() && arena.rounds_closed() > rounds {
+        return Err(failed(format!("the line of round {rounds} is missing")));
+    }
     if let Some(recorded) = &recorded {
-        let is_unlearned =
-            matches!(recorded.status, Status::Failed | Status::Stopped) && lesson_is_owed(&arena, &*method);
-        // A session that a person or a failure ended measured nothing more.
-        let halted = match recorded.status {
-            Status::Stopped | Status::Failed if halt.is_some() || is_unlearned => Some(Halt::Interrupted),
-            _ => halt.map(|_| Halt::Budget(String::new())),
-        };
-        let computed = conclude(&arena, &*method, halted.as_ref())
-            .await
-            .map_err(|error| match error {
-                RunError::Replay(what) => failed(what),
-                other => failed(other.to_string()),
-            })?;
-        compare_status(recorded.status, &computed, halted.is_some(), &arena).map_err(failed)?;
-        compare_end(recorded, &computed).map_err(failed)?;
+        let mut differs = None;
+        for halt in ends(recorded.status, halt.as_ref(), &arena, &*method) {
+            let computed = conclude(&arena, &*method, halt.as_ref())
+                .await
+                .map_err(|error| match error {
+                    RunError::Replay(what) => failed(what),
+                    other => failed(other.to_string()),
+                })?;
+            let compared = compare_status(recorded.status, &computed, halt.is_some(), &arena)
+                .and_then(|()| compare_end(recorded, &computed));
+            match compared {
+                Ok(()) => {
+                    differs = None;
+                    break;
+                }
+                Err(what) => differs = Some(what),
+            }
+        }
+        if let Some(what) = differs {
+            return Err(failed(what));
+        }
     }
     Ok(Verified {
         lines,
@@ -164,11 +175,34 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
     })
 }
 
-/// Whether the rewriter may still have to learn from the last round: a run can end before that.
+/// How a run of this status can have ended, given where its replay halted: the first that the result
+/// follows from is right. A session that a person or a failure ended measured nothing more. A whole
+/// search may have ended before its rewriter had learned from the last round.
+fn ends(status: Status, halt: Option<&Halt>, arena: &Arena, method: &dyn Search) -> Vec<Option<Halt>> {
+    let by_person_or_failure = matches!(status, Status::Stopped | Status::Failed);
+    match halt {
+        Some(_) if by_person_or_failure => vec![Some(Halt::Interrupted)],
+        Some(_) => vec![Some(Halt::Budget(String::new()))],
+        None if by_person_or_failure && lesson_is_owed(arena, method) => vec![Some(Halt::Interrupted), None],
+        None => vec![None],
+    }
+}
+
+/// Whether the rewriter may still have to learn from the last round.
 fn lesson_is_owed(arena: &Arena, method: &dyn Search) -> bool {
     let journal = arena.journal().borrow();
     let last = journal.state().rounds().last();
     method.learns() && last.is_some_and(|last| journal.state().learned(last.round).is_none())
+}
+
+fn name(status: Status) -> &'static str {
+    match status {
+        Status::Feasible => "feasible",
+        Status::Infeasible => "infeasible",
+        Status::Budget => "budget",
+        Status::Stopped => "stopped",
+        Status::Failed => "failed",
+    }
 }
 
 /// Whether a run that replays like this can have ended so. `halted`: the search stops where the
@@ -180,8 +214,8 @@ fn compare_status(
     arena: &Arena,
 ) -> Result<(), String> {
     let whole = |status| matches!(status, Status::Feasible | Status::Infeasible);
-    let differs = |why: String| Err(format!("finished: the status is {recorded:?}, but {why}"));
-    if halted && whole(recorded) {
+    let differs = |why: String| Err(format!("finished: the status is {}, but {why}", name(recorded)));
+    if halted && whole(recorded) && recorded != computed.status {
         return differs("the search does not come to its end".into());
     }
     if !halted && recorded == Status::Budget {
@@ -190,65 +224,32 @@ fn compare_status(
     if recorded == Status::Budget && arena.journal().borrow().state().budget().is_unlimited() {
         return differs("nothing bounds it".into());
     }
-    // Nothing was left to measure, so nothing can have stopped it.
-    if !halted && computed.reason.is_none() && recorded != computed.status {
-        return differs(format!("computed {:?}", computed.status));
+    // Nothing was left to measure, so nothing can have stopped it. A search until the budget is spent
+    // measures as long as there is some.
+    let is_open = matches!(arena.search().rounds, Rounds::Open(_));
+    if !halted && !is_open && computed.reason.is_none() && recorded != computed.status {
+        return differs(format!("it should be {}", name(computed.status)));
     }
     // The held-out evaluation is not whole: the status tells of the search.
     let feasible = computed
         .best
         .is_some_and(|best| computed.final_scores[&best].feasible);
     if whole(recorded) && (recorded == Status::Feasible) != feasible {
-        return differs(format!("feasible is {feasible}"));
+        let is = if feasible { "is" } else { "is not" };
+        return differs(format!("the returned prompt {is} feasible"));
     }
     Ok(())
 }
 
 fn compare_end(recorded: &FinishedEvent, computed: &FinishedEvent) -> Result<(), String> {
-    let differs =
-        |what: &str, then: String, now: String| Err(format!("finished: {what} is {then}, computed {now}"));
-    if recorded.best != computed.best {
-        return differs(
-            "best",
-            format!("{:?}", recorded.best),
-            format!("{:?}", computed.best),
-        );
+    // How it ended is compared apart from this; what ended it no journal can prove.
+    let computed = FinishedEvent {
+        status: recorded.status,
+        reason: recorded.reason.clone(),
+        ..computed.clone()
+    };
+    match journal::difference(recorded, &computed) {
+        None => Ok(()),
+        Some(difference) => Err(format!("finished: {difference}")),
     }
-    if recorded.multipliers != computed.multipliers {
-        return differs(
-            "multipliers",
-            format!("{:?}", recorded.multipliers),
-            format!("{:?}", computed.multipliers),
-        );
-    }
-    for id in computed.final_scores.keys().chain(recorded.final_scores.keys()) {
-        let (then, now) = (recorded.final_scores.get(id), computed.final_scores.get(id));
-        if then != now {
-            return differs(
-                &format!("the score of {}", id.short()),
-                format!("{then:?}"),
-                format!("{now:?}"),
-            );
-        }
-    }
-    for (what, then, now) in [
-        ("evaluation", &recorded.evaluation, &computed.evaluation),
-        (
-            "seed_evaluation",
-            &recorded.seed_evaluation,
-            &computed.seed_evaluation,
-        ),
-    ] {
-        if then != now {
-            return differs(what, format!("{then:?}"), format!("{now:?}"));
-        }
-    }
-    if recorded.usage != computed.usage {
-        return differs(
-            "usage",
-            format!("{:?}", recorded.usage),
-            format!("{:?}", computed.usage),
-        );
-    }
-    Ok(())
 }

@@ -4,7 +4,8 @@
 //! never sees other candidates, thresholds or multipliers, and reaches models only through the
 //! [`RolloutContext`] it is given, where every call is counted and checked against the budget.
 
-use futures::future::LocalBoxFuture;
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, pending};
 use serde::{Deserialize, Serialize};
 
 use crate::llm::{AssistantMessage, ChatRequest, ChatResponse, FailureKind, LlmError, Message, Role};
@@ -29,10 +30,27 @@ pub trait Caller {
     /// Whether a rollout that waits may go on. Callers without a budget always say so.
     ///
     /// # Errors
-    /// [`LlmError::Budget`] once the run was interrupted or its budget is spent.
+    /// [`LlmError::Interrupted`] once the run was interrupted, [`LlmError::Budget`] once its budget
+    /// is spent.
     fn may_go_on(&self) -> Result<(), LlmError> {
         Ok(())
     }
+
+    /// Resolves once the run was interrupted: what waits to try something again waits for this
+    /// beside it. Callers that nobody interrupts never resolve it.
+    fn interrupted(&self) -> LocalBoxFuture<'_, ()> {
+        pending().boxed_local()
+    }
+
+    /// Resolves once what is under way is not waited for any longer, some moments after
+    /// [`interrupted`](Self::interrupted).
+    fn abandoned(&self) -> LocalBoxFuture<'_, ()> {
+        pending().boxed_local()
+    }
+
+    /// Counts what a rollout under way has consumed outside [`Caller::call`], such as in a try that
+    /// failed and is repeated. It stands in no [`Rollout::external_usage`] then.
+    fn consumed(&self, _usage: &Usage) {}
 }
 
 /// One rollout to be made: a candidate prompt on an example, for the `repeat`-th time.

@@ -61,7 +61,10 @@ fn a_run_that_ended_while_its_thresholds_were_being_frozen_resumes_to_a_journal_
     let (whole, _) = run(study(0, "capo", relative, ""), &probe());
     let failing = probe();
     failing.fail.set(Some((5, 1, false)));
-    let (failed, lines) = run(study(0, "capo", relative, ""), &failing);
+    let (failed, lines) = run(
+        study(0, "capo", relative, "[failures]\ntries = 1\nexample = \"stop\"\n"),
+        &failing,
+    );
     assert_eq!(failed.finished.status, Status::Failed);
     assert!(failed.journal.state().rounds().is_empty());
     block_on(verify(&lines)).unwrap();
@@ -264,7 +267,9 @@ fn a_passing_failure_is_tried_again_and_a_lasting_one_stops_with_everything_else
         let lasting = probe();
         lasting.disorder.set(5);
         lasting.fail.set(Some((40, times, retryable)));
-        let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &lasting);
+        let tries = if retryable { 2 } else { 1 };
+        let stopping = format!("[failures]\ntries = {tries}\nexample = \"stop\"\n");
+        let (outcome, lines) = run(study(9, "capo", EFFORT, &stopping), &lasting);
         let served = lasting.rollouts() as usize;
         if outcome.finished.status == Status::Failed {
             assert!(
@@ -301,7 +306,8 @@ fn a_passing_failure_is_tried_again_and_a_lasting_one_stops_with_everything_else
 fn a_measurement_that_is_no_number_is_named_and_never_a_score() {
     let probe = probe();
     *probe.nan_on.borrow_mut() = Some("o7".into());
-    let (outcome, lines) = run(study(9, "capo", EFFORT, ""), &probe);
+    let stopping = "[failures]\ntries = 1\nexample = \"stop\"\n";
+    let (outcome, lines) = run(study(9, "capo", EFFORT, stopping), &probe);
     assert_eq!(outcome.finished.status, Status::Failed);
     let reason = outcome.finished.reason.clone().unwrap();
     assert!(
@@ -377,7 +383,7 @@ fn an_open_search_that_spends_nothing_of_its_budget_ends() {
         let mut open = study(4, "capo", EFFORT, &format!("[budget]\n{budget}\n"));
         open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
         let (outcome, lines) = run(open, &probe);
-        assert_eq!(outcome.finished.status, Status::Budget);
+        assert_eq!(outcome.finished.status, Status::Feasible);
         let reason = outcome.finished.reason.clone().unwrap();
         assert!(reason.contains("bound `rollouts` or `seconds`"), "{reason}");
         block_on(verify(&lines)).unwrap();

@@ -531,7 +531,7 @@ fn one_round_methods_obey_a_threshold_steered_before_their_round() {
 fn impossible_steering_stops_the_run_before_it_reaches_the_journal() {
     let on = |metric: &str, value: f64| Some([(metric.to_owned(), value)].into());
     let cases = [
-        (on("effort", f64::NAN), None, "finite"),
+        (on("effort", f64::NAN), None, "must lie between"),
         (on("efort", 1.0), None, "did you mean `effort`"),
         (None, on("effort", f64::NAN), "outside [0, λ_max = 10]"),
         (None, on("effort", -1.0), "outside [0, λ_max = 10]"),

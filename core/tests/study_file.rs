@@ -90,10 +90,18 @@ fn impossible_values_name_their_key() {
             constraint("threshold = 1.0\nrelative_to_seed = 0.5"),
             "exactly one of `threshold` and `relative_to_seed`",
         ),
-        (constraint("threshold = nan"), "finite"),
+        (constraint("threshold = nan"), "`nan` is no number to reckon with"),
+        (
+            constraint("threshold = 1e13"),
+            "`threshold` must lie between -1e12 and 1e12",
+        ),
         (
             constraint("threshold = 1.0\nscale = 0.0"),
-            "`scale` must be a finite number above 0",
+            "`scale` must lie between 1e-9 and 1e9",
+        ),
+        (
+            constraint("threshold = 1.0\nscale = 1e-320"),
+            "`scale` must lie between 1e-9 and 1e9",
         ),
         (constraint("threshold = 1.0\nfrom_round = 6"), "never comes"),
         (constraint("relative_to_seed = -1.0"), "at least 0"),
@@ -126,6 +134,61 @@ fn impossible_values_name_their_key() {
         assert!(error.contains(words), "{words}: {error}");
     }
     assert!(refusal("[study\nname = 1").contains("line 1"));
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_by_key_and_place() {
+    for (number, tables, key) in [
+        (
+            "nan",
+            "[[workload.metric]]\ntype = \"length\"\nlimit = @",
+            "workload.metric[0].limit",
+        ),
+        (
+            "inf",
+            "[models.rewriter]\nprovider = \"x\"\ntemperature = @",
+            "models.rewriter.temperature",
+        ),
+        (
+            "-inf",
+            "[models.judge]\nprovider = \"x\"\nprice = { input = 1, output = @ }",
+            "models.judge.price.output",
+        ),
+        ("+nan", "[method]\ngamma = @", "method.gamma"),
+        (
+            "nan",
+            "[[constraint]]\nmetric = \"effort\"\nscale = @",
+            "constraint[0].scale",
+        ),
+        ("inf", "[budget]\nusd = @", "budget.usd"),
+        (
+            "nan",
+            "[workload.deep]\n\"a b\" = [1.0, [{ c = @ }]]",
+            "workload.deep.a b[1][0].c",
+        ),
+        // The first of the file, not of the alphabet.
+        ("inf", "[workload.deep]\nz = @\na = nan", "workload.deep.z"),
+    ] {
+        let text = format!("{HEAD}{}\n", tables.replace('@', number));
+        let line = text
+            .lines()
+            .position(|line| line.contains(&format!("= {number}")))
+            .unwrap()
+            + 1;
+        let error = refusal(&text);
+        assert!(
+            error.starts_with(&format!("`{key}`: line {line}, column ")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("`{number}`")) && error.contains("finite"),
+            "{error}"
+        );
+    }
+    // As texts they are texts, and beyond the range of numbers they are refused as before.
+    let text = "[workload.deep]\na = \"nan\"\nb = 1e308\n";
+    assert!(Study::parse(&format!("{HEAD}{text}"), Format::Toml).is_ok());
+    assert!(refusal(&format!("{HEAD}[workload.deep]\na = 1e999\n")).contains("1e999"));
 }
 
 #[test]
@@ -192,7 +255,7 @@ fn budget_and_operational_keys_are_no_part_of_the_identity_and_everything_else_i
     ] {
         assert_eq!(base, with("models", key, 3.into()), "{key}");
     }
-    for key in ["bearer_env", "concurrency", "timeout"] {
+    for key in ["bearer_env", "concurrency", "retries", "timeout"] {
         assert_eq!(base, with("workload", key, 3.into()), "{key}");
     }
     for key in [
@@ -206,7 +269,7 @@ fn budget_and_operational_keys_are_no_part_of_the_identity_and_everything_else_i
     ] {
         assert_ne!(base, with("models", key, 3.into()), "{key}");
     }
-    assert_ne!(base, with("workload", "retries", 3.into()));
+    assert_ne!(base, with("workload", "format", 3.into()));
     for other in [
         study(2, "capo", EFFORT, ""),
         study(1, "capo-ea", EFFORT, ""),

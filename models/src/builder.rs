@@ -4,17 +4,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::control::Control;
 use capo_core::llm::{Llm, Role};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use indexmap::IndexMap;
-use rig_core::http_client::DynHttpClient;
-use rig_reqwest::{ReqwestClient, reqwest};
+use rig_reqwest::reqwest;
 use serde_json::Value;
 
-use crate::client::{Asking, Client, Endpoint};
+use crate::client::{Asking, Client, Endpoint, host};
 use crate::embedder::Embedder;
 use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
+use crate::notice::{Notices, Observer, Trouble};
 use crate::prices::PriceTable;
 use crate::providers::{
     Access, Account, Connect, Embed, Key, List, LocalError, LocalModels, NoLocalModels, PROVIDERS, Plan,
@@ -44,6 +45,8 @@ pub struct Builder<'a> {
     prices: PriceTable,
     first_wait: Duration,
     local: &'a dyn LocalModels,
+    control: Control,
+    observer: Option<Observer>,
 }
 
 impl<'a> Builder<'a> {
@@ -55,6 +58,8 @@ impl<'a> Builder<'a> {
             prices: PriceTable::shipped(),
             first_wait: FIRST_WAIT,
             local: &NoLocalModels,
+            control: Control::new(),
+            observer: None,
         }
     }
 
@@ -81,6 +86,20 @@ impl<'a> Builder<'a> {
     /// Who opens the models of the provider `local`; without, there are none.
     pub fn local(mut self, models: &'a dyn LocalModels) -> Self {
         self.local = models;
+        self
+    }
+
+    /// What interrupts the calls: that of the run. Interrupted, no call waits any longer for its turn, for a provider or
+    /// for simulated time, and none is tried again; abandoned, those under way are dropped too. Both end in
+    /// [`LlmError::Interrupted`](capo_core::llm::LlmError::Interrupted).
+    pub fn control(mut self, control: Control) -> Self {
+        self.control = control;
+        self
+    }
+
+    /// Who is told when calls wait because a provider does not answer or asks for it.
+    pub fn observer(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -136,6 +155,19 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What models of a run still lack, table by table: keys and variables that are not set, and what is wrong with a
+    /// table. Nothing is asked and no local model is opened.
+    pub fn missing(&self, models: &IndexMap<Role, Value>) -> Vec<BuildError> {
+        let of_run = models.iter().filter(|(role, _)| **role != Role::Embeddings);
+        of_run
+            .filter_map(|(&role, table)| match ModelSpec::parse(table) {
+                Ok(spec) if matches!(spec.provider.get().access(), Access::Local) => None,
+                Ok(spec) => self.single(role, &spec).err(),
+                Err(message) => Some(BuildError::Spec { role, message }),
+            })
+            .collect()
+    }
+
     /// One model, which shares nothing with others.
     pub(crate) fn single(&self, role: Role, spec: &ModelSpec) -> Result<Built, BuildError> {
         self.model(role, spec, &http_client()?, &mut Endpoints::default())
@@ -157,7 +189,7 @@ impl<'a> Builder<'a> {
         &self,
         role: Role,
         spec: &ModelSpec,
-        http: &DynHttpClient,
+        http: &reqwest::Client,
         endpoints: &mut Endpoints,
     ) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
@@ -176,6 +208,7 @@ impl<'a> Builder<'a> {
                         .limiter
                         .clone(),
                     price: spec.price,
+                    control: self.control.clone(),
                 };
                 start(plan).map(Built::InProcess).map_err(wrong)
             }
@@ -200,7 +233,7 @@ impl<'a> Builder<'a> {
         role: Role,
         spec: &ModelSpec,
         provider: &'static Provider,
-        http: &DynHttpClient,
+        http: &reqwest::Client,
         endpoints: &mut Endpoints,
     ) -> Result<Client, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
@@ -244,9 +277,17 @@ impl<'a> Builder<'a> {
         connect: Connect,
         account: Account,
         endpoint: Rc<Endpoint>,
-        http: DynHttpClient,
+        http: reqwest::Client,
     ) -> Client {
         let provider = spec.provider.get();
+        let host = host(&account.base_url);
+        let notices = Notices {
+            observer: self.observer.clone(),
+            model: format!("{}/{model}", provider.name),
+            // A server that only its address tells from others is called by it.
+            provider: provider.base_url.map_or(&*host, |_| provider.name).to_owned(),
+            host,
+        };
         Client {
             name: format!("{}/{model}", provider.name),
             model: model.to_owned(),
@@ -255,12 +296,7 @@ impl<'a> Builder<'a> {
             headers: HeaderMap::new(),
             http,
             rewrite_form: spec.rewrite_form.unwrap_or_default(),
-            asking: Asking {
-                temperature: spec.temperature,
-                max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
-                reasoning: spec.reasoning_effort.map(Into::into),
-                seeds: provider.seeds,
-            },
+            asking: Asking::of(spec, model),
             timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
             backoff: Backoff {
                 retries: spec.retries.unwrap_or(5),
@@ -275,6 +311,8 @@ impl<'a> Builder<'a> {
             },
             redactor: Redactor::default(),
             turns: RefCell::default(),
+            control: self.control.clone(),
+            notices,
         }
     }
 
@@ -403,6 +441,7 @@ impl Endpoints {
                 Rc::new(Endpoint {
                     limiter,
                     breaker: Breaker::default(),
+                    trouble: Trouble::default(),
                 })
             });
         endpoint.limiter.at_most(most);
@@ -452,20 +491,25 @@ fn no_vectors(spec: &ModelSpec) -> BuildError {
     }
 }
 
+/// How long a connection may take to come about.
+#[cfg(not(target_arch = "wasm32"))]
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A client of our own for each set of models: a pool of connections must not outlive the runtime
 /// that drives them.
-fn http_client() -> Result<DynHttpClient, BuildError> {
+fn http_client() -> Result<reqwest::Client, BuildError> {
     let client = reqwest::Client::builder();
     // No user agent from a page: servers that list the headers they take from pages do not list
     // it. A redirect could carry a key to another host; a page cannot forbid the browser to follow.
     #[cfg(not(target_arch = "wasm32"))]
     let client = client
         .user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none());
-    let client = client
+        .redirect(reqwest::redirect::Policy::none())
+        // Nobody waits a whole `timeout_seconds` to hear that there is nobody.
+        .connect_timeout(CONNECT_TIMEOUT);
+    client
         .build()
-        .map_err(|error| BuildError::Http(error.to_string()))?;
-    Ok(DynHttpClient::new(ReqwestClient::from(client)))
+        .map_err(|error| BuildError::Http(error.to_string()))
 }
 
 #[cfg(test)]
@@ -527,6 +571,35 @@ mod tests {
         assert!(refused(openai(json!({ "base_url": url }))).contains("no credentials"));
         let url = format!("https://host/v1?key={KEY}");
         assert!(refused(openai(json!({ "base_url": url }))).contains("no credentials"));
+    }
+
+    #[test]
+    fn what_a_run_still_lacks_is_told_as_a_whole() {
+        let tables = IndexMap::from([
+            (Role::Agent, json!({ "provider": "anthropic", "model": "m" })),
+            (
+                Role::Judge,
+                openai(json!({ "headers": { "x-gate": { "env": "GATE" } } })),
+            ),
+            (
+                Role::Critic,
+                json!({ "provider": "gemini", "model": "gemini-2.5-pro", "reasoning_effort": "none" }),
+            ),
+            (Role::User, json!({ "provider": "simulated" })),
+            (Role::Rewriter, json!({ "provider": "local", "model": "nowhere" })),
+            (Role::Embeddings, openai(json!({ "api_key_env": "NOT_OF_A_RUN" }))),
+        ]);
+        let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), KEY.to_owned())]);
+        let missing = Builder::new(&keys).missing(&tables);
+        let said: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 3, "{said:?}");
+        for (said, words) in said.iter().zip([
+            "set ANTHROPIC_API_KEY",
+            "needs GATE",
+            "models.critic: `reasoning_effort`",
+        ]) {
+            assert!(said.contains(words), "{said}");
+        }
     }
 
     #[test]

@@ -1,26 +1,32 @@
 //! A model behind HTTP: one call, tried as often as it makes sense.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::address::Address;
+use capo_core::control::Control;
 use capo_core::llm::{
     CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, RewriteForm,
 };
-use futures::future::LocalBoxFuture;
-use http::HeaderMap;
+use futures::future::{Either, LocalBoxFuture, select};
+use http::{HeaderMap, StatusCode};
 use rig_core::completion::{CompletionRequest, CompletionResponse, GenerationOptions, Reasoning};
-use rig_core::http_client::DynHttpClient;
 use rig_core::wire::Operation;
 use rig_core::{DynModel, ProviderError};
+use rig_reqwest::reqwest;
 
-use crate::conversation::{self, Turns};
+use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
 use crate::limiter::Limiter;
+use crate::notice::{Notices, Trouble};
 use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
+use crate::reasoning::reasoning;
 use crate::retry::{Backoff, Breaker, LONGEST_ASKED};
 use crate::secret::Redactor;
+use crate::spec::ModelSpec;
 use crate::tariff::{self, Tariff};
 use crate::time::{self, Instant};
 use crate::transport::{Recorder, Reply};
@@ -29,6 +35,7 @@ use crate::transport::{Recorder, Reply};
 pub(crate) struct Endpoint {
     pub(crate) limiter: Limiter,
     pub(crate) breaker: Breaker,
+    pub(crate) trouble: Trouble,
 }
 
 /// What every request of a client carries.
@@ -39,6 +46,21 @@ pub(crate) struct Asking {
     pub(crate) reasoning: Option<Reasoning>,
     /// Whether the provider samples by seed.
     pub(crate) seeds: bool,
+}
+
+impl Asking {
+    /// What a table asks of its model.
+    pub(crate) fn of(spec: &ModelSpec, model: &str) -> Self {
+        let provider = spec.provider.get();
+        Self {
+            temperature: spec.temperature,
+            max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
+            reasoning: spec
+                .reasoning_effort
+                .map(|effort| reasoning(provider, model, effort)),
+            seeds: provider.seeds,
+        }
+    }
 }
 
 /// What a try came to: a result and how long the provider wants the next call to wait, or a failure and what
@@ -52,7 +74,7 @@ pub(crate) struct Client {
     pub(crate) connect: Connect,
     pub(crate) account: Account,
     pub(crate) headers: HeaderMap,
-    pub(crate) http: DynHttpClient,
+    pub(crate) http: reqwest::Client,
     pub(crate) rewrite_form: RewriteForm,
     pub(crate) asking: Asking,
     pub(crate) timeout: Duration,
@@ -62,6 +84,8 @@ pub(crate) struct Client {
     pub(crate) tariff: Tariff,
     pub(crate) redactor: Redactor,
     pub(crate) turns: RefCell<Turns>,
+    pub(crate) control: Control,
+    pub(crate) notices: Notices,
 }
 
 /// One request and what became of it.
@@ -84,6 +108,17 @@ impl Llm for Client {
         self.rewrite_form
     }
 
+    fn keeps_turns(&self) -> bool {
+        // Claude refuses a tool's answer after a turn without its thoughts, Gemini one without its signature.
+        let provider = self.name.split('/').next().unwrap_or_default();
+        let thinks = self.asking.reasoning.map(|reasoning| reasoning != Reasoning::Off);
+        match provider {
+            "gemini" => thinks.unwrap_or(true),
+            "anthropic" | "openrouter" => thinks.unwrap_or(false),
+            _ => false,
+        }
+    }
+
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         Box::pin(self.answer(request))
     }
@@ -98,7 +133,8 @@ impl Client {
             .map_err(|message| self.error(FailureKind::Provider, false, &message, tariff::NOTHING))?;
         let asked_characters = characters(&chat);
         let attempt = async || self.attempt(request.clone(), asked_characters).await;
-        let (answer, failed_tries) = self.persist(attempt).await?;
+        let unanswered = |seconds| self.tariff.unanswered(asked_characters, seconds);
+        let (answer, failed_tries) = self.persist(attempt, unanswered).await?;
         Ok(ChatResponse {
             failed_tries,
             ..answer
@@ -106,24 +142,37 @@ impl Client {
     }
 
     /// Tries until something comes of it or trying makes no sense any more. Returns what failed tries consumed
-    /// beside the result, if any did.
+    /// beside the result, if any did. An interruption ends every wait, and once nobody waits for calls under way any
+    /// more, a try is dropped: `unanswered` says what one may have consumed that took so many seconds until then.
     pub(crate) async fn persist<T>(
         &self,
         attempt: impl AsyncFn() -> Tried<T>,
+        unanswered: impl Fn(f64) -> CallUsage,
     ) -> Result<(T, Option<CallUsage>), LlmError> {
         let mut spent = tariff::NOTHING;
         let mut failed_tries = None;
         for tries in 1.. {
             self.check_breaker(spent)?;
-            let permit = self.endpoint.limiter.acquire().await;
+            let permit = self
+                .unless_interrupted(spent, self.endpoint.limiter.acquire())
+                .await?;
             // Others may have failed while this call waited for its turn.
             self.check_breaker(spent)?;
 
             let started = Instant::now();
-            let (failure, usage) = match attempt().await {
+            let tried = match select(pin!(attempt()), pin!(self.control.abandoned())).await {
+                Either::Left((tried, _)) => tried,
+                Either::Right(((), _)) => {
+                    let usage = tariff::sum(spent, unanswered(started.elapsed().as_secs_f64()));
+                    return Err(LlmError::Interrupted { usage });
+                }
+            };
+            let (failure, usage) = match tried {
                 Ok((result, hold)) => {
-                    if let Some(hold) = hold {
-                        self.endpoint.limiter.hold(hold.min(LONGEST_ASKED));
+                    self.notices.answered(&self.endpoint.trouble, started);
+                    if let Some(hold) = hold.map(|hold| hold.min(LONGEST_ASKED)) {
+                        self.endpoint.limiter.hold(hold);
+                        self.notices.held(&self.endpoint.trouble, hold);
                     }
                     permit.succeeded();
                     self.endpoint.breaker.succeeded();
@@ -149,30 +198,37 @@ impl Client {
             let Some(wait) = wait.filter(|_| failure.retryable) else {
                 return Err(self.give_up(&failure, &message, tries, spent));
             };
-            time::sleep(wait).await;
+            let next_try = (tries + 1, self.backoff.retries.saturating_add(1));
+            self.notices
+                .waiting(&self.endpoint.trouble, &failure, &message, wait, next_try);
+            self.unless_interrupted(spent, time::sleep(wait)).await?;
         }
         unreachable!("tries are counted until a result or an error")
     }
 
+    /// What comes of `wait`, unless the run is interrupted first.
+    async fn unless_interrupted<T>(
+        &self,
+        spent: CallUsage,
+        wait: impl Future<Output = T>,
+    ) -> Result<T, LlmError> {
+        let waited = time::unless(self.control.interrupted(), wait).await;
+        waited.ok_or(LlmError::Interrupted { usage: spent })
+    }
+
     fn check_breaker(&self, spent: CallUsage) -> Result<(), LlmError> {
         match self.endpoint.breaker.given_up(self.abort_after) {
-            Some((kind, message)) => Err(self.error(kind, false, &message, spent)),
+            // It may be up again later, but for a refused key.
+            Some((kind, message)) => {
+                let later = kind != FailureKind::Authentication;
+                Err(self.error(kind, later, &message, spent))
+            }
             None => Ok(()),
         }
     }
 
     pub(crate) fn request(&self, chat: &ChatRequest) -> Result<CompletionRequest, String> {
-        let mut options = GenerationOptions::new();
-        options.reasoning = self.asking.reasoning;
-        options.seed = chat
-            .seed
-            .filter(|_| self.asking.seeds)
-            .map(conversation::portable_seed);
-        let request = conversation::request(chat, &self.turns.borrow())?
-            .temperature(self.asking.temperature)
-            .max_tokens(self.asking.max_tokens)
-            .options(options);
-        Ok(request)
+        asked(&self.asking, chat, &self.turns.borrow())
     }
 
     /// One try.
@@ -212,7 +268,8 @@ impl Client {
 
     /// Sends one request and reads what comes back.
     pub(crate) async fn send(&self, request: CompletionRequest) -> Try<CompletionResponse> {
-        self.send_through(self.connect, request).await
+        let recorder = self.recorder().with_call_ids(CallIds::of(&request));
+        self.send_on(recorder, self.connect, request).await
     }
 
     /// Sends one request to the model as `connect` reaches it, and reads what comes back.
@@ -221,7 +278,15 @@ impl Client {
         connect: fn(&Account, &str, Recorder) -> DynModel<Op>,
         request: Op::Request,
     ) -> Try<Op::Response> {
-        let recorder = self.recorder();
+        self.send_on(self.recorder(), connect, request).await
+    }
+
+    async fn send_on<Op: Operation>(
+        &self,
+        recorder: Recorder,
+        connect: fn(&Account, &str, Recorder) -> DynModel<Op>,
+        request: Op::Request,
+    ) -> Try<Op::Response> {
         let model = connect(&self.account, &self.model, recorder.clone());
         self.timed(&recorder, model.call(request)).await
     }
@@ -245,6 +310,7 @@ impl Client {
                     &self.account.base_url,
                     self.account.variable.as_deref(),
                     time::since_epoch(),
+                    &self.redactor,
                 )
             }),
         };
@@ -296,7 +362,14 @@ impl Client {
         if failure.kind == FailureKind::RateLimit {
             self.endpoint.breaker.gave_up(&message);
         }
-        self.error(failure.kind, failure.retryable, &message, spent)
+        // What is not tried again now may succeed once it is paid for, or the model is there again.
+        let of_account = [
+            StatusCode::PAYMENT_REQUIRED,
+            StatusCode::NOT_FOUND,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
+        let later = failure.retryable || failure.status.is_some_and(|status| of_account.contains(&status));
+        self.error(failure.kind, later, &message, spent)
     }
 
     fn error(&self, kind: FailureKind, retryable: bool, message: &str, usage: CallUsage) -> LlmError {
@@ -308,6 +381,30 @@ impl Client {
             usage,
         }
     }
+}
+
+/// The library's request for a conversation.
+///
+/// # Errors
+///
+/// As [`conversation::request`].
+pub(crate) fn asked(asking: &Asking, chat: &ChatRequest, turns: &Turns) -> Result<CompletionRequest, String> {
+    let mut options = GenerationOptions::new();
+    options.reasoning = asking.reasoning;
+    options.seed = chat
+        .seed
+        .filter(|_| asking.seeds)
+        .map(conversation::portable_seed);
+    let request = conversation::request(chat, turns)?
+        .temperature(asking.temperature)
+        .max_tokens(asking.max_tokens)
+        .options(options);
+    Ok(request)
+}
+
+/// Host and port of a base URL, the port only where one is stated.
+pub(crate) fn host(base_url: &str) -> String {
+    Address::parse(base_url).map_or_else(|_| base_url.to_owned(), |address| address.host().to_owned())
 }
 
 /// The characters of a conversation, for an estimate of its tokens.

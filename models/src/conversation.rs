@@ -114,6 +114,36 @@ fn tool_name(name: &str) -> Result<ToolName, String> {
     ToolName::new(name).map_err(|_| "a tool has no name".to_owned())
 }
 
+/// The ids that a provider gave the tool calls of a conversation, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallIds {
+    /// Of each call, if it has one of the provider's.
+    pub(crate) called: Vec<Option<String>>,
+    /// Of the call that each answer of a tool is for.
+    pub(crate) answered: Vec<Option<String>>,
+}
+
+impl CallIds {
+    /// Those of a request.
+    pub(crate) fn of(request: &CompletionRequest) -> Self {
+        let given = |id: &CallId| id.provider().map(|id| id.as_str().to_owned());
+        let mut ids = Self::default();
+        for message in &request.chat_history {
+            match message {
+                Spoken::Assistant(turn) => ids.called.extend(turn.tool_calls().map(|call| given(&call.id))),
+                Spoken::User { content } => {
+                    ids.answered.extend(content.iter().filter_map(|part| match part {
+                        UserContent::ToolResult(result) => Some(given(&result.call)),
+                        _ => None,
+                    }));
+                }
+                Spoken::System { .. } => {}
+            }
+        }
+        ids
+    }
+}
+
 /// What the model said, in the core's words.
 fn message(content: &[AssistantContent]) -> AssistantMessage {
     let mut text = String::new();

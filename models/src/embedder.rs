@@ -65,8 +65,10 @@ impl Embedder {
     /// # Errors
     /// When the model does not answer, or not with such vectors.
     pub async fn embed(&self, texts: &[String]) -> Result<Embedded, LlmError> {
-        let attempt = async || self.attempt(texts).await;
-        let (embedded, failed_tries) = self.client.persist(attempt).await?;
+        let asked_characters = texts.iter().map(|text| text.chars().count()).sum();
+        let attempt = async || self.attempt(texts, asked_characters).await;
+        let unanswered = |seconds| self.client.tariff.unanswered(asked_characters, seconds);
+        let (embedded, failed_tries) = self.client.persist(attempt, unanswered).await?;
         let Some(failed) = failed_tries else {
             return Ok(embedded);
         };
@@ -76,16 +78,14 @@ impl Embedder {
         })
     }
 
-    async fn attempt(&self, texts: &[String]) -> Tried<Embedded> {
+    async fn attempt(&self, texts: &[String], asked_characters: usize) -> Tried<Embedded> {
         let Try {
             outcome,
             reply,
             seconds,
         } = self.client.send_through(self.embed, texts.to_vec()).await;
-        let response = outcome.map_err(|failure| {
-            let asked = texts.iter().map(|text| text.chars().count()).sum();
-            self.client.consumed(failure, asked, &reply, seconds)
-        })?;
+        let response =
+            outcome.map_err(|failure| self.client.consumed(failure, asked_characters, &reply, seconds))?;
         let usage = self.client.tariff.answer(&response.usage, &response.raw, seconds);
         let vectors = vectors(response).map_err(|message| (Failure::malformed(message), usage))?;
         let hold = rate_limit::wait(&reply.headers, time::since_epoch());

@@ -188,6 +188,7 @@ fn in_process(provider: &Provider, model: &str) -> Option<Price> {
         input,
         output,
         cached_input: None,
+        cache_write: None,
     })
 }
 

@@ -20,6 +20,19 @@ pub struct Price {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub cached_input: Option<f64>,
+    /// Tokens read and written into the provider's cache, where that costs more; as `input` unless stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cache_write: Option<f64>,
+}
+
+/// Of the tokens read, those that a provider's cache has to do with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// Read from the cache.
+    pub read: u64,
+    /// Written into it.
+    pub written: u64,
 }
 
 impl Price {
@@ -28,18 +41,30 @@ impl Price {
         input: 0.0,
         output: 0.0,
         cached_input: None,
+        cache_write: None,
     };
 
     /// Whether every token is free, so that a call is known to cost nothing whatever it consumed.
     pub fn is_free(&self) -> bool {
-        self.input == 0.0 && self.output == 0.0 && self.cached_input.unwrap_or(0.0) == 0.0
+        self.input == 0.0
+            && self.output == 0.0
+            && self.cached_input.unwrap_or(0.0) == 0.0
+            && self.cache_write.unwrap_or(0.0) == 0.0
     }
 
     /// Dollars for one call. `cached` tokens are part of `input` tokens.
-    pub fn of(&self, input: u64, cached: u64, output: u64) -> f64 {
-        let cached = cached.min(input);
-        let cached_price = self.cached_input.unwrap_or(self.input);
-        ((input - cached) as f64 * self.input + cached as f64 * cached_price + output as f64 * self.output)
+    pub fn of(&self, input: u64, cached: Cached, output: u64) -> f64 {
+        let read = cached.read.min(input);
+        let written = cached.written.min(input - read);
+        [
+            (input - read - written, self.input),
+            (read, self.cached_input.unwrap_or(self.input)),
+            (written, self.cache_write.unwrap_or(self.input)),
+            (output, self.output),
+        ]
+        .into_iter()
+        .map(|(tokens, price)| tokens as f64 * price)
+        .sum::<f64>()
             / 1e6
     }
 
@@ -49,6 +74,7 @@ impl Price {
             ("input", Some(self.input)),
             ("output", Some(self.output)),
             ("cached_input", self.cached_input),
+            ("cache_write", self.cache_write),
         ];
         for (name, value) in parts {
             if value.is_some_and(|value| !value.is_finite() || value < 0.0) {
@@ -82,6 +108,7 @@ struct Entry {
     input: f64,
     output: f64,
     cached_input: Option<f64>,
+    cache_write: Option<f64>,
 }
 
 impl Entry {
@@ -90,6 +117,7 @@ impl Entry {
             input: self.input,
             output: self.output,
             cached_input: self.cached_input,
+            cache_write: self.cache_write,
         }
     }
 
@@ -134,7 +162,8 @@ impl PriceTable {
     }
 
     /// Reads a table in TOML: a `date` and `[[price]]` entries with `provider`, `model`, `input`,
-    /// `output` and, if cached tokens are cheaper, `cached_input`, in dollars per million tokens.
+    /// `output`, if cached tokens are cheaper `cached_input`, and if those written into a cache cost more
+    /// `cache_write`, in dollars per million tokens.
     ///
     /// # Errors
     ///
@@ -259,12 +288,28 @@ mod tests {
             input: 2.0,
             output: 10.0,
             cached_input: Some(0.5),
+            cache_write: Some(2.5),
         };
-        assert!((price.of(1_000_000, 400_000, 100_000) - (1.2 + 0.2 + 1.0)).abs() < 1e-12);
+        let read = Cached {
+            read: 400_000,
+            written: 0,
+        };
+        assert!((price.of(1_000_000, read, 100_000) - (1.2 + 0.2 + 1.0)).abs() < 1e-12);
+        let both = Cached {
+            written: 200_000,
+            ..read
+        };
+        assert!((price.of(1_000_000, both, 0) - (0.8 + 0.2 + 0.5)).abs() < 1e-12);
         let plain = Price {
             cached_input: None,
+            cache_write: None,
             ..price
         };
-        assert!((plain.of(1_000_000, 400_000, 0) - 2.0).abs() < 1e-12);
+        assert!((plain.of(1_000_000, both, 0) - 2.0).abs() < 1e-12);
+        let claimed = Cached {
+            read: u64::MAX,
+            written: u64::MAX,
+        };
+        assert!((price.of(1_000_000, claimed, 0) - 0.5).abs() < 1e-12);
     }
 }

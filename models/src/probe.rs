@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use capo_core::address::Address;
 use capo_core::llm::{ChatRequest, FailureKind, Message, Role};
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;
@@ -13,6 +12,7 @@ use crate::client::{Client, Try};
 use crate::failure::{About, Failure};
 use crate::models::BuildError;
 use crate::providers::Provider;
+use crate::reasoning::thinks_within_a_budget;
 use crate::secret::Keys;
 use crate::spec::ModelSpec;
 
@@ -145,6 +145,10 @@ pub async fn probe(role: Role, table: &Value, keys: &dyn Keys) -> Result<Answere
     let mut spec = ModelSpec::parse(table).map_err(wrong)?;
     let enough = spec.max_tokens.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS));
     spec.max_tokens = Some(enough);
+    // A thinking budget does not fit into so few tokens.
+    if thinks_within_a_budget(&spec) {
+        spec.reasoning_effort = None;
+    }
     let (client, list) = match Builder::new(keys).single(role, &spec)? {
         Built::Http(client, list) => (client, list),
         Built::InProcess(model) => {
@@ -272,8 +276,7 @@ impl Asked<'_> {
     }
 
     fn host(&self) -> String {
-        let base_url = &self.client.account.base_url;
-        Address::parse(base_url).map_or_else(|_| base_url.clone(), |address| address.host().to_owned())
+        self.client.notices.host.clone()
     }
 
     /// Whether a key was sent, as such or in a header of the study's.

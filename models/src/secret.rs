@@ -93,7 +93,7 @@ impl Redactor {
     }
 
     /// `text` without any known key, without user names, passwords and query strings in
-    /// addresses, and no longer than 600 characters.
+    /// addresses, without control characters, and no longer than 600 characters.
     pub fn clean(&self, text: &str) -> String {
         let mut text = Cow::Borrowed(text);
         for secret in &self.secrets {
@@ -101,7 +101,9 @@ impl Redactor {
                 text = Cow::Owned(text.replace(secret.as_str(), MASK));
             }
         }
-        let text = without_queries(&text);
+        // Escape sequences would reach the terminal.
+        let is_escape = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        let text = without_queries(&text).replace(is_escape, "\u{fffd}");
         // Cutting comes last: a key cut in half would no longer be found.
         match text.char_indices().nth(LONGEST) {
             Some((end, _)) => format!("{}…", &text[..end]),
@@ -176,6 +178,12 @@ mod tests {
     fn a_key_inside_a_longer_key_leaves_no_remainder() {
         let redactor = Redactor::new([&Secret::new("abcd"), &Secret::new("abcd-efgh")]);
         assert_eq!(redactor.clean("(abcd-efgh) (abcd)"), "(•••) (•••)");
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let cleaned = Redactor::default().clean("a\u{1b}[2Jb\u{7}\u{9b}c\r\nd");
+        assert_eq!(cleaned, "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\u{fffd}\nd");
     }
 
     #[test]

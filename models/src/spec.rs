@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::prices::Price;
 use crate::providers::{Access, PROVIDERS, Provider};
+use crate::reasoning;
 
 /// The most calls under way at once where a table does not say.
 pub(crate) const CONCURRENCY: usize = 16;
@@ -91,7 +92,10 @@ impl ModelSpec {
                 return Err(unknown(key, "key", known.iter().copied()));
             }
         }
-        let spec: Self = serde_json::from_value(table.clone()).map_err(|error| error.to_string())?;
+        let spec: Self = match table {
+            Value::Object(table) => capo_core::study::read_table(table)?,
+            other => return Err(format!("expected a table, found {other}")),
+        };
         spec.check()?;
         Ok(spec)
     }
@@ -123,6 +127,9 @@ impl ModelSpec {
             if given {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }
+        }
+        if self.temperature.is_some() || self.reasoning_effort.is_some() {
+            reasoning::check(self)?;
         }
         Ok(())
     }
@@ -302,7 +309,6 @@ mod tests {
             provider = "openai"
             model = "gpt-5-mini"
             api_key_env = "OPENAI_API_KEY"
-            temperature = 1
             max_tokens = 2000
             reasoning_effort = "low"
             retries = 0
@@ -313,7 +319,8 @@ mod tests {
         .unwrap();
         let spec = ModelSpec::parse(&table).unwrap();
         assert_eq!(spec.provider.get().name, "openai");
-        assert_eq!(spec.temperature, Some(1.0));
+        let warm = json!({ "provider": "openai", "model": "gpt-4.1-mini", "temperature": 1 });
+        assert_eq!(ModelSpec::parse(&warm).unwrap().temperature, Some(1.0));
         assert_eq!(spec.retries, Some(0));
         let gate = HeaderVariable {
             env: "GATE_KEY".to_owned(),
@@ -340,7 +347,34 @@ mod tests {
         let table = json!({ "provider": "openai", "model": "m", "temperature": 3 });
         assert_eq!(error(&table), "`temperature` must lie between 0 and 2");
         let table = json!({ "provider": "openai", "model": "m", "concurrency": 0 });
-        assert!(error(&table).contains("nonzero"));
+        assert_eq!(
+            error(&table),
+            "`concurrency`: expected a whole number of at least 1, found 0"
+        );
+        for (key, value, words) in [
+            (
+                "temperature",
+                json!("hot"),
+                "`temperature`: expected a number, found the text \"hot\"",
+            ),
+            (
+                "retries",
+                json!(-1),
+                "`retries`: expected a whole number of at least 0, found -1",
+            ),
+            (
+                "max_tokens",
+                json!(1.5),
+                "`max_tokens`: expected a whole number of at least 1, found 1.5",
+            ),
+            ("model", json!(4), "`model`: expected a text, found 4"),
+            ("headers", json!([]), "`headers`: expected a table, found a list"),
+            ("price", json!({ "input": 1 }), "missing field `output`"),
+        ] {
+            let mut table = json!({ "provider": "openai", "model": "m" });
+            table[key] = value;
+            assert_eq!(error(&table), words);
+        }
         let table = json!({ "provider": "openai", "model": "m", "price": { "input": -1, "output": 1 } });
         assert!(error(&table).contains("`price.input`"));
         let table = json!({ "provider": "openai", "model": "m", "seed": 1 });

@@ -4,7 +4,7 @@ use capo_core::llm::CallUsage;
 use rig_core::completion::Usage;
 use serde_json::Value;
 
-use crate::prices::Price;
+use crate::prices::{Cached, Price};
 
 /// Where the price of a call comes from: what the study states, else what the provider reports,
 /// else the price table.
@@ -35,7 +35,10 @@ impl Tariff {
         let counted = usage.input_tokens.is_some() || usage.output_tokens.is_some();
         let input_tokens = usage.input_tokens.unwrap_or(0);
         let output_tokens = usage.output_tokens.unwrap_or(0);
-        let cached = usage.cached_input_tokens.unwrap_or(0);
+        let cached = Cached {
+            read: usage.cached_input_tokens.unwrap_or(0),
+            written: usage.cache_creation_input_tokens.unwrap_or(0),
+        };
         let listed = self.listed.filter(|price| counted || price.is_free());
         let usd = match (self.stated.filter(|price| counted || price.is_free()), reported) {
             (Some(price), _) => Some(price.of(input_tokens, cached, output_tokens)),
@@ -54,10 +57,16 @@ impl Tariff {
     /// an estimate of four characters to a token, since it was generated and is charged for.
     pub(crate) fn unreadable(&self, asked_characters: usize, body: &[u8], seconds: f64) -> CallUsage {
         let text = String::from_utf8_lossy(body);
-        let usage = Usage::new()
+        // Anthropic counts what its cache has to do with beside the other input.
+        let written = count(&text, &["cache_creation_input_tokens"]);
+        let read = count(&text, &["cache_read_input_tokens"]);
+        let input = count(&text, &["prompt_tokens", "input_tokens", "promptTokenCount"]);
+        let mut usage = Usage::new()
             .input_tokens(
-                count(&text, &["prompt_tokens", "input_tokens", "promptTokenCount"])
-                    .unwrap_or(asked_characters as u64 / 4),
+                input
+                    .unwrap_or(asked_characters as u64 / 4)
+                    .saturating_add(written.unwrap_or(0))
+                    .saturating_add(read.unwrap_or(0)),
             )
             .output_tokens(
                 count(
@@ -66,16 +75,19 @@ impl Tariff {
                 )
                 .unwrap_or(text.chars().count() as u64 / 4),
             );
+        usage.cache_creation_input_tokens = written;
+        usage.cached_input_tokens = read;
         self.answer(&usage, &Value::Null, seconds)
     }
 
     /// What a try consumed that was not waited for to its end: the question at four characters to a
-    /// token. It was sent and may be charged for; what was generated nobody can tell. Unknown, not
-    /// 0, without a price.
+    /// token. It was sent and may be charged for, where writing into a cache has a price of its own at
+    /// that; what was generated nobody can tell. Unknown, not 0, without a price.
     pub(crate) fn unanswered(&self, asked_characters: usize, seconds: f64) -> CallUsage {
-        let usage = Usage::new()
-            .input_tokens(asked_characters as u64 / 4)
-            .output_tokens(0);
+        let asked = asked_characters as u64 / 4;
+        let mut usage = Usage::new().input_tokens(asked).output_tokens(0);
+        // Costs as any input where no price of it is stated.
+        usage.cache_creation_input_tokens = Some(asked);
         self.answer(&usage, &Value::Null, seconds)
     }
 
@@ -116,6 +128,7 @@ mod tests {
         input: 1.0,
         output: 10.0,
         cached_input: Some(0.1),
+        cache_write: None,
     };
 
     fn usage() -> Usage {
@@ -178,6 +191,11 @@ mod tests {
             (1_000, Some(1e-3))
         );
         assert_eq!(of(None).usd, None);
+        let dearer = Price {
+            cache_write: Some(1.25),
+            ..PRICE
+        };
+        assert_eq!(of(Some(dearer)).usd, Some(1.25e-3));
     }
 
     #[test]
@@ -188,6 +206,19 @@ mod tests {
             ..NOTHING
         };
         assert_eq!(sum(claimed, claimed).input_tokens, u64::MAX);
+    }
+
+    #[test]
+    fn an_unreadable_answer_counts_what_anthropics_cache_had_to_do_with() {
+        let price = Price {
+            cache_write: Some(2.0),
+            ..PRICE
+        };
+        let cut = br#"{"content":[{"te","usage":{"input_tokens":10,"cache_creation_input_tokens":2000,"cache_read_input_tokens":1000,"output_tokens":7"#;
+        let usage = tariff(Some(price), None).unreadable(4_000, cut, 2.0);
+        assert_eq!((usage.input_tokens, usage.output_tokens), (3_010, 7));
+        let dollars = (10.0 + 2.0 * 2_000.0 + 0.1 * 1_000.0 + 10.0 * 7.0) / 1e6;
+        assert!((usage.usd.unwrap() - dollars).abs() < 1e-12);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Time that works natively and in a browser tab, where the standard clock panics.
 
+use std::pin::pin;
 use std::time::Duration;
+
+use futures::future::{Either, select};
 
 pub(crate) use rig_core::wasm_compat::{sleep, timeout};
 pub(crate) use web_time::Instant;
@@ -10,6 +13,14 @@ pub(crate) fn since_epoch() -> Duration {
     web_time::SystemTime::now()
         .duration_since(web_time::UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// What comes of `wait`; nothing, and `wait` is dropped, if `signal` is given before.
+pub(crate) async fn unless<T>(signal: impl Future<Output = ()>, wait: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(signal), pin!(wait)).await {
+        Either::Left(_) => None,
+        Either::Right((outcome, _)) => Some(outcome),
+    }
 }
 
 /// A fresh random fraction in [0, 1) for jitter. It only spreads waiting over time: no answer,

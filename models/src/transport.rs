@@ -1,16 +1,24 @@
-//! The HTTP client under the provider library: adds the user's headers and keeps what came back.
+//! The HTTP client under the provider library: adds the user's headers, bounds what is read and keeps what came back.
 //!
 //! The library turns a reply into an answer or an error. Whether to try again, how long to wait
 //! and what an unusable answer cost is read from the reply itself, so every try has a recorder.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
-use rig_core::http_client::{
-    DynHttpClient, Error, HttpClientExt, LazyBody, MultipartForm, Result, StreamingResponse,
-};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use rig_core::http_client::{Error, HttpClientExt, LazyBody, MultipartForm, Result, StreamingResponse};
 use rig_core::wasm_compat::WasmCompatSend;
+use rig_reqwest::{ReqwestClient, reqwest};
+use serde_json::Value;
+
+use crate::conversation::CallIds;
+
+/// Most bytes of an answer that are read: as many as of an external agent's.
+const MOST_BYTES: usize = 16 << 20;
 
 /// What came back from one try, as far as it got.
 #[derive(Debug, Clone, Default)]
@@ -21,23 +29,66 @@ pub(crate) struct Reply {
     pub(crate) headers: HeaderMap,
     /// The body, once it is complete.
     pub(crate) body: Bytes,
+    /// Why the body was not handed on, if it was not.
+    pub(crate) refused: Option<String>,
 }
+
+/// Says in a provider's words what the library does not: changes a request before it is sent.
+pub(crate) type Rewrite = fn(&mut Parts, Bytes, &CallIds) -> Bytes;
 
 /// A client that adds headers and records one reply. Behind a lock because natively the provider
 /// library wants clients that can be sent between threads.
 #[derive(Clone)]
 pub(crate) struct Recorder {
-    http: DynHttpClient,
+    /// None sends nothing anywhere.
+    http: Option<reqwest::Client>,
     headers: HeaderMap,
+    call_ids: CallIds,
+    rewrite: Option<Rewrite>,
     reply: Arc<Mutex<Reply>>,
 }
 
+/// The server sent what is not handed on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
+
 impl Recorder {
-    pub(crate) fn new(http: DynHttpClient, headers: HeaderMap) -> Self {
+    pub(crate) fn new(http: reqwest::Client, headers: HeaderMap) -> Self {
         Self {
-            http,
+            http: Some(http),
             headers,
+            ..Self::nowhere()
+        }
+    }
+
+    /// For requests that are only made, not sent.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            http: None,
+            headers: HeaderMap::new(),
+            call_ids: CallIds::default(),
+            rewrite: None,
             reply: Arc::default(),
+        }
+    }
+
+    /// With the ids of the tool calls in what is asked.
+    pub(crate) fn with_call_ids(self, call_ids: CallIds) -> Self {
+        Self { call_ids, ..self }
+    }
+
+    /// With one more header.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// With a last change of every request.
+    pub(crate) fn rewriting(self, rewrite: Rewrite) -> Self {
+        Self {
+            rewrite: Some(rewrite),
+            ..self
         }
     }
 
@@ -46,9 +97,100 @@ impl Recorder {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn record(reply: &Mutex<Reply>, change: impl FnOnce(&mut Reply)) {
-        change(&mut reply.lock().unwrap_or_else(PoisonError::into_inner));
+    /// The request as it is sent, or nothing.
+    fn ready(&self, request: Request<Bytes>) -> Option<reqwest::RequestBuilder> {
+        let (mut parts, mut body) = request.into_parts();
+        parts.headers.extend(self.headers.clone());
+        if let Some(rewrite) = self.rewrite {
+            body = rewrite(&mut parts, body, &self.call_ids);
+        }
+        let http = self.http.as_ref()?;
+        let request = http.request(parts.method, parts.uri.to_string());
+        Some(request.headers(parts.headers).body(body))
     }
+}
+
+fn record(reply: &Mutex<Reply>, change: impl FnOnce(&mut Reply)) {
+    change(&mut reply.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// Reads a body up to [`MOST_BYTES`].
+async fn read(response: reqwest::Response) -> Result<Bytes> {
+    let mut body = BytesMut::new();
+    let mut chunks = pin!(response.bytes_stream());
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(Error::instance)?;
+        if body.len() + chunk.len() > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            return Err(Error::instance(Refused(format!(
+                "the answer is larger than {most} MiB, which is not read"
+            ))));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// The longest arguments that are no JSON and are handed on all the same, in bytes.
+const LONGEST_BROKEN: usize = 64 << 10;
+
+/// The deepest nesting that JSON may have here, which is the parser's own limit.
+const DEEPEST: usize = 128;
+
+/// Whether a body holds arguments of a tool call that are no JSON and that the library would try to mend for minutes:
+/// its time and memory grow with their length times their depth.
+fn has_costly_arguments(body: &[u8]) -> bool {
+    fn is_costly(text: &str) -> bool {
+        (text.len() > LONGEST_BROKEN || nesting(text) > DEEPEST)
+            && serde_json::from_str::<Value>(text).is_err()
+    }
+    fn find(value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.iter().any(find),
+            Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+                Value::String(text) => name == "arguments" && is_costly(text),
+                value => find(value),
+            }),
+            _ => false,
+        }
+    }
+    // Most bodies are too small to hold such.
+    body.len() > DEEPEST && serde_json::from_slice(body).is_ok_and(|value| find(&value))
+}
+
+/// How deep brackets are nested in a text, those in strings included.
+fn nesting(text: &str) -> usize {
+    let depths = text.bytes().scan(0_usize, |depth, byte| {
+        match byte {
+            b'[' | b'{' => *depth += 1,
+            b']' | b'}' => *depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        Some(*depth)
+    });
+    depths.max().unwrap_or(0)
+}
+
+/// Reads a body and records it.
+async fn recorded(response: reqwest::Response, reply: &Mutex<Reply>) -> Result<Bytes> {
+    let body = match read(response).await {
+        Ok(body) => {
+            // What is refused now was paid for.
+            record(reply, |reply| reply.body = body.clone());
+            if has_costly_arguments(&body) {
+                let why = "the arguments of a tool call are no JSON, and too long or too deeply nested to be mended";
+                Err(Error::instance(Refused(why.to_owned())))
+            } else {
+                Ok(body)
+            }
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(Error::Instance(error)) = &body {
+        let why = error.downcast_ref::<Refused>().map(|refused| refused.0.clone());
+        record(reply, |reply| reply.refused = why);
+    }
+    body
 }
 
 impl HttpClientExt for Recorder {
@@ -60,42 +202,27 @@ impl HttpClientExt for Recorder {
         T: Into<Bytes> + WasmCompatSend,
         U: From<Bytes> + WasmCompatSend + 'static,
     {
-        let (mut parts, body) = request.into_parts();
-        parts.headers.extend(self.headers.clone());
-        let sending = self
-            .http
-            .send::<Bytes, Bytes>(Request::from_parts(parts, body.into()));
+        let request = self.ready(request.map(Into::into));
         let reply = Arc::clone(&self.reply);
         async move {
-            let response = match sending.await {
-                Ok(response) => response,
-                Err(error) => {
-                    if let Error::InvalidStatusCodeWithDetails {
-                        status,
-                        body,
-                        headers,
-                    } = &error
-                    {
-                        Self::record(&reply, |reply| {
-                            reply.status = Some(*status);
-                            reply.headers.clone_from(headers);
-                            reply.body = Bytes::from(body.clone());
-                        });
-                    }
-                    return Err(error);
-                }
-            };
-            let (parts, body) = response.into_parts();
-            Self::record(&reply, |reply| {
-                reply.status = Some(parts.status);
-                reply.headers.clone_from(&parts.headers);
+            let request = request.ok_or(Error::StreamEnded)?;
+            let response = request.send().await.map_err(Error::instance)?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            record(&reply, |reply| {
+                reply.status = Some(status);
+                reply.headers.clone_from(&headers);
             });
-            let body: LazyBody<U> = Box::pin(async move {
-                let bytes = body.await?;
-                Self::record(&reply, |reply| reply.body = bytes.clone());
-                Ok(U::from(bytes))
-            });
-            Ok(Response::from_parts(parts, body))
+            if !status.is_success() {
+                // A refusal counts as one whatever becomes of its words.
+                let body = recorded(response, &reply).await.unwrap_or_default();
+                let body = String::from_utf8_lossy(&body).into_owned();
+                return Err(Error::non_success_with_details(status, headers, body));
+            }
+            let body: LazyBody<U> = Box::pin(async move { recorded(response, &reply).await.map(U::from) });
+            let mut answer = Response::new(body);
+            *answer.status_mut() = status;
+            *answer.headers_mut() = headers;
+            Ok(answer)
         }
     }
 
@@ -106,7 +233,8 @@ impl HttpClientExt for Recorder {
     where
         U: From<Bytes> + WasmCompatSend + 'static,
     {
-        self.http.send_multipart(request)
+        let http = self.http.clone().map(ReqwestClient::from);
+        async move { http.ok_or(Error::StreamEnded)?.send_multipart(request).await }
     }
 
     fn send_streaming<T>(
@@ -116,6 +244,7 @@ impl HttpClientExt for Recorder {
     where
         T: Into<Bytes> + WasmCompatSend,
     {
-        self.http.send_streaming(request)
+        let http = self.http.clone().map(ReqwestClient::from);
+        async move { http.ok_or(Error::StreamEnded)?.send_streaming(request).await }
     }
 }

@@ -22,13 +22,14 @@ const INTRODUCTION: &str = "\
 
 A study is one problem with its settings: what a prompt is measured on, what to maximise, what to
 keep below thresholds, who answers, and what the run may spend. It is written in TOML, or in JSON
-when the file's name ends in `.json`. Paths in it start at the folder it lies in. A key that does
+when the file's name ends in `.json`. Paths in it start at the folder it lies in, and
+lead to files there or below, also through links; `--allow-outside` lets a command read others. A key that does
 not exist is an error that names the nearest one that does. Rates are fractions from 0 to 1.
 
-A journal belongs to one study, and a changed study needs another journal. Only `[budget]` may change,
-and how models and workload are reached: of a `[models.ROLE]` table `abort_after`, `api_key_env`,
+A journal belongs to one study, and a changed study needs another journal. Only `[budget]` and
+`[failures]` may change, and how models and workload are reached: of a `[models.ROLE]` table `abort_after`, `api_key_env`,
 `concurrency`, `latency`, `retries` and `timeout_seconds`, of `[workload]` `bearer_env`,
-`concurrency` and `timeout`. With other values of these the same journal goes on.
+`concurrency`, `retries` and `timeout`. With other values of these the same journal goes on.
 
 `studies/help-desk.toml` is a whole study:
 
@@ -47,6 +48,32 @@ One table for each role: `[models.agent]` runs the examples, `[models.user]` pla
 agent talks to, `[models.judge]` grades what no rule can grade, `[models.critic]` says what went
 wrong, and `[models.rewriter]` writes the next prompt. A role without a table falls back: critic →
 rewriter → agent; user and judge → agent.
+
+";
+
+const FAILURES: &str = "\
+What becomes of rollouts that cannot be made: an example that a content filter refuses, a prompt that
+the agent's context has no room for, an answer that cannot be measured. It is not part of the study's
+identity: what was decided stands in the journal, and what is said here holds for what fails from then
+on, so a run that ended for its failures goes on once more of them may pass.
+
+A rollout that every try fails at is held against its prompt. Up to `share` of the split's examples a
+prompt may fail on, one at least unless `share` is 0; each of them counts as `example` says. A prompt
+that fails on more is discarded: it has no score and is never returned, and the rewriter is told of it,
+with the reason, when a parent of it is rewritten again. The seed prompt is never discarded, nor one that
+is measured on held-out examples or by `capo evaluate`: beyond the share they end the run. With
+`leave-out`, what is left out of a split counts against the share together: a prompt that would have more
+left out is discarded in their place.
+
+Some failures end the run whatever is said here, and count for nobody: a refused key, a rate limit and a
+model that cannot be reached say nothing of a prompt or an example. So does a failure that may pass, such
+as a timeout, when no other rollout was made beside it; a resumed run that fails at the same rollout once
+more lets it count. The same command resumes a run, and every failed rollout that nothing was decided on
+is tried again.
+
+What was discarded, left out or counted as the worst value is told in the result of a run, by
+`capo evaluate` and by `capo journal show`, in the page beside the result and in its activity, and under
+`failures` with `--json`; in the journal it stands line by line ([journal.md](journal.md#rollout)).
 
 ";
 
@@ -86,6 +113,10 @@ fn study() -> Result<String, Box<dyn Error>> {
             "models" => {
                 page.heading(2, "`[models.ROLE]`", MODELS_TABLE);
                 models(&mut page);
+            }
+            "failures" => {
+                page.heading(2, "`[failures]`", FAILURES);
+                page.keys_of(part, &schema, key);
             }
             "method" => {
                 page.heading(2, "`[method]`", METHODS);

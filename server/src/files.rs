@@ -1,7 +1,7 @@
 //! Files named on the command line and in studies.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use capo_workloads::files::{FileError, Files};
@@ -19,6 +19,14 @@ pub enum TextError {
         /// What the system says.
         source: io::Error,
     },
+    /// A file that a study names.
+    #[error("{what}: {error}")]
+    OfStudy {
+        /// What the file was to hold.
+        what: &'static str,
+        /// Why it cannot be read.
+        error: FileError,
+    },
     /// It is no UTF-8.
     #[error("{what} {} is not UTF-8 text (line {line}); save it as UTF-8", path.display())]
     NotUtf8 {
@@ -31,32 +39,52 @@ pub enum TextError {
     },
 }
 
+/// Most bytes of a text that is read at once: a study, a prompt, prices, settings.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// Most bytes of a prompt.
+const MOST_PROMPT: u64 = 1 << 20;
+
+/// Most bytes of a file of data.
+const MOST_DATA: u64 = 1 << 30;
+
 /// The text of a file; `what` names it in errors.
 ///
 /// # Errors
-/// When it cannot be read or is no UTF-8.
+/// When it cannot be read, is larger than 16 MiB or is no UTF-8.
 pub fn read_text(what: &'static str, path: &Path) -> Result<String, TextError> {
-    decoded(what, path, read_bytes(what, path)?)
+    let bytes = File::open(path).and_then(|file| bounded(file, MOST_TEXT));
+    decoded(what, path, bytes.map_err(|error| unreadable(what, path, error))?)
 }
 
 /// The whole lines of a file. What follows the last line break is left out: a line that is still
 /// being written, or that a crash cut off, perhaps in the midst of a character.
 ///
 /// # Errors
-/// See [`read_text`].
+/// When it cannot be read or is no UTF-8.
 pub fn read_whole_lines(what: &'static str, path: &Path) -> Result<String, TextError> {
-    let mut bytes = read_bytes(what, path)?;
+    let mut bytes = fs::read(path).map_err(|error| unreadable(what, path, error))?;
     let end = bytes.iter().rposition(|&byte| byte == b'\n');
     bytes.truncate(end.map_or(0, |end| end + 1));
     decoded(what, path, bytes)
 }
 
-fn read_bytes(what: &'static str, path: &Path) -> Result<Vec<u8>, TextError> {
-    fs::read(path).map_err(|source| TextError::Read {
+fn unreadable(what: &'static str, path: &Path, source: io::Error) -> TextError {
+    TextError::Read {
         what,
         path: path.to_owned(),
         source,
-    })
+    }
+}
+
+/// All bytes of a file that has no more than `most`: some have no end.
+fn bounded(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it is larger than {} MiB", most >> 20)));
+    }
+    Ok(bytes)
 }
 
 fn decoded(what: &'static str, path: &Path, bytes: Vec<u8>) -> Result<String, TextError> {
@@ -70,19 +98,31 @@ fn decoded(what: &'static str, path: &Path, bytes: Vec<u8>) -> Result<String, Te
     })
 }
 
-/// The prompt in a file: its text without the line break that editors put at the end.
+/// The prompt in a file: its text without the byte order mark and the line break that editors put at
+/// its beginning and end.
 ///
 /// # Errors
 /// See [`read_text`].
 pub fn read_prompt(path: &Path) -> Result<String, TextError> {
-    let mut text = read_text("prompt file", path)?;
+    read_text(PROMPT, path).map(prompt)
+}
+
+/// What a prompt's file is called in errors.
+const PROMPT: &str = "prompt file";
+
+/// The prompt that is a file's text: without the mark that some editors put at the beginning, and
+/// without a line break at the end.
+fn prompt(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
             text.pop();
         }
     }
-    Ok(text)
+    text
 }
 
 /// Puts a file in place whole or not at all, so that neither a full disk nor a crash leaves half
@@ -118,7 +158,11 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// What the system says; then nothing is left behind.
 pub fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut beside = tempfile::Builder::new()
+    let mut builder = tempfile::Builder::new();
+    // As any other file: the umask takes from it what it takes from all.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut beside = builder
         .prefix(".capo-")
         .tempfile_in(folder.unwrap_or(Path::new(".")))?;
     beside.write_all(contents)?;
@@ -127,42 +171,120 @@ pub fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// Which files a study may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// Those in its folder and below. Studies come from strangers as well, and what a file holds goes
+    /// into the journal and to providers.
+    #[default]
+    Folder,
+    /// Any, as `--allow-outside` says.
+    Anywhere,
+}
+
 /// The files of a study: relative paths start at the study file's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StudyFolder(PathBuf);
+pub struct StudyFolder {
+    path: PathBuf,
+    reach: Reach,
+}
 
 impl StudyFolder {
     /// The folder a study file lies in.
-    pub fn of(study: &Path) -> Self {
-        match study.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => Self(parent.to_owned()),
-            _ => Self(PathBuf::from(".")),
-        }
+    pub fn of(study: &Path, reach: Reach) -> Self {
+        let path = match study.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Self { path, reach }
     }
 
     /// Where a path of the study leads.
     pub fn resolve(&self, path: &str) -> PathBuf {
-        if self.0 == Path::new(".") {
+        if self.path == Path::new(".") {
             PathBuf::from(path)
         } else {
-            self.0.join(path)
+            self.path.join(path)
         }
+    }
+
+    /// Where a file of the study is or will be written, if the study may name it.
+    ///
+    /// # Errors
+    /// When it lies outside the folder, or leads through a folder that is not there and back.
+    pub fn place(&self, path: &str) -> Result<PathBuf, FileError> {
+        let place = self.resolve(path);
+        // What is not there yet is made, below what is.
+        let mut there = place.as_path();
+        let found = loop {
+            match fs::canonicalize(there) {
+                Err(error) if error.kind() == ErrorKind::NotFound && there.file_name().is_some() => {
+                    let folder = there.parent().filter(|folder| !folder.as_os_str().is_empty());
+                    there = folder.unwrap_or(Path::new("."));
+                }
+                found => break found.map_err(|error| refused(path, &error))?,
+            }
+        };
+        self.allow(path, &found)?;
+        Ok(place)
+    }
+
+    /// The prompt in a file of the study, as [`read_prompt`] reads it.
+    ///
+    /// # Errors
+    /// As [`Files::read`], and when it is larger than 1 MiB or is no UTF-8.
+    pub fn read_prompt(&self, path: &str) -> Result<String, TextError> {
+        let bytes = self
+            .bytes(path, MOST_PROMPT)
+            .map_err(|error| TextError::OfStudy { what: PROMPT, error })?;
+        decoded(PROMPT, &self.resolve(path), bytes).map(prompt)
+    }
+
+    /// The bytes of a regular file that the study may name.
+    fn bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, FileError> {
+        let refused = |error| refused(path, &error);
+        // Links are followed first: one may lead out.
+        let found = fs::canonicalize(self.resolve(path)).map_err(refused)?;
+        self.allow(path, &found)?;
+        // A pipe waits for somebody who writes, and a device has no end; asked before it is opened.
+        if !fs::metadata(&found).map_err(refused)?.is_file() {
+            return Err(refused(io::Error::other("it is not a regular file")));
+        }
+        File::open(&found)
+            .and_then(|file| bounded(file, most))
+            .map_err(refused)
+    }
+
+    /// Refuses what was found outside the folder.
+    fn allow(&self, path: &str, found: &Path) -> Result<(), FileError> {
+        let folder = fs::canonicalize(&self.path).map_err(|error| refused(path, &error))?;
+        if self.reach == Reach::Folder && !found.starts_with(&folder) {
+            return Err(FileError::Outside {
+                path: path.to_owned(),
+                folder: folder.display().to_string(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn refused(path: &str, error: &io::Error) -> FileError {
+    match error.kind() {
+        ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
+        _ => FileError::Unreadable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        },
     }
 }
 
 impl Files for StudyFolder {
     fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
-        fs::read(self.resolve(path)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
-            _ => FileError::Unreadable {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            },
-        })
+        self.bytes(path, MOST_DATA)
     }
 
     fn directory(&self) -> Option<&Path> {
-        Some(&self.0)
+        Some(&self.path)
     }
 }
 
@@ -172,11 +294,11 @@ mod tests {
 
     #[test]
     fn paths_start_at_the_study_file() {
-        let folder = StudyFolder::of(Path::new("studies/own/study.toml"));
+        let folder = StudyFolder::of(Path::new("studies/own/study.toml"), Reach::Folder);
         assert_eq!(folder.resolve("data.csv"), Path::new("studies/own/data.csv"));
         assert_eq!(folder.resolve("/data.csv"), Path::new("/data.csv"));
         assert_eq!(
-            StudyFolder::of(Path::new("study.toml")).directory(),
+            StudyFolder::of(Path::new("study.toml"), Reach::Folder).directory(),
             Some(Path::new("."))
         );
     }
@@ -185,10 +307,94 @@ mod tests {
     fn one_final_line_break_is_no_part_of_a_prompt() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prompt.md");
-        for (written, read) in [("a\nb\n", "a\nb"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a")] {
+        let study = StudyFolder::of(&folder.path().join("study.toml"), Reach::Folder);
+        for (written, read) in [
+            ("a\nb\n", "a\nb"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("a", "a"),
+            ("\u{feff}a\u{feff}", "a\u{feff}"),
+        ] {
             std::fs::write(&path, written).unwrap();
             assert_eq!(read_prompt(&path).unwrap(), read);
+            assert_eq!(study.read_prompt("prompt.md").unwrap(), read);
         }
+    }
+
+    #[test]
+    fn a_study_reads_its_own_folder_alone_unless_it_is_allowed_to() {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("study");
+        std::fs::create_dir_all(inside.join("data")).unwrap();
+        std::fs::write(place.path().join("secret"), "key").unwrap();
+        std::fs::write(inside.join("data/rows.csv"), "q\n1\n").unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../secret", inside.join("link")).unwrap();
+            std::os::unix::fs::symlink("data/rows.csv", inside.join("rows.csv")).unwrap();
+        }
+        let study = inside.join("study.toml");
+        let (own, any) = (
+            StudyFolder::of(&study, Reach::Folder),
+            StudyFolder::of(&study, Reach::Anywhere),
+        );
+        let absolute = place.path().join("secret").display().to_string();
+        let mut outside = vec!["../secret", "data/../../secret", &absolute];
+        let mut within = vec!["data/rows.csv", "./data/../data/rows.csv"];
+        if cfg!(unix) {
+            outside.push("link");
+            within.push("rows.csv");
+        }
+        for path in outside {
+            assert_eq!(any.read(path).unwrap(), b"key");
+            let message = own.read(path).unwrap_err().to_string();
+            for named in [path, "study", "--allow-outside"] {
+                assert!(message.contains(named), "{message}");
+            }
+            assert!(
+                matches!(own.place(path), Err(FileError::Outside { .. })),
+                "{path}"
+            );
+            let prompt = own.read_prompt(path).unwrap_err().to_string();
+            assert!(
+                prompt.starts_with("prompt file: ") && prompt.contains("--allow-outside"),
+                "{prompt}"
+            );
+        }
+        for path in within {
+            assert_eq!(own.read(path).unwrap(), b"q\n1\n");
+        }
+        assert_eq!(own.place("data/new.json").unwrap(), inside.join("data/new.json"));
+        assert_eq!(own.place("new/new.json").unwrap(), inside.join("new/new.json"));
+        assert!(matches!(own.place("../new.json"), Err(FileError::Outside { .. })));
+        own.place("new/../../new.json").unwrap_err();
+        assert_eq!(own.read("gone"), Err(FileError::NotFound("gone".to_owned())));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_or_has_no_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = StudyFolder::of(&folder.path().join("study.toml"), Reach::Anywhere);
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for path in ["pipe", "/dev/zero", "."] {
+            let message = study.read(path).unwrap_err().to_string();
+            assert!(message.contains("it is not a regular file"), "{path}: {message}");
+        }
+        std::fs::write(
+            folder.path().join("long.md"),
+            vec![b'x'; (MOST_PROMPT + 1) as usize],
+        )
+        .unwrap();
+        let message = study.read_prompt("long.md").unwrap_err().to_string();
+        assert!(message.contains("larger than 1 MiB"), "{message}");
+        // A person may name a device, which ends all the same.
+        let message = read_text("study file", Path::new("/dev/zero"))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("larger than 16 MiB"), "{message}");
     }
 
     #[test]
@@ -242,6 +448,20 @@ mod tests {
             1,
             "nothing is left behind"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_may_be_read_by_whom_any_other_may() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| {
+            let there = std::fs::metadata(folder.path().join(name)).unwrap();
+            there.permissions().mode()
+        };
+        std::fs::write(folder.path().join("usual"), "").unwrap();
+        write_new(&folder.path().join("branch"), b"").unwrap();
+        assert_eq!(mode("branch"), mode("usual"));
     }
 
     #[cfg(unix)]

@@ -1,10 +1,13 @@
-//! Ctrl-C: the first one ends a run in good order, the second one at once.
+//! Ctrl-C: the first one ends a run in good order within two seconds, the second one at once.
 
 use std::io;
 use std::thread;
 use std::time::Duration;
 
+use capo_core::control::Control;
 use tokio::sync::watch;
+
+use crate::cli::failure::warn;
 
 /// Exit code of a process that was told twice to end and does not: as for a run that was stopped.
 const STOPPED: i32 = 3;
@@ -12,6 +15,10 @@ const STOPPED: i32 = 3;
 /// How long a process that was told twice may take to put its affairs in order: to end the commands
 /// it has started, and to write down what has been answered.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long calls under way may still be answered once an end is asked for. Many are answered by
+/// then, and nobody waits for longer dialogues.
+const MOMENT: Duration = Duration::from_millis(1500);
 
 /// Knows how often the person has asked for an end. Clones know the same.
 #[derive(Debug, Clone)]
@@ -53,6 +60,41 @@ impl Interrupts {
             });
         })?;
         Ok(Self { heard })
+    }
+
+    /// [`Interrupts::listen`] for a run that the command `resume` carries on, which the person is
+    /// told.
+    ///
+    /// # Errors
+    /// As [`Interrupts::listen`].
+    pub fn of_run(resume: String) -> io::Result<Self> {
+        Self::listen(move || {
+            warn(&format!(
+                "interrupted: calls under way have {} s to be answered, then they are dropped; once more \
+                 to leave at once.\nWhat is finished is kept. To go on, run: {resume}",
+                MOMENT.as_secs_f64()
+            ));
+        })
+    }
+
+    /// Carries out a run that `control` steers. When an end is asked for, it starts nothing new, and
+    /// a moment later what is under way is dropped, so that it ends by itself. When that is insisted
+    /// on, the run is dropped: `None`. Dropping it ends the commands it has started, and writes out
+    /// its journal.
+    pub async fn carry_out<T>(&self, control: Control, run: impl Future<Output = T>) -> Option<T> {
+        let steering = async {
+            self.asked().await;
+            control.interrupt();
+            // Whoever insists waits for no moment.
+            if tokio::time::timeout(MOMENT, self.insisted()).await.is_err() {
+                control.abandon();
+                self.insisted().await;
+            }
+        };
+        tokio::select! {
+            outcome = run => Some(outcome),
+            () = steering => None,
+        }
     }
 
     /// Whether an end was asked for.
@@ -121,6 +163,32 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_is_let_end_then_told_to_drop_what_is_under_way_and_dropped_when_that_is_insisted_on() {
+        let (tell, heard) = watch::channel(0);
+        let interrupts = Interrupts { heard };
+        let whole = interrupts.carry_out(Control::new(), async { 1 }).await;
+        assert_eq!(whole, Some(1), "nobody asked");
+
+        tell.send_replace(1);
+        let control = Control::new();
+        let begun = tokio::time::Instant::now();
+        let ended = interrupts.carry_out(control.clone(), async {
+            control.interrupted().await;
+            assert!(begun.elapsed() < Duration::from_millis(10) && !control.is_abandoned());
+            control.abandoned().await;
+            begun.elapsed()
+        });
+        let took = ended.await.unwrap();
+        assert!(MOMENT <= took && took < Duration::from_secs(2), "{took:?}");
+
+        let telling = async {
+            tell.send_replace(2);
+        };
+        let stubborn = interrupts.carry_out(Control::new(), std::future::pending::<()>());
+        assert_eq!(tokio::join!(stubborn, telling).0, None);
+    }
 
     #[tokio::test]
     async fn everybody_who_waits_hears_it() {

@@ -8,5 +8,6 @@ pub mod progress;
 pub mod recorded;
 pub mod session;
 pub mod simulate;
+mod terminal;
 #[cfg(feature = "train")]
 pub mod train;

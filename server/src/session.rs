@@ -4,6 +4,7 @@
 //! models, ready to run over a journal. Nothing here is `Send`: [`block_on`] keeps everything on
 //! one thread.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
@@ -18,11 +19,11 @@ use capo_core::study::{Format, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Keys, ModelSpec, Models, Pace, check_roles, pace, roles};
+use capo_models::{Builder, Keys, ModelSpec, Models, Observer, Pace, check_roles, pace, roles};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::files::{StudyFolder, TextError, read_prompt, read_text};
+use crate::files::{Reach, StudyFolder, TextError, read_text};
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -62,16 +63,27 @@ pub enum SessionError {
         /// Which line, and what is wrong.
         error: JournalError,
     },
+    /// There is no file of this name.
+    #[error(
+        "{} is not there; name the journal of a run, which lies in runs/ unless --journal said otherwise",
+        .0.display()
+    )]
+    NoJournal(PathBuf),
+    /// What is there is a folder, a pipe or a device.
+    #[error("{} is no regular file, so it cannot be read as a journal; copy the journal into one", .0.display())]
+    NoRegularFile(PathBuf),
     /// The journal's file cannot be opened, read or written.
     #[error(transparent)]
     Store(StoreError),
     /// The folder of the journal cannot be made.
-    #[error("the folder {} cannot be made: {source}; choose another place with --journal", path.display())]
+    #[error("the folder {} cannot be made: {source}; choose another place with {option}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+        /// What on the command line names the place.
+        option: &'static str,
     },
     /// The run failed.
     #[error(transparent)]
@@ -91,7 +103,12 @@ impl SessionError {
                     | capo_models::BuildError::Device { .. }
                     | capo_models::BuildError::Http(_)
             ),
-            Self::Journal { .. } | Self::Store(_) | Self::Folder { .. } | Self::Run(_) => false,
+            Self::Journal { .. }
+            | Self::NoJournal(_)
+            | Self::NoRegularFile(_)
+            | Self::Store(_)
+            | Self::Folder { .. }
+            | Self::Run(_) => false,
         }
     }
 }
@@ -126,8 +143,16 @@ impl StudyFile {
     /// # Errors
     /// When either cannot be read, or the study is wrong.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
+        Self::read_reaching(path, Reach::Folder)
+    }
+
+    /// Like [`StudyFile::read`] for a study that may name files anywhere.
+    ///
+    /// # Errors
+    /// As [`StudyFile::read`].
+    pub fn read_reaching(path: &Path, reach: Reach) -> Result<Self, SessionError> {
         let text = read_text("study file", path)?;
-        Self::parse(&text, path)
+        Self::parsed(&text, path, reach)
     }
 
     /// Like [`StudyFile::read`] for a text that stands for the file at `path`.
@@ -135,15 +160,19 @@ impl StudyFile {
     /// # Errors
     /// When the study is wrong, or the prompt file it names cannot be read.
     pub fn parse(text: &str, path: &Path) -> Result<Self, SessionError> {
+        Self::parsed(text, path, Reach::Folder)
+    }
+
+    fn parsed(text: &str, path: &Path, reach: Reach) -> Result<Self, SessionError> {
         let name = path.display().to_string();
         let wrong = |error| SessionError::Study {
             study: name.clone(),
             error,
         };
         let mut study = Study::parse(text, Format::of_path(&name)).map_err(wrong)?;
-        let folder = StudyFolder::of(path);
+        let folder = StudyFolder::of(path, reach);
         if let (None, Some(file)) = (&study.prompt.text, &study.prompt.file) {
-            study.prompt.text = Some(read_prompt(&folder.resolve(file))?);
+            study.prompt.text = Some(folder.read_prompt(file)?);
             study.prompt.file = None;
         }
         study.seed_prompt().map_err(wrong)?;
@@ -186,8 +215,13 @@ impl StudyFile {
         tables: &IndexMap<Role, Value>,
         keys: &dyn Keys,
         prices: PriceTable,
+        wires: &Wires,
     ) -> Result<Models, SessionError> {
-        let builder = Builder::new(keys).seed(self.study.study.seed).prices(prices);
+        let builder = Builder::new(keys)
+            .seed(self.study.study.seed)
+            .prices(prices)
+            .control(wires.control.clone())
+            .observer(wires.observer());
         #[cfg(feature = "train")]
         let local = crate::train::local::LocalRewriters { folder: &self.folder };
         #[cfg(feature = "train")]
@@ -215,6 +249,27 @@ pub struct Session {
     problem: Problem,
     models: Rc<dyn arena::Models>,
     pace: Pace,
+    wires: Wires,
+}
+
+/// What goes between a run and its models beside calls: who ends their waits, and who hears of them.
+#[derive(Clone, Default)]
+struct Wires {
+    control: Control,
+    listener: Rc<RefCell<Option<Observer>>>,
+}
+
+impl Wires {
+    /// Hands on to whoever listens by then.
+    fn observer(&self) -> Observer {
+        let listener = Rc::clone(&self.listener);
+        Rc::new(move |notice| {
+            let listener = listener.borrow().clone();
+            if let Some(listener) = listener {
+                listener(notice);
+            }
+        })
+    }
 }
 
 /// Models of which the rewriter learns.
@@ -241,8 +296,9 @@ impl Session {
     /// When the workload, its data or a model is wrong, or a key is missing.
     pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
         let problem = file.problem()?;
-        let models = file.built(&file.study.models, keys, prices)?;
-        Self::with(file, problem, Rc::new(models))
+        let wires = Wires::default();
+        let models = file.built(&file.study.models, keys, prices, &wires)?;
+        Self::with(file, problem, Rc::new(models), wires)
     }
 
     /// Like [`Session::new`], with a rewriter that learns from the rounds of the search in place of the study's.
@@ -259,17 +315,38 @@ impl Session {
         let problem = file.problem()?;
         let mut tables = file.study.models.clone();
         tables.shift_remove(&Role::Rewriter);
-        let mut models = file.built(&tables, keys, prices)?;
+        let wires = Wires::default();
+        let mut models = file.built(&tables, keys, prices, &wires)?;
         models.set(Role::Rewriter, rewriter);
-        Self::with(file, problem, Rc::new(Learning { models, learner }))
+        Self::with(file, problem, Rc::new(Learning { models, learner }), wires)
     }
 
-    fn with(file: &StudyFile, problem: Problem, models: Rc<dyn arena::Models>) -> Result<Self, SessionError> {
+    fn with(
+        file: &StudyFile,
+        problem: Problem,
+        models: Rc<dyn arena::Models>,
+        wires: Wires,
+    ) -> Result<Self, SessionError> {
+        let mut pace = pace(&file.models()?);
+        if capo_workloads::external::never_tries_again(&file.study.workload) {
+            pace.attempts = 1;
+        }
         Ok(Self {
             problem,
             models,
-            pace: pace(&file.models()?),
+            pace,
+            wires,
         })
+    }
+
+    /// What steers the run and the calls of its models.
+    pub fn control(&self) -> Control {
+        self.wires.control.clone()
+    }
+
+    /// From now on `listener` is told of the waits of the models, in place of who was before.
+    pub fn tell(&self, listener: Observer) {
+        *self.wires.listener.borrow_mut() = Some(listener);
     }
 
     /// The study joined with its workloads.
@@ -281,8 +358,8 @@ impl Session {
     ///
     /// # Errors
     /// When the run cannot begin or its journal fails, see [`capo_core::optimize`].
-    pub async fn optimize(self, journal: Journal, control: Control) -> Result<Outcome, SessionError> {
-        let options = self.options(control);
+    pub async fn optimize(self, journal: Journal) -> Result<Outcome, SessionError> {
+        let options = self.options();
         Ok(capo_core::optimize(self.problem, journal, self.models, options).await?)
     }
 
@@ -293,34 +370,35 @@ impl Session {
     pub async fn evaluate(
         self,
         journal: Journal,
-        control: Control,
         prompt: &str,
         split: Split,
     ) -> Result<Evaluation, SessionError> {
-        let options = self.options(control);
+        let options = self.options();
         Ok(capo_core::evaluate::evaluate(self.problem, journal, self.models, options, prompt, split).await?)
     }
 
-    fn options(&self, control: Control) -> RunOptions {
+    fn options(&self) -> RunOptions {
         RunOptions {
             concurrency: self.pace.concurrency,
             attempts: self.pace.attempts,
             started_at: now(),
             clock: Rc::new(Elapsed(Instant::now())),
-            control,
+            control: self.control(),
         }
     }
 }
 
-/// Opens or creates a journal, its folder included.
+/// Opens or creates a journal, its folder included. `option` is what names its place on the command
+/// line, such as `--journal`.
 ///
 /// # Errors
 /// When the file cannot be written, is in use, or is no journal.
-pub fn open_journal(path: &Path, fsync: Fsync) -> Result<Journal, SessionError> {
+pub fn open_journal(path: &Path, fsync: Fsync, option: &'static str) -> Result<Journal, SessionError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| SessionError::Folder {
             path: folder.to_owned(),
             source,
+            option,
         })?;
     }
     FileJournal::open(path, fsync).map_err(|error| SessionError::journal(path, error))
@@ -338,7 +416,7 @@ pub fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
 }
 
 /// Now, as RFC 3339 in UTC, to the second.
-fn now() -> String {
+pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -72,6 +72,7 @@ impl Place {
         let output = Command::new(env!("CARGO_BIN_EXE_capo"))
             .args(line.split_whitespace())
             .current_dir(self.0.path())
+            .env("LC_ALL", "C")
             .output()
             .unwrap();
         Ended {
@@ -93,10 +94,18 @@ impl Place {
 fn runs_lie_where_they_are_looked_for_and_are_told_when_they_are_there_already() {
     let place = Place::new();
     let first = place.capo("optimize study.toml --seed 5");
+    let told: Vec<&str> = first.stderr.lines().collect();
     assert_eq!(
-        first.stderr, "",
-        "nothing is said where no terminal shows progress"
+        told.len(),
+        2,
+        "a line a round where no terminal shows progress: {told:?}"
     );
+    for (round, line) in told.iter().enumerate() {
+        assert!(
+            line.starts_with(&format!("round {round}: best")) && line.is_ascii(),
+            "{line}"
+        );
+    }
     assert!(first.stdout.contains("held-out examples"), "{}", first.stdout);
     let journal = "runs/study-5.journal.jsonl";
     assert!(first.stdout.ends_with(&format!("Journal: {journal}\n")));
@@ -109,6 +118,81 @@ fn runs_lie_where_they_are_looked_for_and_are_told_when_they_are_there_already()
         second.stderr
     );
     assert_eq!(place.read(journal), before);
+}
+
+#[test]
+fn a_dry_run_names_what_the_models_still_lack() {
+    let place = Place::new();
+    let agent = "[models.agent]\nprovider = \"simulated\"\n";
+    let keyed =
+        "[models.agent]\nprovider = \"openai\"\nmodel = \"gpt-5-mini\"\napi_key_env = \"NO_SUCH_KEY\"\n";
+    place.write("study.toml", &STUDY.replace(agent, keyed));
+    let ended = place.capo("optimize study.toml --dry-run");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let line = "Missing for a run: models.agent: provider `openai` needs a key: set NO_SUCH_KEY";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    let ended = place.capo("optimize study.toml --dry-run --json");
+    assert_eq!(ended.json()["missing"].as_array().unwrap().len(), 1);
+
+    let thinking =
+        "[models.agent]\nprovider = \"gemini\"\nmodel = \"gemini-2.5-pro\"\nreasoning_effort = \"none\"\n";
+    place.write("study.toml", &STUDY.replace(agent, thinking));
+    let ended = place.capo("optimize study.toml --dry-run");
+    assert_eq!(ended.code, 64);
+    assert!(
+        ended
+            .stderr
+            .contains("`reasoning_effort` is not possible with gemini/gemini-2.5-pro"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_program_hears_one_json_object_a_line() {
+    let place = Place::new();
+    let ended = place.capo("optimize study.toml --journal run.jsonl --log json --json");
+    let lines: Vec<Value> = ended
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let kinds: Vec<&str> = lines.iter().map(|line| line["log"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["round", "round", "finished"]);
+    let (result, finished) = (ended.json(), &lines[2]);
+    assert_eq!((&lines[0]["round"], &lines[1]["round"]), (&0.into(), &1.into()));
+    assert_eq!(finished["status"], result["status"]);
+    assert_eq!(finished["rollouts"], result["usage"]["rollouts"]);
+    assert!(finished["at"].as_str().unwrap().ends_with('Z'), "{finished}");
+    let again = place.capo("optimize study.toml --journal run.jsonl --log json --json");
+    let said: Value = serde_json::from_str(again.stderr.trim()).unwrap();
+    assert_eq!(said["log"], "message");
+    assert!(
+        said["text"].as_str().unwrap().contains("holds the finished run"),
+        "{said}"
+    );
+    place.write("wrong.toml", &STUDY.replace("rounds = 2", "rounds = 0"));
+    let wrong = place.capo("optimize wrong.toml --log json");
+    assert_eq!(wrong.code, 64);
+}
+
+#[test]
+fn what_others_wrote_steers_no_terminal() {
+    let place = Place::new();
+    let study = STUDY.replace("name = \"small desk\"", "name = \"desk \\u001b[2J\\u009b2J\"");
+    place.write(
+        "study.toml",
+        &study.replace("with their request.", "with \\u001b]0;title\\u0007 it."),
+    );
+    let ended = place.capo("optimize study.toml --journal run.jsonl");
+    let shown = place.capo("journal show run.jsonl").stdout;
+    let compared = place.capo("compare run.jsonl").stdout;
+    for text in [&ended.stdout, &ended.stderr, &shown, &compared] {
+        assert!(!text.contains(['\x1b', '\u{9b}', '\x07']), "{text:?}");
+    }
+    assert!(ended.stdout.contains("desk ␛[2J"), "{}", ended.stdout);
+    let exact = place.capo("journal show run.jsonl --json").json();
+    assert_eq!(exact["study"]["study"]["name"], "desk \u{1b}[2J\u{9b}2J");
 }
 
 #[test]
@@ -435,7 +519,7 @@ fn runs_are_compared_by_example_on_the_same_held_out_examples_only() {
     }
     assert_eq!(difference["n"], 4);
     let table = place.capo("compare a.jsonl").stdout;
-    let differences = table.split_once("Best prompts").unwrap().1;
+    let differences = table.split_once("Prompts on the same").unwrap().1;
     assert!(differences.contains("n = 4"), "{table}");
     let starred = differences.lines().filter(|line| line.ends_with('*'));
     assert_eq!(starred.count(), 0, "four examples make nothing clear: {table}");
@@ -461,6 +545,97 @@ fn runs_are_compared_by_example_on_the_same_held_out_examples_only() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn prompts_measured_alone_are_shown_and_compared() {
+    let place = Place::new();
+    place.write("other.md", "Hand every customer over to a human at once.");
+    let evaluate = |prompt: &str, split: &str| {
+        let line = format!(
+            "evaluate study.toml --prompt {prompt} --split {split} --journal {prompt}.{split}.jsonl --json"
+        );
+        place.capo(&line).json()
+    };
+    for split in ["optimize", "evaluate"] {
+        let (one, other) = (evaluate("prompt.md", split), evaluate("other.md", split));
+        let journals = format!("prompt.md.{split}.jsonl other.md.{split}.jsonl");
+        let compared = place.capo(&format!("compare {journals} --json")).json();
+        for (run, scored) in [(0, &one), (1, &other)] {
+            let run = &compared["runs"][run];
+            assert_eq!(run["best"], scored["candidate"]);
+            let mean = &scored["estimates"]["success"]["mean"];
+            assert_eq!(&run[split]["means"]["success"], mean);
+        }
+        let difference = &compared["differences"][0];
+        assert_eq!(
+            (&difference["split"], &difference["run"]),
+            (&split.into(), &2.into())
+        );
+        let mean = |scored: &Value| scored["objective"].as_f64().unwrap();
+        let found = difference["metrics"]["success"]["mean"].as_f64().unwrap();
+        assert!((found - (mean(&other) - mean(&one))).abs() < 1e-9, "{difference}");
+        let table = place.capo(&format!("compare {journals}")).stdout;
+        for part in [
+            "evaluation",
+            "run 2 minus run 1",
+            &one["candidate"].as_str().unwrap()[..8],
+        ] {
+            assert!(table.contains(part), "no {part:?} in {table}");
+        }
+        let shown = place
+            .capo(&format!("journal show prompt.md.{split}.jsonl"))
+            .stdout;
+        assert!(shown.contains("1 prompt measured by `capo evaluate`"), "{shown}");
+        assert!(!shown.contains("capo optimize"), "{shown}");
+        let mean = format!("{:.3}", mean(&one));
+        let line = shown.lines().find(|line| line.contains("given"));
+        assert!(line.unwrap().contains(&mean), "{shown}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_not_there_is_said_not_to_be_there() {
+    let place = Place::new();
+    for line in [
+        "compare nowhere.jsonl",
+        "journal show nowhere.jsonl",
+        "journal verify nowhere.jsonl",
+        "journal export nowhere.jsonl",
+        "journal branch nowhere.jsonl --round 1 --out new.jsonl",
+    ] {
+        let ended = place.capo(line);
+        assert_eq!(ended.code, 1, "{line}");
+        assert!(
+            ended.stderr.contains("nowhere.jsonl is not there"),
+            "{line}: {}",
+            ended.stderr
+        );
+    }
+    place.write("empty.jsonl", "");
+    assert!(place.capo("compare empty.jsonl").stderr.contains("is empty"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_made_is_told_with_the_option_that_names_it() {
+    let place = Place::new();
+    place.write("taken", "a file");
+    for (line, option) in [
+        (
+            "experiment beta --seeds 1 --study study.toml --out taken/here",
+            "--out",
+        ),
+        ("optimize study.toml --journal taken/here/run.jsonl", "--journal"),
+    ] {
+        let ended = place.capo(line);
+        assert_eq!(ended.code, 1, "{line}");
+        assert!(
+            ended.stderr.contains(&format!("another place with {option}")),
+            "{}",
+            ended.stderr
+        );
+    }
 }
 
 #[test]
@@ -519,4 +694,16 @@ fn exports_hold_every_row() {
     let written = place.read("rows.csv");
     let mut reader = csv::Reader::from_reader(written.as_bytes());
     assert_eq!(reader.records().count(), candidates.len());
+}
+
+#[test]
+fn the_sample_in_the_readme_is_what_the_program_says() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let place = Place::new();
+    let study = root.join("studies/help-desk.toml");
+    let ended = place.capo(&format!("optimize {}", study.display()));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let sample = readme.split("```text\n").nth(1).unwrap().split("```").next();
+    assert_eq!(sample, Some(ended.stdout.as_str()));
 }

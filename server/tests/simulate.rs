@@ -25,8 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-/// Says back what it was asked, calls the first tool when the user says "call", and fails or
-/// panics when told to.
+/// Says back what it was asked, calls the first tool when the user says "call", says what the user
+/// tells it to "say", and fails or panics when told to.
 struct Echo {
     name: String,
     /// Told of every question.
@@ -61,6 +61,10 @@ impl Llm for Echo {
                     ));
                 }
                 Some(Message::User { content }) if content == "panic" => panic!("told to"),
+                Some(Message::User { content }) if content.starts_with("say ") => AssistantMessage {
+                    content: Some(content["say ".len()..].to_owned()),
+                    tool_calls: Vec::new(),
+                },
                 _ => AssistantMessage {
                     content: Some(
                         json!({
@@ -259,6 +263,173 @@ async fn forbidding_tools_hides_them() {
     assert_eq!(heard(served.post(&request).await).await["tools"], 0);
 }
 
+/// The chunks of a streamed answer, after which comes the end.
+async fn streamed(response: Response) -> Vec<Value> {
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/event-stream; charset=utf-8"
+    );
+    let text = response.text().await.unwrap();
+    let mut events: Vec<&str> = text
+        .split("\n\n")
+        .filter(|event| !event.is_empty())
+        .map(|event| event.strip_prefix("data: ").unwrap())
+        .collect();
+    assert_eq!(events.pop(), Some("[DONE]"));
+    events
+        .into_iter()
+        .map(|event| serde_json::from_str(event).unwrap())
+        .collect()
+}
+
+/// The texts at a place of each chunk, set one after another.
+fn joined(chunks: &[Value], place: &str) -> String {
+    chunks
+        .iter()
+        .filter_map(|chunk| chunk.pointer(place)?.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_streamed_answer_is_the_whole_one_in_chunks() {
+    let served = Served::start(ServeOptions::default()).await;
+    let mut request = ask("say one two  three\nfour");
+    request["stream"] = json!(true);
+    let chunks = streamed(served.post(&request).await).await;
+    assert_eq!(
+        joined(&chunks, "/choices/0/delta/content"),
+        "one two  three\nfour"
+    );
+    assert_eq!(joined(&chunks, "/choices/0/delta/role"), "assistant");
+    assert_eq!(joined(&chunks, "/choices/0/finish_reason"), "stop");
+    for chunk in &chunks {
+        assert_eq!(chunk["object"], "chat.completion.chunk");
+        assert_eq!(
+            (&chunk["id"], &chunk["model"]),
+            (&chunks[0]["id"], &json!("echo"))
+        );
+        assert!(chunk.get("usage").is_none(), "not asked for: {chunk}");
+    }
+
+    request = ask("call");
+    request["stream"] = json!(true);
+    request["stream_options"] = json!({"include_usage": true});
+    request["tools"] = json!([{"type": "function", "function": {"name": "get_order"}}]);
+    request["tool_choice"] = json!("required");
+    let chunks = streamed(served.post(&request).await).await;
+    let call = "/choices/0/delta/tool_calls/0";
+    assert_eq!(joined(&chunks, &format!("{call}/id")), "call_1");
+    assert_eq!(joined(&chunks, &format!("{call}/function/name")), "get_order");
+    assert_eq!(
+        joined(&chunks, &format!("{call}/function/arguments")),
+        "{\"order\":7}"
+    );
+    assert_eq!(joined(&chunks, "/choices/0/finish_reason"), "tool_calls");
+    let (last, others) = chunks.split_last().unwrap();
+    assert_eq!(last["choices"], json!([]));
+    assert_eq!(last["usage"]["total_tokens"], 140);
+    assert!(others.iter().all(|chunk| chunk["usage"].is_null()));
+}
+
+#[tokio::test]
+async fn an_answer_ends_before_a_stop_sequence() {
+    let served = Served::start(ServeOptions::default()).await;
+    for (stop, text) in [
+        (json!("###"), "one two "),
+        (json!(["four", "two"]), "one "),
+        (json!("five"), "one two ### four"),
+        (json!("one"), ""),
+    ] {
+        let mut request = ask("say one two ### four");
+        request["stop"] = stop;
+        let body: Value = served.post(&request).await.json().await.unwrap();
+        let choice = &body["choices"][0];
+        assert_eq!(
+            (&choice["message"]["content"], &choice["finish_reason"]),
+            (&json!(text), &json!("stop"))
+        );
+        let written = body["usage"]["completion_tokens"].as_u64().unwrap();
+        assert_eq!(written, 40 * text.len() as u64 / 16, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn json_and_calls_are_given_where_the_model_gives_them_and_never_made_up() {
+    let served = Served::start(ServeOptions::default()).await;
+    let schema = |properties: Value| {
+        let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}})
+    };
+    let object = json!({"type": "json_object"});
+    let one = schema(json!({"answer": {"type": "string"}}));
+    let two = schema(json!({"answer": {"type": "string"}, "sure": {"type": "boolean"}}));
+    let number = schema(json!({"answer": {"type": "number"}}));
+    for (text, format, expected) in [
+        ("7", json!({"type": "text"}), Some("7")),
+        (r#"{"answer": "7"}"#, object.clone(), Some(r#"{"answer": "7"}"#)),
+        ("7", object, None),
+        ("7", one.clone(), Some(r#"{"answer":"7"}"#)),
+        (r#"{"answer": "7"}"#, one, Some(r#"{"answer": "7"}"#)),
+        (r#"{"answer": "7"}"#, two, None),
+        ("7", number, None),
+    ] {
+        let mut request = ask(&format!("say {text}"));
+        request["response_format"] = format;
+        let response = served.post(&request).await;
+        let status = response.status();
+        let body: Value = response.json().await.unwrap();
+        match expected {
+            Some(expected) => assert_eq!(body["choices"][0]["message"]["content"], expected, "{request}"),
+            None => {
+                assert_eq!(
+                    (status.as_u16(), &body["error"]["param"]),
+                    (400, &json!("response_format"))
+                );
+            }
+        }
+    }
+
+    let mut request = ask("call");
+    request["tools"] = json!([
+        {"type": "function", "function": {"name": "get_order"}},
+        {"type": "function", "function": {"name": "refund"}},
+    ]);
+    request["tool_choice"] = json!({"type": "function", "function": {"name": "refund"}});
+    let body: Value = served.post(&request).await.json().await.unwrap();
+    assert_eq!(
+        body["choices"][0]["message"]["tool_calls"][0]["function"]["name"],
+        "refund"
+    );
+    request["messages"][0]["content"] = json!("say no");
+    let (status, message) = served.refused(&request).await;
+    assert_eq!(status, 400);
+    assert!(message.contains("cannot be made to call a tool"), "{message}");
+}
+
+#[tokio::test]
+async fn a_model_can_be_looked_up() {
+    let served = Served::start(ServeOptions::default()).await;
+    let get = async |path: &str| {
+        let url = format!("{}/v1/models{path}", served.base);
+        served.client.get(url).send().await.unwrap()
+    };
+    let listed: Value = get("").await.json().await.unwrap();
+    let one: Value = get("/echo").await.json().await.unwrap();
+    assert_eq!(one, listed["data"][0]);
+    for unknown in ["/gpt-5", "/owner/name"] {
+        let response = get(unknown).await;
+        assert_eq!(response.status(), 404);
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(body["error"]["code"], "model_not_found");
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains(&unknown[1..]) && message.contains("does not exist"),
+            "{message}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_limit_on_tokens_cuts_text_and_usage() {
     let served = Served::start(ServeOptions::default()).await;
@@ -284,16 +455,46 @@ async fn a_limit_on_tokens_cuts_text_and_usage() {
 async fn what_cannot_be_honoured_is_refused_by_name() {
     let served = Served::start(ServeOptions::default()).await;
     for (field, value, part) in [
-        ("stream", json!(true), "Streaming is not supported"),
+        ("stream", json!("yes"), "must be true or false, not \"yes\""),
+        (
+            "stream_options",
+            json!({"include_usage": true}),
+            "set `stream` to true",
+        ),
         ("n", json!(2), "One answer per request"),
-        ("tool_choice", json!("required"), "cannot be forced"),
+        ("logprobs", json!(true), "tells probabilities"),
+        ("top_logprobs", json!(3), "tells probabilities"),
+        ("stop", json!(["a", ""]), "at most 4, none of them empty"),
+        ("stop", json!(["a", "b", "c", "d", "e"]), "at most 4"),
+        ("stop", json!(7), "a string or a list"),
+        ("tool_choice", json!("required"), "there are no `tools`"),
+        ("tool_choice", json!("often"), "must be auto, none, required"),
+        (
+            "tool_choice",
+            json!({"type": "function", "function": {"name": "fly"}}),
+            "\"fly\", which is not among",
+        ),
+        (
+            "tools",
+            json!([{"type": "function"}]),
+            "`tools[0].function` is missing",
+        ),
         (
             "response_format",
-            json!({"type": "json_object"}),
-            "ask for JSON in the messages",
+            json!({"type": "yaml"}),
+            "use text, json_object or json_schema",
         ),
+        ("response_format", json!("json"), "must be an object"),
         ("temperature", json!(3), "must lie in 0 to 2"),
+        ("temperature", json!("hot"), "`temperature` must be a number"),
         ("max_tokens", json!(0), "at least 1"),
+        (
+            "max_tokens",
+            json!(-1),
+            "`max_tokens` is -1; it must be a whole number of at least 1",
+        ),
+        ("max_completion_tokens", json!(1.5), "whole number of at least 1"),
+        ("model", json!(null), "`model` is missing"),
         ("seed", json!(0.5), "64-bit integer"),
         ("messages", json!([]), "`messages` is empty"),
         (
@@ -312,13 +513,34 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
             "\"image_url\" cannot be read",
         ),
         ("messages", json!([{"role": "user"}]), "needs `content`"),
-        ("messages", json!("hi"), "not a chat completion request"),
+        ("messages", json!("hi"), "`messages` must be a list, not \"hi\""),
+        ("messages", json!(["hi"]), "`messages[0]` must be an object"),
     ] {
         let mut request = ask("hello");
         request[field] = value;
-        let (status, message) = served.refused(&request).await;
-        assert_eq!(status, 400, "{request}: {message}");
+        let response = served.post(&request).await;
+        assert_eq!(response.status(), 400, "{request}");
+        let body: Value = response.json().await.unwrap();
+        let message = body["error"]["message"].as_str().unwrap();
         assert!(message.contains(part), "{request}: {message}");
+        let parameter = body["error"]["param"].as_str().unwrap();
+        assert!(parameter.starts_with(field), "{parameter} of {request}");
+        for jargon in ["expected", "invalid type", "u64", "struct"] {
+            assert!(!message.contains(jargon), "{message}");
+        }
+    }
+    let url = format!("{}/v1/chat/completions", served.base);
+    for (text, part) in [
+        ("{\"model\":", "not JSON: it cannot be read from line 1"),
+        ("[1]", "must be a JSON object"),
+    ] {
+        let response = served.client.post(&url).body(text).send().await.unwrap();
+        assert_eq!(response.status(), 400);
+        let body: Value = response.json().await.unwrap();
+        assert!(
+            body["error"]["message"].as_str().unwrap().contains(part),
+            "{body}"
+        );
     }
     let mut request = ask("hello");
     request["model"] = json!("gpt-5");
@@ -328,7 +550,7 @@ async fn what_cannot_be_honoured_is_refused_by_name() {
         message.contains("\"gpt-5\"") && message.contains("echo, other"),
         "{message}"
     );
-    assert_eq!(served.stop().await, Tally::from([("refused".into(), 14)]));
+    assert_eq!(served.stop().await, Tally::from([("refused".into(), 31)]));
 }
 
 #[tokio::test]

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use capo_core::Outcome;
 use capo_core::budget::Budget;
-use capo_core::control::Control;
 use capo_core::journal::{Fsync, Status};
 use capo_core::methods;
 use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::Environment;
 use capo_models::prices::PriceTable;
+use capo_server::files::Reach;
 use capo_server::session::{Session, StudyFile, block_on, open_journal};
 use serde_json::json;
 
@@ -45,10 +45,8 @@ fn run(mut file: StudyFile, rollouts: u64) -> usize {
 fn optimized(file: &StudyFile) -> Outcome {
     let out = tempfile::tempdir().unwrap();
     let session = Session::new(file, &Environment, PriceTable::shipped()).unwrap();
-    let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never).unwrap();
-    let outcome = block_on(session.optimize(journal, Control::new()))
-        .unwrap()
-        .unwrap();
+    let journal = open_journal(&out.path().join("run.journal.jsonl"), Fsync::Never, "--journal").unwrap();
+    let outcome = block_on(session.optimize(journal)).unwrap().unwrap();
     let failure = outcome.journal.state().last_failure();
     assert_ne!(
         outcome.finished.status,
@@ -217,7 +215,7 @@ fn the_tau2_domains_lack_nothing_but_their_data() {
         let place = tempfile::tempdir().unwrap();
         let copy = place.path().join(name);
         std::fs::copy(folder().join(name), &copy).unwrap();
-        let mut file = StudyFile::read(&copy).unwrap();
+        let mut file = StudyFile::read_reaching(&copy, Reach::Anywhere).unwrap();
         file.models().unwrap();
         let message = file.problem().err().expect("there are no data").to_string();
         assert!(message.contains("no file `tau2-bench/data/tau2/"), "{message}");
@@ -241,7 +239,8 @@ fn the_tau2_domains_run_on_simulated_models() {
         return;
     };
     for name in ["airline", "retail", "telecom"] {
-        let mut file = read(&format!("{name}-simulated.toml"));
+        let path = folder().join(format!("{name}-simulated.toml"));
+        let mut file = StudyFile::read_reaching(&path, Reach::Anywhere).unwrap();
         file.study.workload["data"] = json!(data);
         let outcome = optimized(&file);
         let state = outcome.journal.state();

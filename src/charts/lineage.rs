@@ -38,6 +38,15 @@ pub struct LineageData {
     pub selected: Option<String>,
 }
 
+impl LineageData {
+    /// Where the selected candidate stands from left to right, 0 to 1.
+    pub fn across(&self) -> Option<f64> {
+        let selected = self.selected.as_ref()?;
+        let node = self.nodes.iter().find(|node| node.id == *selected)?;
+        Some(across(node.round, self.last_round))
+    }
+}
+
 /// One candidate of the lineage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineageNode {

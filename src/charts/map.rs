@@ -338,7 +338,10 @@ mod tests {
             .into_iter()
             .map(|label| label.text)
             .collect();
-        assert_eq!(texts, ["seed", "best so far", "feasible", "infeasible", "432e82"]);
+        assert_eq!(
+            texts,
+            ["seed", "best so far c95e03", "feasible", "infeasible", "432e82"]
+        );
     }
 
     #[test]

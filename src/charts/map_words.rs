@@ -72,7 +72,13 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
     });
     let best = last.map(|best| {
         let voice = on_side(best, ["c-label acc on-water", "c-label acc on-land"]);
-        named(best, voice, 13.0, data.best_name.clone(), true)
+        named(
+            best,
+            voice,
+            13.0,
+            format!("{} {}", data.best_name, short(&best.id)),
+            true,
+        )
     });
     let sides = [
         side("c-label c-side f on-water", -6.0, Anchor::End, "feasible"),
@@ -82,6 +88,8 @@ pub(super) fn words(data: &MapData, ranges: Ranges, size: Size) -> Vec<Label> {
         .get(1..course.len().max(2) - 1)
         .unwrap_or_default()
         .iter()
+        // At the ring of the best its own id stands, not that of a prompt with the same scores.
+        .filter(|corner| last.is_none_or(|best| ranges.at(best) != ranges.at(corner)))
         .map(|corner| {
             let voice = on_side(corner, ["c-label on-water", "c-label on-land"]);
             named(corner, voice, 9.0, short(&corner.id), false)

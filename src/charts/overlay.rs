@@ -304,22 +304,39 @@ fn end_labels(data: &OverlayData, scales: Scales, size: Size) -> Vec<Label> {
         .threshold
         .map(|value| scales.range.from_top(value) * size.height);
     let mut free = f64::NEG_INFINITY;
-    ends.into_iter()
-        .map(|(x, end, text)| {
+    let mut places: Vec<f64> = ends
+        .iter()
+        .map(|(_, end, _)| {
             let mut y = end.max(free);
             if let Some(threshold) = threshold.filter(|threshold| (y - threshold).abs() < 2.0 * LABEL_LINE) {
                 y = y.max(threshold + 2.0 * LABEL_LINE);
             }
             free = y + LABEL_LINE;
-            Label {
-                class: "c-label name",
-                x,
-                y: end / size.height,
-                dx: 8.0,
-                dy: 4.0 + y - end,
-                anchor: Anchor::Start,
-                text,
+            y
+        })
+        .collect();
+    // Those that would come to lie over the axis below move up, and others before them.
+    let mut lowest = size.height - LABEL_LINE / 2.0;
+    for y in places.iter_mut().rev() {
+        // By more than a rounding error.
+        if *y > lowest + 1e-6 {
+            *y = lowest;
+            if let Some(threshold) = threshold.filter(|threshold| (*y - threshold).abs() < 2.0 * LABEL_LINE) {
+                *y = (threshold - 2.0 * LABEL_LINE).min(lowest);
             }
+        }
+        lowest = *y - LABEL_LINE;
+    }
+    ends.into_iter()
+        .zip(places)
+        .map(|((x, end, text), y)| Label {
+            class: "c-label name",
+            x,
+            y: end / size.height,
+            dx: 8.0,
+            dy: 4.0 + y - end,
+            anchor: Anchor::Start,
+            text,
         })
         .collect()
 }
@@ -374,6 +391,34 @@ mod tests {
             labels
                 .iter()
                 .all(|label| label.y * size.height + label.dy - threshold > LABEL_LINE)
+        );
+    }
+
+    #[test]
+    fn labels_stay_above_the_axis() {
+        let data = OverlayData {
+            runs: data()
+                .runs
+                .into_iter()
+                .map(|mut run| {
+                    run.points.reverse();
+                    for (round, point) in (0..).zip(&mut run.points) {
+                        point.round = round;
+                    }
+                    run
+                })
+                .collect(),
+            ..data()
+        };
+        let size = Size {
+            width: 400.0,
+            height: 60.0,
+        };
+        let labels = end_labels(&data, scales(&data), size);
+        assert!(
+            labels
+                .iter()
+                .all(|label| label.y * size.height + label.dy < size.height)
         );
     }
 

@@ -25,7 +25,7 @@ pub use message::Message;
 pub use page_title::page_title;
 pub use raise_dialog::RaiseDialog;
 pub use run_head::RunHead;
-pub use run_keys::RunKeys;
+pub use run_keys::{KeyField, RunKeys};
 pub use run_nav::RunNav;
 pub use run_notices::RunNotices;
 pub use run_route::{use_begin, use_run, with_run};

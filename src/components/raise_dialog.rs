@@ -11,8 +11,8 @@ use wasm_bindgen_futures::spawn_local;
 use super::Message;
 use crate::format;
 use crate::frame::keys::TabKeys;
-use crate::live::Runs;
-use crate::storage::{RunRecord, Storage, StorageError};
+use crate::live::{Run, Runs};
+use crate::storage::{Progress, RunRecord, Storage, StorageError};
 
 /// The fields of the dialog as they are typed; empty for no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,13 +35,62 @@ impl Typed {
     }
 
     /// The budget they mean; seconds stay as they were, since a resumed run counts them anew.
-    fn read(&self, former: &Budget) -> Result<Budget, String> {
-        Ok(Budget {
+    fn read(&self, former: &Budget, spent: &Spent) -> Result<Budget, String> {
+        let budget = Budget {
             rollouts: whole("rollouts", &self.rollouts)?,
             calls: whole("model calls", &self.calls)?,
             tokens: whole("tokens", &self.tokens)?,
             usd: dollars(&self.usd)?,
             seconds: former.seconds,
+        };
+        for (what, limit, spent) in [
+            ("rollouts", budget.rollouts, spent.rollouts),
+            ("model calls", budget.calls, spent.calls),
+            ("tokens", budget.tokens, spent.tokens),
+        ] {
+            if limit.is_some_and(|limit| limit <= spent) {
+                return Err(format!(
+                    "{} {what} are spent already. Write more than that, or clear the field for no limit.",
+                    format::count(spent)
+                ));
+            }
+        }
+        match (budget.usd, spent.usd) {
+            (Some(limit), Some(spent)) if limit <= spent => Err(format!(
+                "{} are spent already. Write more than that, or clear the field for no limit.",
+                format::dollars(Some(spent))
+            )),
+            _ => Ok(budget),
+        }
+    }
+}
+
+/// What a run has spent, as far as it is known here.
+#[derive(Debug, Clone, Default)]
+struct Spent {
+    rollouts: u64,
+    calls: u64,
+    tokens: u64,
+    usd: Option<f64>,
+}
+
+impl Spent {
+    fn of(known: Option<Run>, progress: &Progress) -> Self {
+        let listed = Self {
+            rollouts: progress.rollouts,
+            usd: progress.usd,
+            ..Self::default()
+        };
+        known.map_or(listed.clone(), |run| {
+            run.peek(|folded| {
+                let total = folded.state.ledger().usage().total();
+                Self {
+                    rollouts: folded.state.ledger().rollouts().max(listed.rollouts),
+                    calls: total.calls,
+                    tokens: total.input_tokens + total.output_tokens,
+                    usd: total.usd.or(listed.usd),
+                }
+            })
         })
     }
 }
@@ -73,9 +122,9 @@ fn dollars(typed: &str) -> Result<Option<f64>, String> {
 }
 
 /// The study with another budget, as TOML.
-fn with_budget(study: &str, typed: &Typed) -> Result<String, String> {
+fn with_budget(study: &str, typed: &Typed, spent: &Spent) -> Result<String, String> {
     let mut study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
-    study.budget = typed.read(&study.budget)?;
+    study.budget = typed.read(&study.budget, spent)?;
     let study = study.checked().and_then(|study| study.to_toml());
     study.map_err(|error| error.to_string())
 }
@@ -187,7 +236,7 @@ async fn raise(runs: Runs, id: &str, typed: &Typed) -> Result<(), String> {
     let storage = Storage::open().await.map_err(failed)?;
     let gone = "This run is no longer in this browser.";
     let record = storage.run(id).await.map_err(failed)?.ok_or(gone)?;
-    let study = with_budget(&record.study, typed)?;
+    let study = with_budget(&record.study, typed, &Spent::of(runs.known(id), &record.progress))?;
     let record = storage.change_run(id, |record| record.study = study);
     let record = record.await.map_err(failed)?.ok_or(gone)?;
     if let Some(known) = runs.known(id) {
@@ -208,7 +257,7 @@ mod tests {
             usd: "$2.50".into(),
             ..Typed::default()
         };
-        let raised = with_budget(&study, &typed).unwrap();
+        let raised = with_budget(&study, &typed, &Spent::default()).unwrap();
         let raised = Study::parse(&raised, Format::Toml).unwrap();
         assert_eq!(raised.budget.rollouts, Some(8000));
         assert_eq!(raised.budget.usd, Some(2.5));
@@ -224,11 +273,23 @@ mod tests {
             usd: usd.into(),
             ..Typed::default()
         };
-        let said = |typed: Typed| typed.read(&Budget::default()).unwrap_err();
+        let said = |typed: Typed| typed.read(&Budget::default(), &Spent::default()).unwrap_err();
         assert!(said(typed("0", "")).contains("Clear the field"));
         assert!(said(typed("many", "")).contains("Write digits only"));
         assert!(said(typed("", "-3")).contains("no number of dollars"));
-        let none = typed(" ", "").read(&Budget::default()).unwrap();
+        let none = typed(" ", "")
+            .read(&Budget::default(), &Spent::default())
+            .unwrap();
         assert!(none.is_unlimited());
+        let spent = Spent {
+            rollouts: 400,
+            usd: Some(1.5),
+            ..Spent::default()
+        };
+        for (rollouts, usd) in [("300", ""), ("400", ""), ("", "1.5")] {
+            let refused = typed(rollouts, usd).read(&Budget::default(), &spent).unwrap_err();
+            assert!(refused.contains("spent already"), "{refused}");
+        }
+        assert!(typed("401", "2").read(&Budget::default(), &spent).is_ok());
     }
 }

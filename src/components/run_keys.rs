@@ -1,13 +1,15 @@
-//! The keys a run needs to go on and this tab does not hold.
+//! The keys a run needs to go on: those this tab does not hold, and those that were refused.
 
 use leptos::prelude::*;
 
-use crate::frame::keys::TabKeys;
+use crate::format;
+use crate::frame::keys::{TabKeys, owner};
+use crate::frame::remember::Unlock;
 use crate::keys::Destination;
 use crate::live::{Phase, Run};
 use crate::servers;
 
-/// A field for each key that is missing, as long as the run does not go on.
+/// A field for each key that is missing or was refused, as long as the run does not go on.
 #[component]
 pub fn RunKeys(
     /// Of which run.
@@ -33,19 +35,39 @@ pub fn RunKeys(
             return Vec::new();
         }
         let mut wanted = run.wanted(&keys.get());
+        wanted.extend(run.refused_keys());
         for to in last.into_iter().flatten() {
             if !wanted.contains(to) {
                 wanted.push(to.clone());
             }
         }
         wanted.sort();
+        wanted.dedup();
         wanted
     });
+    let refused = Memo::new(move |_| {
+        let servers: Vec<String> = run.refused_keys().iter().map(owner).collect();
+        (rests.get() && !servers.is_empty()).then(|| format::listed(&servers))
+    });
+    let what = move || match refused.get() {
+        Some(server) => format!("{server} refused the key (401)."),
+        None => "To go on, this run needs a key.".to_owned(),
+    };
+    let advice = move || {
+        let to_do = if refused.with(Option::is_some) {
+            "Check that it was copied whole and is still active, or type another; then resume. Everything answered \
+             so far is kept. "
+        } else {
+            ""
+        };
+        format!("{to_do}It stays in this tab and goes to the server named only.")
+    };
     view! {
         <Show when=move || wanted.with(|wanted| !wanted.is_empty())>
-            <div class="msg info" role="group" aria-label="Keys">
-                <b>"To go on, this run needs a key."</b>
-                <p>"It stays in this tab and goes to the server named only."</p>
+            <div class="msg" class:info=move || refused.with(Option::is_none) role="group" aria-label="Keys">
+                <b role="status">{what}</b>
+                <p>{advice}</p>
+                <Unlock/>
                 <div class="row loose">
                     <For each=move || wanted.get() key=Clone::clone let(to)>
                         <KeyField to/>
@@ -56,23 +78,32 @@ pub fn RunKeys(
     }
 }
 
+/// The field of the key for a server.
 #[component]
-fn KeyField(to: Destination) -> impl IntoView {
+pub fn KeyField(
+    /// Where it goes.
+    to: Destination,
+    /// What tells its id from those of other fields for the same key.
+    #[prop(default = "key")]
+    within: &'static str,
+) -> impl IntoView {
     let keys = expect_context::<TabKeys>();
     let label = format!("Key for {}", to.server());
     let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '-' };
-    let id = format!("key-{}-{}", to.variable, to.origin)
+    let id = format!("{within}-{}-{}", to.variable, to.origin)
         .chars()
         .map(plain)
         .collect::<String>();
     let open = servers::is_unencrypted(&to.origin).then(|| {
         view! { <span class="note">"This server is called unencrypted: others on the way could read the key."</span> }
     });
+    let held = to.clone();
+    let key = move || keys.with(|keys| keys.of(&held).unwrap_or_default().to_owned());
     let typed = move |event: web_sys::Event| keys.set(&to, event_target_value(&event).trim());
     view! {
         <div class="field">
             <label for=id.clone()>{label}</label>
-            <input id=id type="password" autocomplete="off" on:input=typed/>
+            <input id=id type="password" autocomplete="off" prop:value=key on:input=typed/>
             {open}
         </div>
     }

@@ -1,5 +1,7 @@
 //! What a person must know about a run before anything else.
 
+use capo_core::journal::Status;
+use capo_core::llm::FailureKind;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -26,6 +28,21 @@ pub fn RunNotices(
         Phase::Failed(message) | Phase::Unreadable(message) => Some(message),
         _ => None,
     };
+    // A key that was refused is asked for anew, beside what is said of it there.
+    let ended = move || {
+        let resting = run.phase.get() == Phase::Resting;
+        let reason = run.read(|folded| {
+            let failed = folded
+                .state
+                .finished()
+                .filter(|ended| ended.status == Status::Failed)?;
+            let refused = folded
+                .ended_by()
+                .is_some_and(|failure| failure.kind == FailureKind::Authentication);
+            (!refused).then(|| failed.reason.clone().unwrap_or_default())
+        });
+        reason.filter(|_| resting)
+    };
     let paused = move || match run.phase.get() {
         Phase::Paused(Pause::Asked) => Some("Paused. Calls under way were finished and counted."),
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
@@ -42,7 +59,7 @@ pub fn RunNotices(
                 .unwrap_or_default()
         })
     };
-    let refused = move || run.refused.get();
+    let refused = move || run.refused.get().map(|refused| refused.reason);
     let not_offered = RwSignal::new(None::<String>);
     let offer = move |_| {
         spawn_local(async move {
@@ -63,22 +80,45 @@ pub fn RunNotices(
                     })
             }}
             {move || {
+                ended()
+                    .map(|reason| {
+                        view! {
+                            <Message what="The run was ended by a failure.">
+                                <p>{reason}</p>
+                                <p>"Everything answered so far is kept: resume to try again."</p>
+                            </Message>
+                        }
+                    })
+            }}
+            {move || {
                 refused()
                     .map(|reason| {
                         view! {
-                            <Message what="This browser will not store more.">
+                            <Message what=refused_words(run)>
                                 <p>
-                                    "What was answered since lies in the memory of this tab and is lost when it is \
-                                     closed or reloaded: download the journal. (" {reason} ")"
+                                    {if run.has_lost() {
+                                        "The run goes on in the memory of this tab, which holds all that was answered \
+                                         here, and is lost when it is closed or reloaded: download the journal."
+                                    } else {
+                                        "What was answered since lies in the memory of this tab and is lost when it is \
+                                         closed or reloaded: download the journal."
+                                    }} " (" {reason} ")"
                                 </p>
-                                <button type="button" on:click=offer>
-                                    "Download journal"
-                                </button>
+                                <div class="row">
+                                    <button type="button" on:click=offer>
+                                        "Download journal"
+                                    </button>
+                                </div>
                                 {move || not_offered.get().map(|message| view! { <p>{message}</p> })}
                             </Message>
                         }
                     })
             }}
+            <Show when=move || run.phase.get() == Phase::Elsewhere>
+                <Message what="This run goes on in another tab of this browser." info=true>
+                    <p>"It is shown here as it goes. Pause, stop or steer it in that tab."</p>
+                </Message>
+            </Show>
             {move || paused().map(|words| view! { <Message what=words info=true/> })}
             {move || {
                 out_of_reach()
@@ -106,5 +146,13 @@ pub fn RunNotices(
                 </p>
             </Show>
         </div>
+    }
+}
+
+fn refused_words(run: Run) -> &'static str {
+    if run.has_lost() {
+        "The stored data of this page were deleted."
+    } else {
+        "This browser will not store more."
     }
 }

@@ -13,9 +13,12 @@
 mod name;
 mod number;
 mod quantity;
+mod setting;
 mod time;
+pub mod typed;
 
 pub use name::{capitalized, counted, id, label, listed, number_word, ordinal, phrase};
 pub use number::{NOTHING, count, decimals, dollars, lagrangian, multiplier, residual, signed, tokens};
 pub use quantity::Quantity;
+pub use setting::setting;
 pub use time::{Moment, about, clock, span};

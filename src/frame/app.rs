@@ -10,7 +10,9 @@ use super::focus::follow_address;
 use super::foot::Foot;
 use super::handover::Handover;
 use super::imports::Imports;
-use super::keys::TabKeys;
+use super::keys::{KeysShown, TabKeys};
+use super::keys_dialog::KeysDialog;
+use super::remember::{KeptKeys, KeptKeysDialogs};
 use super::shortcuts::{ShortcutKeys, Shortcuts};
 use super::surroundings::Surroundings;
 use super::theme::Theme;
@@ -52,6 +54,8 @@ pub fn App() -> impl IntoView {
     provide_context(Imports::default());
     provide_context(Handover::default());
     provide_context(TabKeys::default());
+    provide_context(KeysShown(RwSignal::new(false)));
+    provide_context(KeptKeys::default());
     provide_context(Theme::default());
     provide_context(Shortcuts::default());
     let base = document_meta("capo-base").unwrap_or_default();
@@ -78,6 +82,8 @@ pub fn App() -> impl IntoView {
             <Foot/>
             <ShortcutKeys/>
             <DropTarget/>
+            <KeysDialog/>
+            <KeptKeysDialogs/>
         </Router>
     }
 }

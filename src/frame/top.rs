@@ -4,7 +4,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use leptos_router::hooks::use_location;
 
-use super::keys::TabKeys;
+use super::keys::{KeysShown, TabKeys};
 use super::theme::Theme;
 
 /// Brand, pages, the keys this tab holds, the theme.
@@ -12,9 +12,10 @@ use super::theme::Theme;
 pub fn Top() -> impl IntoView {
     let theme = expect_context::<Theme>();
     let keys = expect_context::<TabKeys>();
+    let KeysShown(shown) = expect_context();
     let held = move || match keys.names() {
-        names if names.is_empty() => "Keys: none in this tab".to_owned(),
-        names => format!("Keys: {} (this tab only)", names.join(", ")),
+        names if names.is_empty() => ": none in this tab".to_owned(),
+        names => format!(": {} (this tab only)", names.join(", ")),
     };
     view! {
         <header class="top">
@@ -30,7 +31,10 @@ pub fn Top() -> impl IntoView {
                 </ul>
             </nav>
             <div class="aside">
-                <span class="hide-s">{held}</span>
+                <button type="button" aria-haspopup="dialog" on:click=move |_| shown.set(true)>
+                    "Keys"
+                    <span class="hide-s">{held}</span>
+                </button>
                 <button type="button" on:click=move |_| theme.turn()>
                     "Theme: " {move || theme.get().name()}
                 </button>

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use capo_core::journal::{Event, JournalError, SteerEvent, parse_line};
+use capo_core::journal::{Event, FailureEvent, JournalError, Status, SteerEvent, parse_line};
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 
@@ -22,7 +22,8 @@ pub struct Folded {
     early: Vec<String>,
     /// The last line: whether a journal goes on from here is told by it.
     last: String,
-    unreachable: bool,
+    /// The last failure that was none of this page's own doing.
+    failure: Option<FailureEvent>,
     overviews: RefCell<Overviews>,
 }
 
@@ -44,7 +45,14 @@ impl Folded {
 
     /// Whether the last thing that failed, failed because its provider was not reached.
     pub fn is_cut_off(&self) -> bool {
-        self.unreachable
+        let failure = self.failure.as_ref();
+        failure.is_some_and(|failure| failure.kind == FailureKind::Unreachable)
+    }
+
+    /// The failure that ended the run, until it goes on.
+    pub fn ended_by(&self) -> Option<&FailureEvent> {
+        let failed = self.state.finished()?.status == Status::Failed;
+        self.failure.as_ref().filter(|_| failed)
     }
 
     /// What charts and tables draw of it, made anew only when there is a new line; `None` before its
@@ -79,7 +87,7 @@ impl Folded {
         line.clone_into(&mut self.last);
         match event {
             Event::Failure(failure) if failure.kind != FailureKind::Stopped => {
-                self.unreachable = failure.kind == FailureKind::Unreachable;
+                self.failure = Some(failure);
             }
             Event::Steer(steer) => return Ok(Some(steer)),
             _ => {}

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use capo_core::journal::{JournalError, Status, SteerEvent};
+use capo_models::{Notice, Wait};
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 
@@ -42,7 +43,9 @@ impl Run {
             Some(Report::Study { line }) => self.refold(&line),
             Some(Report::Ended) => self.ended(),
             Some(Report::Failed { message }) => self.failed(message),
-            Some(Report::Refused { reason }) => self.refused.set(Some(reason)),
+            Some(Report::Refused { reason }) => self.refuse(reason),
+            Some(Report::Lost) => self.lose_stored(),
+            Some(Report::Waits { notice }) => self.wait_for(notice),
             Some(Report::Unsaved { chunks }) => self.answer(&chunks),
             // Answers to questions that a run does not ask.
             Some(
@@ -51,9 +54,25 @@ impl Run {
                 | Report::Imported { .. }
                 | Report::Looked { .. }
                 | Report::KeptBenchmark { .. }
+                | Report::Duplicates { .. }
                 | Report::Probed { .. },
             )
             | None => {}
+        }
+    }
+
+    /// Notes who is waited for. Of several waits at once the last one is shown.
+    fn wait_for(self, notice: Notice) {
+        match notice {
+            Notice::Waiting(wait) => {
+                let until = js_sys::Date::now() + 1000.0 * wait.seconds;
+                self.inner.update_value(|inner| inner.waits = Some((wait, until)));
+            }
+            Notice::Answered { model, .. } => {
+                let goes_on = |(wait, _): &(Wait, f64)| wait.model != model;
+                self.inner
+                    .update_value(|inner| inner.waits = inner.waits.take().filter(goes_on));
+            }
         }
     }
 
@@ -209,6 +228,7 @@ impl Run {
             self.answer(&Chunks::new());
             self.part();
         }
+        self.inner.update_value(|inner| inner.waits = None);
         self.show();
     }
 

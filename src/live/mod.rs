@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod fold;
+mod following;
 mod hearing;
 mod importing;
 mod opening;

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::fold::Folded;
 use super::phase::Phase;
 use super::run::Run;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{RunRecord, Storage, StorageError};
 use crate::worker::torn;
 
 /// Lines folded between two looks at the clock when a journal is read.
@@ -53,7 +53,7 @@ impl Run {
     }
 
     /// Folds what this browser keeps beyond the fold; `progress` is told chunks read and chunks in all.
-    async fn fold_stored(self, progress: impl Fn(usize, usize)) -> Result<(), String> {
+    pub(super) async fn fold_stored(self, progress: impl Fn(usize, usize)) -> Result<(), String> {
         let storage = Storage::open().await.map_err(|error| error.to_string())?;
         let begin = self.peek(Folded::lines);
         let stored = storage.slim_lines(&self.id(), begin).await;
@@ -74,14 +74,22 @@ impl Run {
                 }
             }
         }
-        if stored.torn {
-            self.notes.update(|notes| notes.push(torn(stored.end)));
+        let words = torn(stored.end);
+        if stored.torn && !self.notes.with_untracked(|notes| notes.contains(&words)) {
+            self.notes.update(|notes| notes.push(words));
         }
         Ok(())
     }
 
     fn fold(self, line: &str) -> Result<(), String> {
-        let taken = self.inner.try_update_value(|inner| inner.folded.take(line, None));
+        let at = |line: u64| {
+            let of = |record: &Option<RunRecord>| record.as_ref().and_then(|record| record.times.of(line));
+            self.record.with_untracked(of)
+        };
+        let taken = self.inner.try_update_value(|inner| {
+            let at = at(inner.folded.lines());
+            inner.folded.take(line, at)
+        });
         taken
             .unwrap_or(Ok(None))
             .map(|_| ())

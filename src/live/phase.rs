@@ -13,6 +13,8 @@ pub enum Phase {
     Running,
     /// It was told to start nothing new.
     Pausing,
+    /// It runs in another tab; this one shows what that keeps.
+    Elsewhere,
     /// It waits, and goes on from there.
     Paused(Pause),
     /// It broke off, and why.

@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
-use capo_core::journal::SteerEvent;
+use capo_core::journal::{EffectName, SteerEvent};
+use capo_core::llm::{FailureKind, Role};
 use capo_core::study::{Format, Study};
+use capo_models::{Wait, serving};
 use futures::channel::oneshot;
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
@@ -29,12 +31,21 @@ pub struct Run {
     pub phase: RwSignal<Phase>,
     /// What the list of runs keeps of it.
     pub record: RwSignal<Option<RunRecord>>,
-    /// What the browser said when it kept no more: what came since lies in the worker's memory only.
-    pub refused: RwSignal<Option<String>>,
+    /// Why the browser keeps no more: what came since lies in the worker's memory only.
+    pub refused: RwSignal<Option<Refused>>,
     /// Changes that wait for the next round.
     pub pending: RwSignal<Option<SteerEvent>>,
     /// What a person should know of how it went on: what was left out or not applied.
     pub notes: RwSignal<Vec<String>>,
+}
+
+/// Why a browser keeps no more of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What it said.
+    pub reason: String,
+    /// Whether what it kept before is gone too.
+    pub is_lost: bool,
 }
 
 pub(super) struct Inner {
@@ -52,12 +63,16 @@ pub(super) struct Inner {
     pub(super) files: DataFiles,
     pub(super) keys: Keys,
     pub(super) keep: bool,
+    /// It is deleted, or nobody looks at it any more.
+    pub(super) discarded: bool,
     pub(super) why: Pause,
     /// The next try to reach its models, and how many were in vain.
     pub(super) retry: Option<Timeout>,
     pub(super) tries: u32,
     shown: f64,
     refresh: Option<Timeout>,
+    /// The model it waits for now, and until when, in milliseconds since 1970.
+    pub(super) waits: Option<(Wait, f64)>,
     /// Who waits for the lines that only the worker's memory holds.
     pub(super) asked: Vec<oneshot::Sender<Chunks>>,
     /// Milliseconds of running before this session of it, and when this one began.
@@ -93,11 +108,13 @@ impl Run {
                 files: DataFiles::new(),
                 keys: Keys::new(),
                 keep,
+                discarded: false,
                 why: Pause::Asked,
                 retry: None,
                 tries: 0,
                 shown: 0.0,
                 refresh: None,
+                waits: None,
                 asked: Vec::new(),
                 began: None,
                 elapsed: 0.0,
@@ -129,6 +146,12 @@ impl Run {
         self.inner.with_value(|inner| read(&inner.folded))
     }
 
+    /// The model it waits for now, and until when, in milliseconds since 1970. Whoever shows it looks again
+    /// every second, because the seconds left are shown, too.
+    pub fn waits(&self) -> Option<(Wait, f64)> {
+        self.inner.with_value(|inner| inner.waits.clone())
+    }
+
     /// Like [`Run::read`] without telling the caller of changes.
     pub fn peek<T>(&self, read: impl FnOnce(&Folded) -> T) -> T {
         self.inner.with_value(|inner| read(&inner.folded))
@@ -158,6 +181,31 @@ impl Run {
         wanted
     }
 
+    /// Where the keys went whose refusal ended it: those of whoever the failed call may have asked.
+    pub fn refused_keys(&self) -> Vec<Destination> {
+        let refused = self.read(|folded| {
+            let failure = folded.ended_by()?;
+            let refused = failure.kind == FailureKind::Authentication;
+            refused.then(|| (roles(&failure.of), failure.message.clone()))
+        });
+        let (Some((roles, message)), Ok(study)) = (refused, Study::parse(&self.study(), Format::Toml)) else {
+            return Vec::new();
+        };
+        let tables = roles
+            .iter()
+            .filter_map(|role| Some(serving(*role, &study.models)?.1));
+        let mut asked: Vec<Destination> = tables.flat_map(sending::destinations).collect();
+        asked.sort();
+        asked.dedup();
+        // The message names the variable; where it does not, it may be any of them.
+        let named: Vec<Destination> = asked
+            .iter()
+            .filter(|to| message.contains(&to.variable))
+            .cloned()
+            .collect();
+        if named.is_empty() { asked } else { named }
+    }
+
     /// The study it was started with, as TOML.
     pub fn study(&self) -> String {
         self.inner.with_value(|inner| inner.study.clone())
@@ -169,7 +217,7 @@ impl Run {
         inherited.map_or(0, |inherited| closed.saturating_sub(inherited))
     }
 
-    /// Milliseconds it has run in this tab.
+    /// Milliseconds it has run.
     pub fn elapsed(&self) -> f64 {
         self.inner
             .with_value(|inner| inner.elapsed + inner.began.map_or(0.0, |began| js_sys::Date::now() - began))
@@ -180,6 +228,8 @@ impl Run {
         self.inner.update_value(|inner| {
             inner.study.clone_from(&record.study);
             inner.files = files;
+            // What it ran for in other tabs, and in this one before a reload.
+            inner.elapsed = inner.elapsed.max(1000.0 * record.times.last());
         });
         self.record.set(Some(record));
     }
@@ -187,7 +237,28 @@ impl Run {
     /// Leaves it to the memory of its worker, because the browser refused to keep it.
     pub(super) fn keep_in_memory(self, refused: String) {
         self.inner.update_value(|inner| inner.keep = false);
-        self.refused.set(Some(refused));
+        self.refuse(refused);
+    }
+
+    /// Notes why the browser keeps no more.
+    pub(super) fn refuse(self, reason: String) {
+        let is_lost = self.has_lost();
+        self.refused.set(Some(Refused { reason, is_lost }));
+    }
+
+    /// Whether what the browser had kept of it is gone.
+    pub fn has_lost(&self) -> bool {
+        self.refused
+            .with(|refused| refused.as_ref().is_some_and(|refused| refused.is_lost))
+    }
+
+    /// Notes that what the browser kept of it was deleted: from now on its worker's memory is all there is.
+    pub(super) fn lose_stored(self) {
+        self.inner.update_value(|inner| inner.keep = false);
+        self.refused.set(Some(Refused {
+            reason: "the site data were cleared".to_owned(),
+            is_lost: true,
+        }));
     }
 
     /// Whether nothing of it could be read.
@@ -229,5 +300,14 @@ impl Run {
             inner.refresh = None;
         });
         self.version.update(|version| *version += 1);
+    }
+}
+
+/// Who is asked for an effect.
+fn roles(effect: &EffectName) -> &'static [Role] {
+    match effect {
+        EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],
+        EffectName::Critique { .. } => &[Role::Critic],
+        EffectName::Rewrite { .. } => &[Role::Rewriter],
     }
 }

@@ -11,7 +11,7 @@ use super::importing;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{Progress, RunRecord, RunStatus, Storage};
+use crate::storage::{Progress, RunRecord, RunStatus, Storage, Times};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
 /// Milliseconds between two looks at whether a journal is read.
@@ -64,6 +64,7 @@ impl Runs {
             if let Err(message) = run.open().await {
                 run.phase.set(Phase::Unreadable(message));
             }
+            run.watch();
         });
         run
     }
@@ -84,6 +85,7 @@ impl Runs {
             created: now,
             touched: now,
             progress: Progress::default(),
+            times: Times::default(),
         };
         run.set_study(record.clone(), new.files.clone());
         run.phase.set(Phase::Resting);
@@ -96,6 +98,7 @@ impl Runs {
                 run.keep_in_memory(error);
             }
             run.start(keys);
+            run.watch();
         });
         run
     }

@@ -46,6 +46,7 @@ impl Run {
                 keys: inner.keys.clone(),
                 keep: inner.keep,
                 known: inner.folded.lines(),
+                elapsed: inner.elapsed / 1000.0,
             }
         });
         if let Some(order) = order {
@@ -142,6 +143,7 @@ impl Run {
         self.inner.update_value(|inner| {
             inner.worker = None;
             inner.retry = None;
+            inner.discarded = true;
         });
     }
 

@@ -1,7 +1,9 @@
 //! What was in force in a round: thresholds, multipliers, examples.
 
+use std::collections::HashSet;
+
 use capo_core::ids::Round;
-use capo_core::journal::Origin;
+use capo_core::journal::{Origin, WorkloadRecord};
 use capo_core::methods;
 use capo_core::random::Streams;
 use capo_core::run_state::{RunState, SetKey};
@@ -132,39 +134,66 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Every example of a split.
+    /// Every example of a split that is not left out.
     pub fn whole(state: &RunState, split: Split) -> Self {
         let records = state.study().map(|event| &event.workloads);
-        let places = records
-            .into_iter()
-            .flatten()
-            .map(|(_, record)| (0..record.split(split).len()).collect());
+        let counts = |workload, example: &usize| {
+            let set = SetKey { workload, split };
+            !state.rollouts().is_left_out(set, *example)
+        };
+        let places = (0..)
+            .zip(records.into_iter().flatten())
+            .map(|(workload, (_, record))| {
+                let all = 0..record.split(split).len();
+                all.filter(|example| counts(workload, example)).collect()
+            });
         Self {
             split,
             places: places.collect(),
         }
     }
 
-    /// The examples that a round of the journal measures prompts on: the whole split, or the batch
-    /// drawn for the round.
+    /// The examples that a round measures prompts on: those that the journal names once it is closed,
+    /// else the whole split, or the batch drawn for the round.
     pub fn of_round(state: &RunState, round: Round) -> Self {
         let whole = Self::whole(state, Split::Optimize);
-        let Some((event, size)) = state
-            .study()
-            .and_then(|event| Some((event, event.study.study.batch?)))
-        else {
+        let Some(event) = state.study() else {
+            return whole;
+        };
+        if let Some(batch) = state
+            .rounds()
+            .get(round as usize)
+            .and_then(|closed| closed.batch.as_ref())
+        {
+            let places = event.workloads.iter().map(|(name, record)| {
+                let named: HashSet<&String> = batch.get(name).into_iter().flatten().collect();
+                let all = record.split(Split::Optimize).iter().enumerate();
+                all.filter(|(_, id)| named.contains(id))
+                    .map(|(place, _)| place)
+                    .collect()
+            });
+            return Self {
+                places: places.collect(),
+                ..whole
+            };
+        }
+        let Some(size) = event.study.study.batch else {
             return whole;
         };
         let streams = Streams::new(event.study.study.seed);
-        let draw = |(workload, all): (u64, &Vec<usize>)| {
-            subset(
-                all.len(),
+        let draw = |(workload, (all, left)): (u64, (&WorkloadRecord, &Vec<usize>))| -> Vec<usize> {
+            let drawn = subset(
+                all.split(Split::Optimize).len(),
                 size,
                 &mut streams.stream("batch", u64::from(round), workload),
-            )
+            );
+            drawn.into_iter().filter(|place| left.contains(place)).collect()
         };
         Self {
-            places: (0..).zip(&whole.places).map(draw).collect(),
+            places: (0..)
+                .zip(event.workloads.values().zip(&whole.places))
+                .map(draw)
+                .collect(),
             ..whole
         }
     }

@@ -5,7 +5,7 @@ use capo_core::ids::CandidateId;
 use capo_core::journal::Status;
 use capo_core::llm::Role;
 use capo_core::run_state::RunState;
-use capo_core::summary::all_sat;
+use capo_core::summary::{Failures, all_sat};
 use capo_core::usage::RoleUsage;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -15,7 +15,7 @@ use super::map::Map;
 use super::readings;
 use super::sentence::Sentence;
 use super::studied::{self, Studied};
-use crate::format::{counted, listed, number_word};
+use crate::format::{self, counted, listed, number_word};
 
 /// A metric of the best prompt and of the seed.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +68,8 @@ pub struct Outcome {
     pub verdict: Sentence,
     /// What qualifies it: thresholds kept or missed by less than one standard error.
     pub caution: Sentence,
+    /// What could not be measured and what became of it, a sentence for each kind.
+    pub failures: Vec<String>,
 }
 
 impl Outcome {
@@ -94,6 +96,7 @@ impl Outcome {
             examples: Examples::whole(state, Split::Evaluate).len(),
             verdict: verdict(state, &rows, &thresholds),
             caution: caution(&rows),
+            failures: Failures::of(state).map_or_else(Vec::new, |failures| failures.sentences()),
             rows,
         })
     }
@@ -134,7 +137,11 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         let value = row.metric.quantity.value(estimate.mean);
         Some(match row.metric.name() {
             "success" => format!("{solve} {value}"),
-            _ => format!("has {} {value}", row.metric.phrase()),
+            _ => format!(
+                "{} {value} by “{}”",
+                if solve == "solves" { "reaches" } else { "reached" },
+                row.metric.phrase()
+            ),
         })
     };
     let mut parts = Vec::new();
@@ -153,7 +160,7 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         let mut seed = Vec::new();
         seed.extend(reached(objective.and_then(|row| row.seed.as_ref()), "solved"));
         seed.extend(kept_short(thresholds, &finished.seed_evaluation));
-        let seed = listed(&seed).replacen("has ", "had ", 1);
+        let seed = listed(&seed);
         text = format!("{text}; the seed prompt {seed}");
     }
     found.then(Sentence::new(text + "."))
@@ -281,11 +288,20 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
     let early = outcome
         .reason
         .as_ref()
-        .map(|reason| format!("It ended early: {}.", reason.trim_end_matches('.')));
-    [gate(outcome), caution, early].into_iter().flatten().collect()
+        .map(|reason| reason.trim_end_matches('.'))
+        .map(|reason| match outcome.status {
+            Status::Feasible | Status::Infeasible => format!("{}.", format::label(reason)),
+            Status::Budget | Status::Stopped | Status::Failed => format!("It ended early: {reason}."),
+        });
+    let failures = outcome.failures.iter().map(|sentence| format!("{sentence}."));
+    [gate(outcome), caution, early]
+        .into_iter()
+        .flatten()
+        .chain(failures)
+        .collect()
 }
 
-/// Thresholds kept on held-out examples, in words: "AllSat on forty held-out examples."
+/// Thresholds kept on held-out examples, in words: "Every threshold is kept on forty held-out examples."
 fn gate(outcome: &Outcome) -> Option<String> {
     let missed: Vec<String> = outcome
         .rows
@@ -294,7 +310,10 @@ fn gate(outcome: &Outcome) -> Option<String> {
         .map(|row| row.metric.phrase())
         .collect();
     Some(if outcome.all_sat? {
-        format!("AllSat on {}.", counted(outcome.examples, "held-out example"))
+        format!(
+            "Every threshold is kept on {}.",
+            counted(outcome.examples, "held-out example")
+        )
     } else {
         format!(
             "Over its threshold on {}: {}.",

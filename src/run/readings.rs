@@ -16,7 +16,7 @@ pub fn objective(series: &Series) -> Sentence {
     let mean = |point: &RoundPoint| Some((point.round, point.leading.as_ref()?.objective.mean));
     let leading: Vec<(ScreenRound, f64)> = series.rounds.iter().filter_map(mean).collect();
     let Some(&(last, now)) = leading.last() else {
-        return Sentence::new("The seed prompt is being measured.");
+        return seed(series.under_way.is_some());
     };
     if last == 0 {
         return Sentence::new(format!("The seed prompt is at {}.", quantity.value(now)));
@@ -41,6 +41,15 @@ pub fn objective(series: &Series) -> Sentence {
         return course;
     }
     course.then(feasibility(series))
+}
+
+/// What there is to say before the seed prompt is measured.
+fn seed(goes_on: bool) -> Sentence {
+    Sentence::new(if goes_on {
+        "The seed prompt is being measured."
+    } else {
+        "The run ended before the seed prompt was measured."
+    })
 }
 
 fn feasibility(series: &Series) -> Sentence {
@@ -76,7 +85,7 @@ pub fn constraint(series: &Series, of: &ConstraintSeries) -> Sentence {
             Part::Constraint { enters, .. } if enters > 0 => Sentence::new(format!(
                 "Counts from round {enters} on, with a multiplier of 0 at first."
             )),
-            _ => Sentence::new("The seed prompt is being measured."),
+            _ => seed(series.under_way.is_some()),
         };
     };
     let story = if let Some(since) = of.at_cap_since() {
@@ -302,7 +311,7 @@ impl<'a> Course<'a> {
 /// The reading of the map.
 pub fn map(state: &RunState, map: &Map) -> Sentence {
     if map.places.is_empty() {
-        return Sentence::new("The seed prompt is being measured.");
+        return seed(rounds::under_way(state).is_some());
     }
     let limits = in_force::limits_now(state);
     if limits.is_empty() {

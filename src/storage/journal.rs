@@ -33,7 +33,13 @@ pub enum Saved {
     Study(String),
     /// The browser keeps no more; the journal goes on in memory.
     Refused(String),
+    /// What the browser kept is gone; the journal goes on in memory.
+    Lost,
 }
+
+/// Characters of lines that are kept held in memory as well, in case the site data are cleared; beyond them the
+/// oldest are let go.
+const HELD: usize = 256 << 20;
 
 /// Told what happens to the journal's lines.
 type Observer = Rc<dyn Fn(Saved)>;
@@ -61,6 +67,10 @@ struct Inner {
     pending: RefCell<Chunk>,
     /// Chunks that are not known to be kept, by the number of their first line.
     unsaved: RefCell<BTreeMap<u64, Chunk>>,
+    /// Chunks of this session that are kept, held in case that what is kept is deleted.
+    kept: RefCell<BTreeMap<u64, Chunk>>,
+    /// Their characters.
+    held: Cell<usize>,
     /// Who waits until nothing is being written.
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
     writing: Cell<bool>,
@@ -169,6 +179,7 @@ impl StoredJournal {
                 match kept.await {
                     Ok(()) => {
                         journal.inner.unsaved.borrow_mut().remove(&first);
+                        journal.hold(first, chunk);
                     }
                     Err(NotKept::Taken) => {
                         journal.inner.taken.set(true);
@@ -176,7 +187,9 @@ impl StoredJournal {
                     }
                     Err(NotKept::Refused(error)) => {
                         journal.inner.refused.set(true);
-                        (journal.observer)(Saved::Refused(error.to_string()));
+                        if !journal.is_lost(&storage).await {
+                            (journal.observer)(Saved::Refused(error.to_string()));
+                        }
                         break;
                     }
                 }
@@ -187,6 +200,33 @@ impl StoredJournal {
                 let _ = waiting.send(());
             }
         });
+    }
+
+    /// Holds a chunk that is kept, and lets go of the oldest when there is much.
+    fn hold(&self, first: u64, chunk: Chunk) {
+        let size = |chunk: &Chunk| chunk.whole.iter().map(String::len).sum::<usize>();
+        let mut kept = self.inner.kept.borrow_mut();
+        let mut held = self.inner.held.get() + size(&chunk);
+        kept.insert(first, chunk);
+        while held > HELD {
+            let Some((_, oldest)) = kept.pop_first() else {
+                break;
+            };
+            held -= size(&oldest);
+        }
+        self.inner.held.set(held);
+    }
+
+    /// Whether what was kept is there no more; then memory takes its place, and whoever listens is told.
+    async fn is_lost(&self, storage: &Storage) -> bool {
+        if matches!(storage.has_record(&self.run).await, Ok(true)) {
+            return false;
+        }
+        self.inner.refused.set(true);
+        let kept = self.inner.kept.take();
+        self.inner.unsaved.borrow_mut().extend(kept);
+        (self.observer)(Saved::Lost);
+        true
     }
 
     fn next_unsaved(&self) -> Option<(u64, Chunk)> {
@@ -232,9 +272,26 @@ impl StoredJournal {
 
     /// A line that memory holds.
     fn remembered(&self, line: LineId) -> Option<String> {
-        let unsaved = self.inner.unsaved.borrow();
-        let (first, chunk) = unsaved.range(..=line).next_back()?;
-        chunk.whole.get((line - first) as usize).cloned()
+        let of = |chunks: &BTreeMap<u64, Chunk>| {
+            let (first, chunk) = chunks.range(..=line).next_back()?;
+            chunk.whole.get((line - first) as usize).cloned()
+        };
+        of(&self.inner.unsaved.borrow()).or_else(|| of(&self.inner.kept.borrow()))
+    }
+
+    /// Replaces the first line where memory holds it, and says whether that is all there is of it.
+    fn replace_remembered(&self, line: &str) -> bool {
+        let replace = |chunks: &mut BTreeMap<u64, Chunk>| {
+            let first = chunks.get_mut(&0);
+            first
+                .map(|chunk| {
+                    line.clone_into(&mut chunk.whole[0]);
+                    line.clone_into(&mut chunk.slim[0]);
+                })
+                .is_some()
+        };
+        replace(&mut self.inner.kept.borrow_mut());
+        replace(&mut self.inner.unsaved.borrow_mut())
     }
 }
 
@@ -276,7 +333,12 @@ impl JournalStore for StoredJournal {
             };
             found
                 .map_err(|error| StoreError(error.to_string()))?
-                .ok_or_else(|| StoreError(format!("the journal has no line {}", line + 1)))
+                .ok_or_else(|| {
+                    StoreError(format!(
+                        "this browser does not have line {} of the journal any more",
+                        line + 1
+                    ))
+                })
         }
         .boxed_local()
     }
@@ -287,24 +349,18 @@ impl JournalStore for StoredJournal {
         async move {
             journal.written().await;
             journal.is_its_own()?;
-            let in_memory = match journal.inner.unsaved.borrow_mut().get_mut(&0) {
-                Some(chunk) => {
-                    chunk.whole[0].clone_from(&line);
-                    chunk.slim[0].clone_from(&line);
-                    true
-                }
-                None => false,
-            };
-            if !in_memory {
+            if !journal.replace_remembered(&line) {
                 let storage = journal.storage.as_ref();
                 let storage = storage.ok_or_else(|| StoreError("the journal is empty".into()))?;
                 let replaced = storage.replace_first_line(&journal.run, &line).await;
-                replaced.map_err(|error| {
-                    StoreError(format!(
+                if let Err(error) = replaced
+                    && !journal.is_lost(storage).await
+                {
+                    return Err(StoreError(format!(
                         "the thresholds relative to the seed prompt could not be kept: {error}. Delete runs that \
                          are not needed, then resume this one"
-                    ))
-                })?;
+                    )));
+                }
             }
             (journal.observer)(Saved::Study(line));
             Ok(0)

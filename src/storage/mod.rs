@@ -22,7 +22,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
-pub use records::{Progress, RunList, RunRecord, RunStatus};
+pub use records::{Progress, RunList, RunRecord, RunStatus, Times};
 pub use slim::slim;
 
 /// Name of the database.
@@ -48,7 +48,12 @@ pub struct StorageError(pub String);
 
 impl From<idb::Error> for StorageError {
     fn from(error: idb::Error) -> Self {
-        Self(error.to_string())
+        let said = error.to_string();
+        // The browser's words for a database that is not there any more.
+        if said.contains("InvalidStateError") {
+            return Self("the stored data of this page were deleted; reload it".into());
+        }
+        Self(said)
     }
 }
 
@@ -65,15 +70,25 @@ pub struct Storage {
     database: Rc<Database>,
 }
 
+thread_local! {
+    static OPEN: RefCell<Option<Storage>> = const { RefCell::new(None) };
+}
+
+/// Closes the connection that was opened last.
+fn let_go() {
+    if let Some(open) = OPEN.take() {
+        open.database.close();
+        // What the browser calls when a connection ends must live then, and it may call more than once.
+        std::mem::forget(open);
+    }
+}
+
 impl Storage {
     /// Opens the database, once for each page and worker.
     ///
     /// # Errors
     /// When the browser refuses (private windows, storage switched off, a disk that is full).
     pub async fn open() -> Result<Self, StorageError> {
-        thread_local! {
-            static OPEN: RefCell<Option<Storage>> = const { RefCell::new(None) };
-        }
         if let Some(open) = OPEN.with_borrow(Clone::clone) {
             return Ok(open);
         }
@@ -85,7 +100,12 @@ impl Storage {
                 let _ = database.create_object_store(store, idb::ObjectStoreParams::new());
             }
         });
-        let database = request.await?;
+        let mut database = request.await?;
+        // Cleared site data end the connection: the next who asks opens another.
+        database.on_close(|_| let_go());
+        // Somebody deletes the database. What waits for that would wait as long as this page is open, and what is
+        // written meanwhile is lost: it is told at once.
+        database.on_version_change(|_| let_go());
         let storage = Self {
             database: Rc::new(database),
         };

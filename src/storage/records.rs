@@ -69,6 +69,37 @@ pub struct RunRecord {
     pub touched: f64,
     /// Its numbers.
     pub progress: Progress,
+    /// When lines of its journal came, which says nothing of time.
+    #[serde(default)]
+    pub times: Times,
+}
+
+/// When lines of a journal came: numbers of lines, each with the seconds that the run had gone on for by then.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times(Vec<(u64, f64)>);
+
+/// Two times closer than this, in seconds, are one; and than this share of the whole.
+const CLOSE: (f64, f64) = (0.5, 0.002);
+
+impl Times {
+    /// Notes that a line came after so many seconds.
+    pub fn note(&mut self, line: u64, seconds: f64) {
+        let apart = CLOSE.0.max(CLOSE.1 * seconds);
+        if self.0.last().is_none_or(|(_, last)| seconds - last >= apart) {
+            self.0.push((line, seconds));
+        }
+    }
+
+    /// When a line came, as closely as it was noted.
+    pub fn of(&self, line: u64) -> Option<f64> {
+        let after = self.0.partition_point(|(noted, _)| *noted <= line);
+        self.0.get(after.checked_sub(1)?).map(|(_, seconds)| *seconds)
+    }
+
+    /// Seconds in all.
+    pub fn last(&self) -> f64 {
+        self.0.last().map_or(0.0, |(_, seconds)| *seconds)
+    }
 }
 
 /// The list of runs as far as this page can read it.
@@ -185,6 +216,23 @@ impl Storage {
     pub async fn put_file(&self, run: &str, path: &str, content: &str) -> Result<(), StorageError> {
         self.put_text(FILES, &key(run, JsString::from(path)), content)
             .await
+    }
+
+    /// Keeps data files in place of those kept before.
+    ///
+    /// # Errors
+    /// When the browser refuses; those kept before are then kept.
+    pub async fn put_files(&self, run: &str, files: &BTreeMap<String, Arc<str>>) -> Result<(), StorageError> {
+        self.write(&[FILES], |store| {
+            let store = store(FILES)?;
+            store.delete(all_of(run)?)?;
+            for (path, content) in files {
+                let at = key(run, JsString::from(path.as_str()));
+                store.put(&JsString::from(&**content), Some(&at))?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// The data files of a run's study by path.
@@ -308,6 +356,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_have_the_time_that_was_noted_last() {
+        let mut times = Times::default();
+        for (line, seconds) in [(0, 0.0), (3, 0.1), (5, 1.0), (9, 1.2), (20, 4.0)] {
+            times.note(line, seconds);
+        }
+        assert_eq!(
+            [0, 3, 5, 9, 19, 20, 99].map(|line| times.of(line)),
+            [0.0, 0.0, 1.0, 1.0, 1.0, 4.0, 4.0].map(Some)
+        );
+        assert_eq!(times.last(), 4.0);
+        assert_eq!(Times::default().of(3), None);
+    }
+
+    #[test]
     fn a_record_of_a_newer_page_hides_no_other() {
         let record = RunRecord {
             id: "a".into(),
@@ -320,6 +382,7 @@ mod tests {
             created: 0.0,
             touched: 1.0,
             progress: Progress::default(),
+            times: Times::default(),
         };
         let readable = serde_json::to_string(&record).unwrap();
         let newer = r#"{"id":"b","name":"Theirs","status":"dreaming"}"#.to_owned();

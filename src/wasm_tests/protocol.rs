@@ -31,6 +31,7 @@ fn orders_arrive_as_they_were_given() {
             keys,
             keep: true,
             known: 12,
+            elapsed: 1.5,
         },
         Order::Interrupt {
             listed: RunStatus::Paused,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use capo_core::journal::JournalStore;
 use capo_web::storage::lock::{self, NotHeld};
-use capo_web::storage::{Progress, RunRecord, RunStatus, Saved, Storage, StoredJournal, slim};
+use capo_web::storage::{Progress, RunRecord, RunStatus, Saved, Storage, StoredJournal, Times, slim};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -247,6 +247,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         created: 0.0,
         touched,
         progress: Progress::default(),
+        times: Times::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use super::pieces::Pieces;
 use super::protocol::HowFar;
-use crate::storage::{Progress, RunRecord, RunStatus, Storage, StorageError, lock, slim};
+use crate::storage::{Progress, RunRecord, RunStatus, Storage, StorageError, Times, lock, slim};
 
 /// Lines kept at once.
 const AT_ONCE: usize = 250;
@@ -231,5 +231,6 @@ fn record(run: &str, state: &RunState, about: String) -> Result<RunRecord, Strin
         created: began,
         touched: js_sys::Date::now(),
         progress: Progress::of(state),
+        times: Times::default(),
     })
 }

@@ -35,6 +35,33 @@ pub(super) fn without_data(workload: &Table, wrong: String) -> Looked {
     }
 }
 
+/// The examples to leave out, so that none is in both splits: each time one is left out, the others are split
+/// anew, so they are found one after another.
+pub(super) fn duplicates(mut workload: Table, files: &DataFiles, seed: u64) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    while let Err(wrong) = capo_workloads::build(&workload, &memory(files), seed) {
+        let Some(id) = named_twin(&wrong.to_string()).filter(|id| !found.contains(id)) else {
+            break;
+        };
+        found.push(id.clone());
+        let excluded = workload.entry("exclude").or_insert_with(|| json!([]));
+        if let Some(excluded) = excluded.as_array_mut() {
+            excluded.push(id.into());
+        }
+    }
+    found
+}
+
+/// The example that a message advises to leave out.
+pub(crate) fn named_twin(wrong: &str) -> Option<String> {
+    let (_, advice) = wrong.split_once(ADVICE)?;
+    let (id, _) = advice.rsplit_once("\"]")?;
+    Some(id.to_owned())
+}
+
+/// What stands before the example in that message.
+pub(crate) const ADVICE: &str = "; leave one out with exclude = [\"";
+
 fn built(workload: &Table, files: &DataFiles, seed: u64) -> Result<Looked, String> {
     let workloads =
         capo_workloads::build(workload, &memory(files), seed).map_err(|error| error.to_string())?;
@@ -80,4 +107,43 @@ fn stand_in(workload: &Table) -> (Table, DataFiles) {
     }
     let example = DataFiles::from([("example.jsonl".to_owned(), "{\"example\": 1}".into())]);
     (table, example)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_duplicates_are_found_at_once() {
+        // Two of three questions come twice.
+        let row = |number: u32| {
+            let question = if number.is_multiple_of(3) {
+                number
+            } else {
+                number % 15
+            };
+            format!("q{question},{number}\n")
+        };
+        let rows: String = std::iter::once("question,answer\n".to_owned())
+            .chain((0..30).map(row))
+            .collect();
+        let files = DataFiles::from([("rows.csv".to_owned(), rows.into())]);
+        let workload = json!({
+            "kind": "table", "data": "rows.csv", "user": "{{ question }}", "evaluate": 10,
+            "metric": [{ "name": "correct", "type": "exact", "expected": "{{ answer }}" }],
+        });
+        let mut workload = workload.as_object().cloned().unwrap();
+        assert!(named_twin(&look(&workload, &files, 0).wrong.unwrap()).is_some());
+        let found = duplicates(workload.clone(), &files, 0);
+        assert!(found.len() > 1, "{found:?}");
+        workload.insert("exclude".into(), json!(found));
+        let looked = look(&workload, &files, 0);
+        assert!(
+            looked
+                .wrong
+                .as_ref()
+                .is_none_or(|wrong| named_twin(wrong).is_none()),
+            "{looked:?}"
+        );
+    }
 }

@@ -21,6 +21,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, MessageEvent};
 
+pub(crate) use self::look::ADVICE;
 #[cfg(test)]
 pub(crate) use self::look::look;
 use self::protocol::{DataFiles, Message, Order, ProbeFailure, Report, stamp};
@@ -92,6 +93,7 @@ fn take(order: Order, attached: JsValue) {
             keys,
             keep,
             known,
+            elapsed,
         } => work::begin(Work {
             run,
             study,
@@ -99,6 +101,7 @@ fn take(order: Order, attached: JsValue) {
             keys,
             keep,
             known,
+            elapsed,
         }),
         Order::Interrupt { listed } => work::interrupt(listed),
         Order::Steer { change } => work::steer(change),
@@ -129,6 +132,15 @@ fn take(order: Order, attached: JsValue) {
                 report(&Report::Looked { ticket, looked });
             });
         }
+        Order::Duplicates {
+            ticket,
+            workload,
+            files,
+            seed,
+        } => report(&Report::Duplicates {
+            ticket,
+            ids: look::duplicates(workload, &files, seed),
+        }),
         Order::KeepBenchmark => spawn_local(async move {
             report(&Report::KeptBenchmark {
                 kept: benchmark::take_in(&attached).await,

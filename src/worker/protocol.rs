@@ -7,6 +7,7 @@ use capo_core::journal::SteerEvent;
 use capo_core::llm::Role;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Table;
+use capo_models::Notice;
 use js_sys::Array;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
@@ -74,6 +75,8 @@ pub enum Order {
         keep: bool,
         /// Lines of its journal that the page knows. None of them may be paid for again.
         known: u64,
+        /// Seconds that it has run for.
+        elapsed: f64,
     },
     /// Start nothing new, finish what is under way, end.
     Interrupt {
@@ -101,6 +104,17 @@ pub enum Order {
     },
     /// Say what a workload measures, and on how many examples.
     Look {
+        /// Comes back in the answer.
+        ticket: u64,
+        /// The study's `[workload]` table.
+        workload: Table,
+        /// The data files it names.
+        files: DataFiles,
+        /// The study's seed.
+        seed: u64,
+    },
+    /// Find the examples that are in both splits of a workload's rows.
+    Duplicates {
         /// Comes back in the answer.
         ticket: u64,
         /// The study's `[workload]` table.
@@ -195,6 +209,13 @@ pub enum Report {
         /// What the browser says.
         reason: String,
     },
+    /// A model is waited for, or waited for no more.
+    Waits {
+        /// Which, why and how long.
+        notice: Notice,
+    },
+    /// What the browser kept of the run is gone; the journal goes on in the worker's memory.
+    Lost,
     /// Answer to [`Order::Forecast`].
     Forecast {
         /// Of the question.
@@ -225,6 +246,13 @@ pub enum Report {
         ticket: u64,
         /// What was seen.
         looked: Looked,
+    },
+    /// Answer to [`Order::Duplicates`].
+    Duplicates {
+        /// Of the question.
+        ticket: u64,
+        /// What to leave out, so that none is left.
+        ids: Vec<String>,
     },
     /// Answer to [`Order::Probe`] and [`Order::TryAgent`].
     Probed {

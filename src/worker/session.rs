@@ -7,7 +7,7 @@ use capo_core::control::Control;
 use capo_core::llm::Role;
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
-use capo_models::{BuildError, Builder, ModelSpec, Models};
+use capo_models::{BuildError, Builder, ModelSpec, Models, Observer};
 use capo_workloads::files::MemoryFiles;
 use indexmap::IndexMap;
 use web_time::Instant;
@@ -48,19 +48,26 @@ impl Session {
         Ok(Self { problem, specs })
     }
 
-    /// Who answers.
+    /// Who answers, until `control` interrupts it; `told` hears of waits.
     ///
     /// # Errors
     /// Which table of the study is wrong, or which key is missing.
-    pub(super) fn models(&self, keys: &Keys) -> Result<Models, String> {
+    pub(super) fn models(&self, keys: &Keys, control: &Control, told: Observer) -> Result<Models, String> {
         let study = self.problem.study();
-        let models = Builder::new(keys).seed(study.study.seed).build(&study.models);
+        let models = Builder::new(keys)
+            .seed(study.study.seed)
+            .control(control.clone())
+            .observer(told)
+            .build(&study.models);
         models.map_err(|error| error.to_string())
     }
 
     /// How a run is carried out here.
     pub(super) fn options(&self, control: Control) -> RunOptions {
-        let pace = capo_models::pace(&self.specs);
+        let mut pace = capo_models::pace(&self.specs);
+        if capo_workloads::external::never_tries_again(&self.problem.study().workload) {
+            pace.attempts = 1;
+        }
         RunOptions {
             concurrency: pace.concurrency,
             attempts: pace.attempts,

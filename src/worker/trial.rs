@@ -23,7 +23,12 @@ pub(super) async fn try_agent(
         message,
         unreachable: false,
     };
-    let workloads = capo_workloads::build(workload, &memory(files), seed);
+    // A person waits for it.
+    let mut once = workload.clone();
+    if once.get("kind").is_some_and(|kind| kind == "external") {
+        once.insert("retries".to_owned(), 0.into());
+    }
+    let workloads = capo_workloads::build(&once, &memory(files), seed);
     let workloads = workloads.map_err(|error| told(error.to_string()))?;
     let first = workloads.iter().find_map(|workload| {
         let example = workload.examples(Split::Optimize).first()?;

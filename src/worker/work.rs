@@ -2,18 +2,21 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use capo_core::control::Control;
 use capo_core::journal::{Event, Journal, Status, SteerEvent};
 use capo_core::run_state::RunState;
+use capo_models::Notice;
 use wasm_bindgen_futures::spawn_local;
+use web_time::Instant;
 
 use super::breath::Breathing;
 use super::protocol::{DataFiles, Report};
 use super::report;
 use super::session::Session;
 use crate::keys::Keys;
-use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
+use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, Times, lock};
 
 thread_local! {
     /// What steers the run under way.
@@ -35,6 +38,8 @@ pub(super) struct Work {
     pub(super) keep: bool,
     /// Lines of its journal that the page knows.
     pub(super) known: u64,
+    /// Seconds that it has run for.
+    pub(super) elapsed: f64,
 }
 
 /// Runs or resumes a study, unless one is under way.
@@ -54,10 +59,22 @@ pub(super) fn begin(work: Work) {
     });
 }
 
-/// Starts nothing new of the run under way.
+/// How long a run that was stopped waits for calls under way.
+const LAST_CALLS: Duration = Duration::from_millis(1_500);
+
+/// Starts nothing new of the run under way. One that is stopped, not paused, gives up calls that are not
+/// answered in a moment.
 pub(super) fn interrupt(listed: RunStatus) {
     INTERRUPTED.set(listed);
     with_control(Control::interrupt);
+    if listed == RunStatus::Ended(Status::Stopped)
+        && let Some(control) = CONTROL.with_borrow(Clone::clone)
+    {
+        spawn_local(async move {
+            gloo_timers::future::sleep(LAST_CALLS).await;
+            control.abandon();
+        });
+    }
 }
 
 /// Changes something in the run under way at its next round boundary.
@@ -82,7 +99,11 @@ pub(super) fn unsaved() -> Chunks {
 
 async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     let session = Session::new(&work.study, work.files.clone()).await?;
-    let models = Rc::new(Breathing::new(session.models(&work.keys)?));
+    let models = Rc::new(Breathing::new(session.models(
+        &work.keys,
+        &control,
+        Rc::new(tell_of_wait),
+    )?));
     // Held until every line is written: another tab begins where the last one lies.
     let _held = if work.keep {
         Some(lock::hold(&work.run).await.map_err(|error| error.to_string())?)
@@ -105,18 +126,37 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     }
     let storage = storage.ok();
     let mut journal = opened.journal;
+    let times = Rc::new(RefCell::new(match &storage {
+        Some(storage) => times_of(storage, &work.run).await,
+        None => Times::default(),
+    }));
     if let Some(storage) = storage.clone() {
-        let run = work.run.clone();
-        journal.observe(Box::new(move |event, state| note(&storage, &run, event, state)));
+        let (run, times, began) = (work.run.clone(), Rc::clone(&times), Instant::now());
+        let store = opened.store.clone();
+        journal.observe(Box::new(move |event, state| {
+            // The line of this event is the last one.
+            let line = store.len().saturating_sub(1);
+            times
+                .borrow_mut()
+                .note(line, work.elapsed + began.elapsed().as_secs_f64());
+            note(&storage, &run, event, state, &times.borrow());
+        }));
     }
     let options = session.options(control);
     let outcome = capo_core::optimize(session.problem, journal, models, options).await;
     opened.store.settle().await;
     let journal = outcome.map_err(|error| error.to_string())?.journal;
     if let Some(storage) = storage {
-        keep_record(&storage, &work.run, journal.state()).await;
+        let times = times.borrow().clone();
+        keep_record(&storage, &work.run, journal.state(), times).await;
     }
     Ok(())
+}
+
+fn tell_of_wait(notice: &Notice) {
+    report(&Report::Waits {
+        notice: notice.clone(),
+    });
 }
 
 /// Why a run is kept by nothing but this worker's memory.
@@ -206,28 +246,37 @@ fn told(saved: Saved) {
         Saved::Lines { first, lines } => Report::Lines { first, lines },
         Saved::Study(line) => Report::Study { line },
         Saved::Refused(reason) => Report::Refused { reason },
+        Saved::Lost => Report::Lost,
     });
 }
 
 /// Keeps what the list of runs shows up to date, round by round.
-fn note(storage: &Storage, run: &str, event: &Event, state: &RunState) {
+fn note(storage: &Storage, run: &str, event: &Event, state: &RunState, times: &Times) {
     if !matches!(event, Event::Round(_)) {
         return;
     }
     let (storage, run, progress) = (storage.clone(), run.to_owned(), Progress::of(state));
+    let times = times.clone();
     spawn_local(async move {
         // Refused lines are reported; a list that is behind is mended by the next round.
         let _ = storage
             .change_run(&run, |record| {
                 record.progress = progress;
+                record.times = times;
                 record.touched = js_sys::Date::now();
             })
             .await;
     });
 }
 
+/// When the lines of a run came that there are.
+async fn times_of(storage: &Storage, run: &str) -> Times {
+    let record = storage.run(run).await.ok().flatten();
+    record.map(|record| record.times).unwrap_or_default()
+}
+
 /// Writes how a run ended into the list of runs.
-async fn keep_record(storage: &Storage, run: &str, state: &RunState) {
+async fn keep_record(storage: &Storage, run: &str, state: &RunState, times: Times) {
     // As above.
     let _ = storage
         .change_run(run, |record| {
@@ -237,6 +286,7 @@ async fn keep_record(storage: &Storage, run: &str, state: &RunState) {
                 None => {}
             }
             record.progress = Progress::of(state);
+            record.times = times;
             record.touched = js_sys::Date::now();
         })
         .await;

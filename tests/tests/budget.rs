@@ -17,8 +17,14 @@ fn rollouts_are_made_to_the_last_one_and_not_one_more() {
             .with("http://unused", &stub.base_url)
             .with("rounds = 4", "rounds = \"until-budget\"")
             .with_budget(&format!("rollouts = {limit}"));
-        let result = run(&mut study.optimize()).expect_code(3).json();
-        assert_eq!(result["status"], "budget", "{limit}");
+        // A search until the budget is spent comes to its end with it, unless it was too small for one.
+        let (code, status) = if limit < 60 {
+            (3, "budget")
+        } else {
+            (0, "feasible")
+        };
+        let result = run(&mut study.optimize()).expect_code(code).json();
+        assert_eq!(result["status"], status, "{limit}");
         assert_eq!(stub.books().asked(Question::is_rollout), limit);
         assert_eq!(result["usage"]["rollouts"], limit);
         assert_eq!(of_kind(&events(&study.journal()), "rollout").len() as u64, limit);
@@ -53,7 +59,7 @@ fn failures_of_the_provider_do_not_use_up_rollouts() {
         .with("http://unused", &stub.base_url)
         .with("rounds = 4", "rounds = \"until-budget\"")
         .with_budget("rollouts = 50");
-    run(&mut study.optimize()).expect_code(3);
+    run(&mut study.optimize()).expect_code(0);
     assert!(
         stub.books().asked(Question::is_rollout) > 50,
         "some were tried again"
@@ -70,8 +76,13 @@ fn calls_stop_at_their_limit_and_not_before_what_was_kept_for_the_evaluation() {
             .with("http://unused", &stub.base_url)
             .with("rounds = 4", "rounds = \"until-budget\"")
             .with_budget(&format!("calls = {limit}"));
-        let result = run(&mut study.optimize()).expect_code(3).json();
-        assert_eq!(result["status"], "budget");
+        let (code, status) = if limit < 90 {
+            (3, "budget")
+        } else {
+            (0, "feasible")
+        };
+        let result = run(&mut study.optimize()).expect_code(code).json();
+        assert_eq!(result["status"], status);
         assert_eq!(result["usage"]["calls"], stub.requests());
         assert!(
             (limit.saturating_sub(HELD_OUT).max(1)..=limit).contains(&stub.requests()),

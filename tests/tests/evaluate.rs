@@ -137,7 +137,7 @@ fn a_run_compared_with_itself_differs_by_nothing() {
         panic!("the copy and the other run minus the first one: {compared}");
     };
     for metric in ["correct", "too_long"] {
-        let nothing = json!({ "mean": 0.0, "low": 0.0, "high": 0.0, "n": 6 });
+        let nothing = json!({ "mean": 0.0, "low": 0.0, "high": 0.0, "n": 6, "chance": 1.0 });
         assert_eq!(same["metrics"][metric], nothing, "{metric}");
     }
     assert_ne!(

@@ -31,6 +31,17 @@ pub enum FileError {
     /// There is no such file.
     #[error("no file `{0}`; paths are relative to the study file's folder")]
     NotFound(String),
+    /// The file lies outside the study's folder, and nobody allowed that.
+    #[error(
+        "`{path}` lies outside the study's folder {folder}, and a study may come from anybody; \
+         put the file there, or allow it with --allow-outside"
+    )]
+    Outside {
+        /// The path as written in the study file.
+        path: String,
+        /// The folder of the study file.
+        folder: String,
+    },
     /// The file is there but cannot be read.
     #[error("cannot read `{path}`: {reason}")]
     Unreadable {

@@ -243,7 +243,9 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.starts_with("workload.count: invalid type: string \"many\""),
+            error.starts_with(
+                "workload.count: expected a whole number of at least 0, found the text \"many\""
+            ),
             "{error}"
         );
         let error = settings(json!({})).take::<Loading>().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: tools called with arbitrary arguments.
+//! `cargo xtask fuzz`: arbitrary calls of tools, studies, templates, journals and answers of providers.
 
 use std::process::Command;
 
@@ -9,14 +9,20 @@ use crate::command;
 use crate::install::{Tool, Toolbox};
 use crate::workspace::{FUZZ, Workspace};
 
-/// Seconds after which a sequence of calls counts as work without bounds. It takes milliseconds.
+/// Seconds after which one input counts as work without bounds. It takes milliseconds.
 const MOST_SECONDS: u64 = 10;
-/// Bytes that a sequence of calls is drawn from; more draw no more calls.
+/// Bytes that an input is drawn from; more draw no more calls or changes.
 const MOST_BYTES: u64 = 2048;
+
+/// The targets, in the order they are run.
+const TARGETS: [&str; 5] = ["study", "template", "journal", "answer", "tau2"];
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// For how long
+    /// Which, one after the other: all unless named
+    #[arg(value_parser = TARGETS)]
+    targets: Vec<String>,
+    /// For how long each
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: u64,
 }
@@ -29,15 +35,23 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     );
     let mut toolbox = Toolbox::open()?;
     toolbox.ensure(&Tool::Fuzz)?;
-    command::run(
-        toolbox
-            .command("rustup")
-            .current_dir(&workspace.root)
-            .args(["run", "nightly", "cargo", "fuzz", "run"])
-            .args(["--fuzz-dir", FUZZ, "tau2", "--"])
-            .arg(format!("-max_total_time={}", arguments.minutes * 60))
-            .arg(format!("-timeout={MOST_SECONDS}"))
-            .arg(format!("-max_len={MOST_BYTES}"))
-            .arg("-print_final_stats=1"),
-    )
+    let all = TARGETS.map(str::to_owned);
+    let targets = if arguments.targets.is_empty() {
+        &all[..]
+    } else {
+        &arguments.targets
+    };
+    targets.iter().try_for_each(|target| {
+        command::run(
+            toolbox
+                .command("rustup")
+                .current_dir(&workspace.root)
+                .args(["run", "nightly", "cargo", "fuzz", "run"])
+                .args(["--fuzz-dir", FUZZ, target, "--"])
+                .arg(format!("-max_total_time={}", arguments.minutes * 60))
+                .arg(format!("-timeout={MOST_SECONDS}"))
+                .arg(format!("-max_len={MOST_BYTES}"))
+                .arg("-print_final_stats=1"),
+        )
+    })
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::{Arena, Batch, Halt, Phase};
 use crate::budget::{Budget, Spent};
 use crate::ids::CandidateId;
-use crate::llm::Llm;
+use crate::llm::{CallUsage, Llm, LlmError};
 use crate::run_state::Ledger;
 use crate::usage::{RoleUsage, Usage};
 use crate::workload::Split;
@@ -36,6 +36,10 @@ impl Spending {
             usd: Cell::new(spent.usd),
             started: now,
         }
+    }
+
+    pub(super) fn rollouts(&self) -> u64 {
+        self.rollouts.get()
     }
 
     fn spent(&self, now: f64) -> Spent {
@@ -73,11 +77,12 @@ impl Arena {
     }
 
     /// Lets a call of `model` start and counts it, or says why not.
-    pub(super) fn start_call(&self, model: &dyn Llm) -> Result<(), String> {
-        self.within_budget()?;
+    pub(super) fn start_call(&self, model: &dyn Llm) -> Result<(), LlmError> {
+        self.may_go_on()?;
         let budget = self.journal.borrow().state().budget();
         if let (Some(limit), false) = (budget.usd, model.is_priced()) {
-            return Err(Budget::unpriced(limit, &format!("{}'s price", model.name())));
+            let unpriced = Budget::unpriced(limit, &format!("{}'s price", model.name()));
+            return Err(LlmError::Budget(unpriced));
         }
         self.spending.calls.set(self.spending.calls.get() + 1);
         Ok(())
@@ -106,6 +111,9 @@ impl Arena {
         if let Some(halt) = &*self.halted.borrow() {
             return Err(halt.clone());
         }
+        if self.replays.get() {
+            return Err(Halt::Budget("the journal ends here".to_owned()));
+        }
         if self.options.control.is_interrupted() {
             return Err(Halt::Interrupted);
         }
@@ -115,11 +123,13 @@ impl Arena {
     }
 
     /// Whether a rollout under way that waits for something may go on.
-    pub(super) fn may_go_on(&self) -> Result<(), String> {
+    pub(super) fn may_go_on(&self) -> Result<(), LlmError> {
         if self.options.control.is_interrupted() {
-            return Err(Halt::Interrupted.to_string());
+            return Err(LlmError::Interrupted {
+                usage: CallUsage::default(),
+            });
         }
-        self.within_budget()
+        self.within_budget().map_err(LlmError::Budget)
     }
 
     fn rollouts_left(&self) -> Result<(), String> {

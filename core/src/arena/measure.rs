@@ -103,13 +103,16 @@ impl Arena {
         let examples = (0..)
             .zip(problem.workloads())
             .map(|(index, workload)| {
-                let available = workload.examples(Split::Optimize).len();
-                whole &= size >= available;
-                subset(
-                    available,
-                    size,
-                    &mut self.streams.stream("batch", u64::from(round), index),
-                )
+                let set = SetKey {
+                    workload: index as u16,
+                    split: Split::Optimize,
+                };
+                let all = 0..workload.examples(Split::Optimize).len();
+                let available: Vec<usize> = all.filter(|example| !self.is_left_out(set, *example)).collect();
+                whole &= size >= available.len();
+                let mut stream = self.streams.stream("batch", u64::from(round), index);
+                let drawn = subset(available.len(), size, &mut stream);
+                drawn.into_iter().map(|place| available[place]).collect()
             })
             .collect();
         Batch {
@@ -120,11 +123,11 @@ impl Arena {
     }
 
     /// Measures candidates on a batch, as often as the study says. What is in the journal is not
-    /// paid again.
+    /// paid again. Returns the candidates that could be run, in the order given: the others are discarded.
     ///
     /// # Errors
     /// When the budget, a person or a failure stops it; everything that was answered is journaled.
-    pub async fn measure(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+    pub async fn measure(&self, candidates: &[CandidateId], batch: &Batch) -> Result<Vec<CandidateId>, Halt> {
         let repeats = self.problem.borrow().study().study.repeats;
         self.measure_until(candidates, batch, |_| repeats).await
     }
@@ -133,7 +136,11 @@ impl Arena {
     ///
     /// # Errors
     /// See [`Arena::measure`].
-    pub async fn measure_again(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+    pub async fn measure_again(
+        &self,
+        candidates: &[CandidateId],
+        batch: &Batch,
+    ) -> Result<Vec<CandidateId>, Halt> {
         self.measure_until(candidates, batch, |so_far| so_far + 1).await
     }
 
@@ -142,15 +149,21 @@ impl Arena {
         candidates: &[CandidateId],
         batch: &Batch,
         target: impl Fn(u32) -> u32,
-    ) -> Result<(), Halt> {
+    ) -> Result<Vec<CandidateId>, Halt> {
         let mut wanted = Vec::new();
-        for &candidate in candidates {
+        for &candidate in candidates
+            .iter()
+            .filter(|candidate| !self.is_discarded(**candidate))
+        {
             for (workload, examples) in (0..).zip(&batch.examples) {
                 let set = SetKey {
                     workload,
                     split: batch.split,
                 };
-                for &example in examples {
+                for &example in examples
+                    .iter()
+                    .filter(|example| !self.is_left_out(set, **example))
+                {
                     let so_far = self.repeats_of(candidate, set, example);
                     wanted.push((candidate, set, example, so_far, target(so_far)));
                 }
@@ -174,11 +187,15 @@ impl Arena {
                 }
             }
         }
-        self.run_rollouts(missing).await?;
+        let unmade = self.run_rollouts(self.heed_decisions(missing)).await?;
+        self.decide(unmade, batch)?;
         for (candidate, set, example, so_far, until) in wanted {
-            self.absorb(candidate, set, example, so_far, until)?;
+            if !self.is_discarded(candidate) && !self.is_left_out(set, example) {
+                self.absorb(candidate, set, example, so_far, until)?;
+            }
         }
-        Ok(())
+        let is_left = |candidate: &CandidateId| !self.is_discarded(*candidate);
+        Ok(candidates.iter().copied().filter(is_left).collect())
     }
 
     /// Rollouts that [`Arena::measure`] would have to make.
@@ -187,7 +204,10 @@ impl Arena {
         let journal = self.journal.borrow();
         let state = journal.state();
         let mut missing = 0;
-        for candidate in candidates {
+        for candidate in candidates
+            .iter()
+            .filter(|candidate| !self.is_discarded(**candidate))
+        {
             let position = state.position(candidate).unwrap_or(usize::MAX);
             for (workload, examples) in (0..).zip(&batch.examples) {
                 let set = SetKey {
@@ -197,6 +217,7 @@ impl Arena {
                 let made = |example: &usize| state.rollouts().repeats(position, set, *example).min(repeats);
                 missing += examples
                     .iter()
+                    .filter(|example| !self.is_left_out(set, **example))
                     .map(|example| u64::from(repeats - made(example)))
                     .sum::<u64>();
             }
@@ -214,6 +235,24 @@ impl Arena {
                 .any(|most| size < most)
         };
         problem.study().study.batch.is_some_and(available)
+    }
+
+    /// Repeats of a candidate on all examples of a batch together, as far as its course has come.
+    pub(crate) fn repeats_on(&self, candidate: CandidateId, batch: &Batch) -> u64 {
+        let mut repeats = 0;
+        for (workload, examples) in (0..).zip(&batch.examples) {
+            let set = SetKey {
+                workload,
+                split: batch.split,
+            };
+            let counts = examples
+                .iter()
+                .filter(|example| !self.is_left_out(set, **example));
+            repeats += counts
+                .map(|example| u64::from(self.repeats_of(candidate, set, *example)))
+                .sum::<u64>();
+        }
+        repeats
     }
 
     pub(super) fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
@@ -288,8 +327,20 @@ impl Arena {
             .into_iter()
             .map(|(_, value)| value)
             .collect();
-        let measured = values.len() == batch.examples[usize::from(metric.workload)].len();
+        let measured = values.len() == self.counting(metric, batch);
         measured.then(|| mean(&values)).flatten()
+    }
+
+    /// The examples of a batch on which a metric is measured, without those that are left out.
+    fn counting(&self, metric: &MetricSource, batch: &Batch) -> usize {
+        let set = SetKey {
+            workload: metric.workload,
+            split: batch.split,
+        };
+        let examples = batch.examples[usize::from(metric.workload)].iter();
+        examples
+            .filter(|example| !self.is_left_out(set, **example))
+            .count()
     }
 
     /// A candidate's value of one metric on each example of a batch (mean over repeats), where it
@@ -310,6 +361,7 @@ impl Arena {
         };
         batch.examples[usize::from(metric.workload)]
             .iter()
+            .filter(|example| !self.is_left_out(set, **example))
             .filter_map(|&example| {
                 let sums = sums.get(example).filter(|sums| sums.repeats > 0)?;
                 Some((
@@ -351,7 +403,7 @@ impl Arena {
                 .into_iter()
                 .map(|(_, value)| value)
                 .collect();
-            let complete = values.len() == batch.examples[usize::from(metric.workload)].len();
+            let complete = values.len() == self.counting(&metric, batch);
             if let (true, Some(estimate)) = (complete, Estimate::of(&values)) {
                 estimates.insert(metric.spec.name.clone(), estimate);
             }

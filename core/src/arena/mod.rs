@@ -7,6 +7,7 @@
 
 mod admission;
 mod caller;
+mod failures;
 mod feedback;
 mod learning;
 mod measure;
@@ -15,7 +16,7 @@ mod rollouts;
 mod rounds;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -28,7 +29,8 @@ use crate::journal::{
 use crate::llm::{FailureKind, Llm, Role};
 use crate::problem::Problem;
 use crate::random::Streams;
-use crate::score::{Limits, TieBreak};
+use crate::run_state::SetKey;
+use crate::score::{Limits, Multipliers, TieBreak};
 use crate::study::differences;
 
 pub use learning::{Attempt, Family, Learner, Unlearned};
@@ -151,13 +153,21 @@ pub struct Arena {
     /// Logical order of appearance, which arrival cannot change.
     order: RefCell<HashMap<CandidateId, usize>>,
     halted: RefCell<Option<Halt>>,
-    /// Failed tries of this session.
+    /// Failed tries of critiques and rewrites in this session.
     tries: RefCell<HashMap<EffectName, u32>>,
+    /// Candidates that have left the search, and examples that count for nobody, as far as its course has
+    /// come: a replayed journal may hold more.
+    discarded: RefCell<HashSet<CandidateId>>,
+    left_out: RefCell<HashSet<(SetKey, usize)>>,
     phase: Cell<Phase>,
     /// How many candidates the final choice may have to measure on the whole split.
     finalists: Cell<u64>,
     /// Rounds closed by this process, replayed ones included.
     closed: Cell<u32>,
+    /// λ after the last of them, as it was computed.
+    multipliers: RefCell<Option<Multipliers>>,
+    /// Whether every effect that is not in the journal halts the run.
+    replays: Cell<bool>,
     seed: CandidateId,
 }
 
@@ -188,6 +198,15 @@ impl Arena {
                 let steer = crate::journal::SteerEvent {
                     round,
                     budget: Some(budget),
+                    ..Default::default()
+                };
+                journal.record(&Event::Steer(steer))?;
+            }
+            let failures = problem.study().failures;
+            if journal.state().failures_in_force() != failures {
+                let steer = crate::journal::SteerEvent {
+                    round: journal.state().rounds().len() as u32,
+                    failures: Some(failures),
                     ..Default::default()
                 };
                 journal.record(&Event::Steer(steer))?;
@@ -224,11 +243,21 @@ impl Arena {
             order: RefCell::new(HashMap::from([(seed, 0)])),
             halted: RefCell::new(None),
             tries: RefCell::default(),
+            discarded: RefCell::default(),
+            left_out: RefCell::default(),
             phase: Cell::new(Phase::Search),
             finalists: Cell::new(0),
             closed: Cell::new(0),
+            multipliers: RefCell::new(None),
+            replays: Cell::new(false),
             seed,
         })
+    }
+
+    /// From now on every effect that is not in the journal halts the run, as if the budget had ended
+    /// there: the course that the journal tells, and not a step more.
+    pub(crate) fn only_replay(&self) {
+        self.replays.set(true);
     }
 
     /// The seed prompt's candidate.
@@ -298,6 +327,21 @@ impl Arena {
     /// Rounds closed by this process, replayed ones included.
     pub(crate) fn rounds_closed(&self) -> u32 {
         self.closed.get()
+    }
+
+    /// λ after the last round that was closed.
+    pub(crate) fn last_multipliers(&self) -> Option<Multipliers> {
+        self.multipliers.borrow().clone()
+    }
+
+    /// Rollouts that count as the worst value.
+    pub(crate) fn failed_rollouts(&self) -> usize {
+        self.journal.borrow().state().failed_rollouts().len()
+    }
+
+    /// Rollouts made and under way.
+    pub(crate) fn rollouts_spent(&self) -> u64 {
+        self.spending.rollouts()
     }
 
     /// Whether the budget bounds the number of rollouts.

@@ -5,19 +5,20 @@ use std::rc::Rc;
 
 use futures::future::join_all;
 use indexmap::IndexMap;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::caller::MeteredCaller;
 use super::measure::Batch;
+use super::rollouts::Left;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
-use crate::journal::{EffectName, Event, Origin, RewriteEvent};
+use crate::journal::{DiscardEvent, EffectName, Event, Origin, RewriteEvent};
 use crate::llm::{ChatRequest, ChatResponse, FailureKind, Finish, LlmError, Message, RewriteForm, Role};
 use crate::run_state::Unusable;
 use crate::score::{Limits, Multipliers};
 use crate::templates::{RewriteFacts, Template, delimited_prompt};
 use crate::usage::Usage;
-use crate::workload::{Caller, RolloutError};
+use crate::workload::Caller;
 
 /// What critic and rewriter are told about the state of the search.
 #[derive(Debug, Clone, Copy)]
@@ -208,7 +209,8 @@ impl Arena {
             }
             attempt += 1;
             let (kind, answer) = (FailureKind::Malformed, answer.message.text().to_owned());
-            self.journal_failure(of.clone(), kind, reason.to_owned(), usage, Some(answer.clone()))?;
+            let left = Left::Unusable(answer.clone());
+            self.journal_failure(of.clone(), kind, reason.to_owned(), usage, left)?;
             messages.extend(once_more(answer, reason));
         }
     }
@@ -241,8 +243,22 @@ impl Arena {
             "prompt": &*prompt,
             "draft": draft.as_deref(),
             "objective": objective, "constraints": constraints, "prompt_length": prompt_length, "feedback": feedback,
+            "discarded": self.discarded_children(task.parent),
             "variant": task.index % guidance.children + 1, "variants": guidance.children,
         })))
+    }
+
+    /// Rewrites of a parent that could not be run, with the reason.
+    fn discarded_children(&self, parent: CandidateId) -> Vec<Value> {
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let child = |(id, event): (&CandidateId, &DiscardEvent)| {
+            let child = state
+                .candidate(id)
+                .filter(|child| child.parents.contains(&parent))?;
+            Some(json!({ "characters": child.characters, "reason": event.reason }))
+        };
+        state.discarded().iter().filter_map(child).collect()
     }
 
     /// The seed that a task's first answer is drawn with: names it wherever answers are kept.
@@ -284,7 +300,7 @@ impl Arena {
             Ok(answered) => Ok(answered),
             Err(NoRoom { message, usage }) => {
                 let kind = FailureKind::ContextLength;
-                self.journal_failure(of, kind, message.clone(), usage, None)?;
+                self.journal_failure(of, kind, message.clone(), usage, Left::Nothing)?;
                 Err(self.failed(kind, what, &message))
             }
         }
@@ -322,7 +338,7 @@ impl Arena {
                     }));
                 }
                 Err(error) => {
-                    self.record_failure(of.clone(), what, RolloutError::Llm(error), usage())?;
+                    self.record_failure(of.clone(), what, error, usage())?;
                 }
             }
         }

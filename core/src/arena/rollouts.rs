@@ -1,25 +1,25 @@
 //! Running the rollouts of a batch concurrently.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::task::Poll;
 
 use futures::StreamExt;
-use futures::future::poll_fn;
+use futures::future::{Either, poll_fn, select};
 use futures::stream::FuturesUnordered;
 
 use super::caller::MeteredCaller;
 use super::{Arena, Halt};
 use crate::ids::CandidateId;
-use crate::journal::{EffectName, Event, FailureEvent, RolloutEvent};
-use crate::llm::{FailureKind, LlmError};
-use crate::metric::MetricSpec;
+use crate::journal::{EffectName, Event, FailureEvent, PaidAnswer, RolloutEvent};
+use crate::llm::{CallUsage, FailureKind, LlmError};
+use crate::metric::{LARGEST_MEASUREMENT, Measurements, MetricSpec};
 use crate::run_state::SetKey;
 use crate::usage::Usage;
-use crate::workload::{Rollout, RolloutContext, RolloutError};
+use crate::workload::{Rollout, RolloutContext, RolloutError, Trace};
 
 /// A rollout that is not in the journal.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
     pub candidate: CandidateId,
     pub set: SetKey,
@@ -27,21 +27,48 @@ pub(super) struct Wanted {
     pub repeat: u32,
 }
 
+/// A rollout that every try of this session failed at.
+#[derive(Debug, Clone)]
+pub(super) struct Unmade {
+    pub wanted: Wanted,
+    pub kind: FailureKind,
+    pub message: String,
+    /// Whether the same rollout may succeed later.
+    pub retryable: bool,
+    /// Whether another rollout of the batch was made: what fails is not everything.
+    pub others_succeed: bool,
+}
+
 struct Answered {
     wanted: Wanted,
     answer: Result<Rollout, RolloutError>,
     usage: Usage,
+    answers: Vec<PaidAnswer>,
+}
+
+/// What became of a rollout.
+enum Recorded {
+    Made,
+    /// To be tried again, or no more.
+    Failed {
+        kind: FailureKind,
+        message: String,
+        retryable: bool,
+    },
 }
 
 impl Arena {
-    /// Makes rollouts, at most `concurrency` at once, journaling each as it arrives. The first halt
-    /// lets those under way end and starts no new one; a failed one is tried again after all
-    /// others while tries are left. A spent budget halts only once nothing is under way any more:
-    /// a rollout that fails gives its place back.
-    pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<(), Halt> {
+    /// Makes rollouts, at most `concurrency` at once, journaling each as it arrives, and returns those
+    /// that could not be made. The first halt lets those under way end and starts no new one; a failed
+    /// one is tried again after all others while tries are left. A spent budget halts only once nothing
+    /// is under way any more: a rollout that fails gives its place back.
+    pub(super) async fn run_rollouts(&self, wanted: Vec<Wanted>) -> Result<Vec<Unmade>, Halt> {
         let mut waiting = VecDeque::from(wanted);
         let mut under_way = FuturesUnordered::new();
         let mut halt = None;
+        let mut made = 0_u64;
+        let mut tries: HashMap<Wanted, u32> = HashMap::new();
+        let mut unmade: Vec<Unmade> = Vec::new();
         loop {
             while halt.is_none() && under_way.len() < self.options.concurrency.max(1) {
                 let Some(next) = waiting.front() else { break };
@@ -54,14 +81,49 @@ impl Arena {
             let Some(answered) = self.flushing(under_way.next()).await? else {
                 break;
             };
+            let wanted = answered.wanted;
             match self.record_rollout(answered) {
-                Ok(None) => {}
-                Ok(Some(again)) => waiting.push_back(again),
+                Ok(Recorded::Made) => made += 1,
+                Ok(Recorded::Failed {
+                    kind,
+                    message,
+                    retryable,
+                }) => {
+                    let tried = tries.entry(wanted).or_default();
+                    *tried += 1;
+                    if *tried < self.tries() && kind != FailureKind::ContextLength {
+                        waiting.push_back(wanted);
+                        continue;
+                    }
+                    if kind.is_of_everything() {
+                        let of = self.effect(wanted);
+                        halt = halt.or_else(|| Some(self.failed(kind, &place(&of), &message)));
+                        continue;
+                    }
+                    let others_succeed = made > 0;
+                    let failed = Unmade {
+                        wanted,
+                        kind,
+                        message,
+                        retryable,
+                        others_succeed,
+                    };
+                    match self.too_many(&failed, &unmade, made) {
+                        Some(stopped) => halt = halt.or(Some(stopped)),
+                        None => unmade.push(failed),
+                    }
+                    // Nobody waits for the rest of a prompt that is discarded.
+                    let discarded = self.exceeding(&unmade);
+                    waiting.retain(|wanted| !discarded.contains(&wanted.candidate));
+                }
                 Err(stopped) => halt = halt.or(Some(stopped)),
             }
         }
+        for failed in &mut unmade {
+            failed.others_succeed = made > 0;
+        }
         match halt {
-            None => Ok(()),
+            None => Ok(unmade),
             Some(halt) => {
                 self.journal.borrow_mut().flush()?;
                 Err(halt)
@@ -84,7 +146,8 @@ impl Arena {
     }
 
     async fn run_rollout(&self, wanted: Wanted) -> Answered {
-        let caller = MeteredCaller::new(self);
+        let paid = self.journal.borrow().state().paid_answers(&self.effect(wanted));
+        let caller = MeteredCaller::with_paid(self, paid);
         let prompt = self.prompt(wanted.candidate);
         let workload = self.problem.borrow().workloads()[usize::from(wanted.set.workload)].clone();
         let example = &workload.examples(wanted.set.split)[wanted.example];
@@ -96,7 +159,15 @@ impl Arena {
             seed: self.streams.number(&purpose, 0, u64::from(wanted.repeat)),
             caller: &caller,
         };
-        let mut answer = workload.rollout(context).await;
+        // What does not notice that it was abandoned is dropped.
+        let abandoned = self.options.control.abandoned();
+        let mut answer = match select(workload.rollout(context), pin!(abandoned)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), _)) => Err(LlmError::Interrupted {
+                usage: CallUsage::default(),
+            }
+            .into()),
+        };
         if let Ok(rollout) = &answer
             && let Err(problem) = self.check_measurements(wanted, rollout)
         {
@@ -117,16 +188,42 @@ impl Arena {
             wanted,
             answer,
             usage,
+            answers: caller.into_answers(),
         }
+    }
+
+    /// The name of a rollout in the journal.
+    pub(super) fn effect(&self, wanted: Wanted) -> EffectName {
+        let problem = self.problem.borrow();
+        let workload = &problem.workloads()[usize::from(wanted.set.workload)];
+        EffectName::Rollout {
+            candidate: wanted.candidate,
+            split: wanted.set.split,
+            workload: workload.name().to_owned(),
+            example: workload.examples(wanted.set.split)[wanted.example].clone(),
+            repeat: wanted.repeat,
+        }
+    }
+
+    /// Tries of one rollout in this session.
+    pub(super) fn tries(&self) -> u32 {
+        let stated = self.problem.borrow().study().failures.tries;
+        stated.unwrap_or(self.options.attempts).max(1)
     }
 
     fn check_measurements(&self, wanted: Wanted, rollout: &Rollout) -> Result<(), String> {
         let problem = self.problem.borrow();
         let workload = &problem.workloads()[usize::from(wanted.set.workload)];
         // Measurements that no metric speaks of are journaled too, and JSON has no NaN.
-        if let Some((metric, value)) = rollout.measurements.iter().find(|(_, value)| !value.is_finite()) {
+        let is_declared = |name: &String| workload.metrics().iter().any(|metric| metric.name == *name);
+        let is_number = |name: &String, value: f64| {
+            value.is_finite() && (value.abs() <= LARGEST_MEASUREMENT || !is_declared(name))
+        };
+        let mut measured = rollout.measurements.iter();
+        if let Some((metric, value)) = measured.find(|(name, value)| !is_number(name, **value)) {
             return Err(format!(
-                "metric `{metric}` measured {value}; every measurement must be a finite number"
+                "metric `{metric}` measured {value:e}; every measurement must be a finite number between \
+                 -{LARGEST_MEASUREMENT:e} and {LARGEST_MEASUREMENT:e}"
             ));
         }
         let missing = |metric: &&MetricSpec| !rollout.measurements.contains_key(&metric.name);
@@ -146,87 +243,125 @@ impl Arena {
         Ok(())
     }
 
-    fn record_rollout(&self, answered: Answered) -> Result<Option<Wanted>, Halt> {
+    fn record_rollout(&self, answered: Answered) -> Result<Recorded, Halt> {
         let Answered {
             wanted,
             answer,
             usage,
+            answers,
         } = answered;
-        let (workload, example) = {
-            let problem = self.problem.borrow();
-            let workload = &problem.workloads()[usize::from(wanted.set.workload)];
-            (
-                workload.name().to_owned(),
-                workload.examples(wanted.set.split)[wanted.example].clone(),
-            )
-        };
-        match answer {
+        let of = self.effect(wanted);
+        let error = match answer {
             Ok(rollout) => {
-                let event = RolloutEvent {
-                    candidate: wanted.candidate,
-                    split: wanted.set.split,
-                    workload,
-                    example,
-                    repeat: wanted.repeat,
-                    measurements: rollout.measurements,
-                    trace: rollout.trace,
-                    usage,
-                };
-                self.journal.borrow_mut().record(&Event::Rollout(event))?;
-                Ok(None)
+                self.record_made(of, rollout.measurements, rollout.trace, usage, None)?;
+                return Ok(Recorded::Made);
             }
-            Err(error) => {
-                self.return_rollout(wanted.set.split);
-                let place = format!(
-                    "example `{example}` of `{workload}` (candidate {})",
-                    wanted.candidate.short()
-                );
-                let of = EffectName::Rollout {
-                    candidate: wanted.candidate,
-                    split: wanted.set.split,
-                    workload,
-                    example,
-                    repeat: wanted.repeat,
-                };
-                self.record_failure(of, &place, error, usage)
-                    .map(|()| Some(wanted))
-            }
-        }
-    }
-
-    /// Journals a failed try. `Ok` means that the effect may be tried again.
-    pub(super) fn record_failure(
-        &self,
-        of: EffectName,
-        place: &str,
-        error: RolloutError,
-        usage: Usage,
-    ) -> Result<(), Halt> {
+            Err(error) => error,
+        };
+        self.return_rollout(wanted.set.split);
         let (kind, message, retryable) = match error {
-            RolloutError::Llm(LlmError::Budget(reason)) => {
-                if !usage.is_empty() {
-                    let message = "the budget was spent in the middle of it".to_owned();
-                    self.journal_failure(of, FailureKind::Stopped, message, usage, None)?;
-                }
-                let interrupted = self.options.control.is_interrupted();
-                return Err(if interrupted {
-                    Halt::Interrupted
-                } else {
-                    Halt::Budget(reason)
-                });
+            RolloutError::Llm(stopped @ (LlmError::Budget(_) | LlmError::Interrupted { .. })) => {
+                return Err(self.record_stopped(of, stopped, usage, answers)?);
             }
             RolloutError::Llm(LlmError::Failed {
                 kind,
                 message,
                 retryable,
                 ..
-            })
-            | RolloutError::Failed {
+            }) => {
+                // Whether the next try may end otherwise lies with the call that failed, not with these.
+                let answers = if retryable { answers } else { Vec::new() };
+                self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Answers(answers))?;
+                (kind, message, retryable)
+            }
+            RolloutError::Failed {
                 kind,
                 message,
                 retryable,
                 ..
-            } => (kind, message, retryable),
+            } => {
+                self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Nothing)?;
+                (kind, message, retryable)
+            }
+        };
+        if kind.is_of_everything() && !retryable {
+            return Err(self.failed(kind, &place(&of), &message));
+        }
+        Ok(Recorded::Failed {
+            kind,
+            message,
+            retryable,
+        })
+    }
+
+    /// Journals a rollout that was made, or one that counts as the worst value for the reason given.
+    pub(super) fn record_made(
+        &self,
+        of: EffectName,
+        measurements: Measurements,
+        trace: Trace,
+        usage: Usage,
+        failed: Option<String>,
+    ) -> Result<(), Halt> {
+        let EffectName::Rollout {
+            candidate,
+            split,
+            workload,
+            example,
+            repeat,
+        } = of
+        else {
+            return Ok(());
+        };
+        let event = RolloutEvent {
+            candidate,
+            split,
+            workload,
+            example,
+            repeat,
+            measurements,
+            trace,
+            usage,
+            failed,
+        };
+        Ok(self.journal.borrow_mut().record(&Event::Rollout(event))?)
+    }
+
+    /// Journals what an effect had consumed when the budget or a person stopped it, and says which.
+    fn record_stopped(
+        &self,
+        of: EffectName,
+        stopped: LlmError,
+        usage: Usage,
+        answers: Vec<PaidAnswer>,
+    ) -> Result<Halt, Halt> {
+        let (message, halt) = match stopped {
+            LlmError::Budget(reason) => ("the budget was spent in the middle of it", Halt::Budget(reason)),
+            _ => ("the run was interrupted in the middle of it", Halt::Interrupted),
+        };
+        if !usage.is_empty() || !answers.is_empty() {
+            let message = message.to_owned();
+            self.journal_failure(of, FailureKind::Stopped, message, usage, Left::Answers(answers))?;
+        }
+        Ok(halt)
+    }
+
+    /// Journals a failed call of critic or rewriter. `Ok` means that it may be tried again.
+    pub(super) fn record_failure(
+        &self,
+        of: EffectName,
+        what: &str,
+        error: LlmError,
+        usage: Usage,
+    ) -> Result<(), Halt> {
+        let LlmError::Failed {
+            kind,
+            message,
+            retryable,
+            ..
+        } = error
+        else {
+            return Err(self.record_stopped(of, error, usage, Vec::new())?);
         };
         let tries = {
             let mut tries = self.tries.borrow_mut();
@@ -234,11 +369,11 @@ impl Arena {
             *tries += 1;
             *tries
         };
-        self.journal_failure(of, kind, message.clone(), usage, None)?;
+        self.journal_failure(of, kind, message.clone(), usage, Left::Nothing)?;
         if retryable && tries < self.options.attempts {
             return Ok(());
         }
-        Err(self.failed(kind, place, &message))
+        Err(self.failed(kind, what, &message))
     }
 
     /// Stops everything for a failure that no further try mends.
@@ -257,10 +392,15 @@ impl Arena {
         kind: FailureKind,
         message: String,
         usage: Usage,
-        answer: Option<String>,
+        left: Left,
     ) -> Result<(), Halt> {
         let mut journal = self.journal.borrow_mut();
         let attempt = journal.state().attempts(&of) + 1;
+        let (answer, answers) = match left {
+            Left::Nothing => (None, Vec::new()),
+            Left::Unusable(answer) => (Some(answer), Vec::new()),
+            Left::Answers(answers) => (None, answers),
+        };
         let event = FailureEvent {
             of,
             kind,
@@ -268,7 +408,36 @@ impl Arena {
             attempt,
             usage,
             answer,
+            answers,
         };
         Ok(journal.record(&Event::Failure(event))?)
+    }
+}
+
+/// What a failed try leaves for the next one.
+pub(super) enum Left {
+    Nothing,
+    /// A rewriter's answer that could not be used.
+    Unusable(String),
+    /// What models answered before it failed.
+    Answers(Vec<PaidAnswer>),
+}
+
+/// A rollout in words.
+pub(super) fn place(of: &EffectName) -> String {
+    match of {
+        EffectName::Rollout {
+            candidate,
+            workload,
+            example,
+            ..
+        } => {
+            format!(
+                "example `{example}` of `{workload}` (candidate {})",
+                candidate.short()
+            )
+        }
+        EffectName::Critique { .. } => "the critique".to_owned(),
+        EffectName::Rewrite { .. } => "the rewrite".to_owned(),
     }
 }

@@ -5,8 +5,9 @@ use indexmap::IndexMap;
 use super::measure::Batch;
 use super::{Arena, Halt};
 use crate::ids::{CandidateId, Round};
-use crate::journal::{Event, RoundEvent, SteerEvent};
+use crate::journal::{self, Event, RoundEvent, SteerEvent};
 use crate::llm::FailureKind;
+use crate::run_state::SetKey;
 use crate::score::{Limits, Multipliers, Ranked, Score};
 use crate::study::Rounds;
 
@@ -15,11 +16,12 @@ impl Arena {
     /// applies what a person changed (journaled changes when replaying, new ones otherwise) to
     /// thresholds and `multipliers`. New ones wait for the next round when an earlier session has
     /// begun this one: its critiques and rewrites were made under the old numbers. Returns false
-    /// when the search is over.
+    /// when the search is over. An interrupted run goes on to the first effect that the journal does
+    /// not hold, so that its result follows from the journal alone.
     ///
     /// # Errors
-    /// When the run was interrupted, a change is impossible (see [`SteerEvent::check`]; it is not
-    /// journaled then), or the journal cannot be written.
+    /// When a change is impossible (see [`SteerEvent::check`]; it is not journaled then), or the
+    /// journal cannot be written.
     pub async fn open_round(&self, round: Round, multipliers: &mut Multipliers) -> Result<bool, Halt> {
         let mut over = matches!(self.search().rounds, Rounds::Count(rounds) if round >= rounds);
         let replayed = self.journal.borrow().state().rounds().len() as Round > round;
@@ -71,9 +73,6 @@ impl Arena {
                 })?;
                 over |= self.apply(&steer, multipliers);
                 self.record_steer(steer).await?;
-            }
-            if self.options.control.is_interrupted() {
-                return Err(Halt::Interrupted);
             }
         }
         Ok(!over)
@@ -142,6 +141,7 @@ impl Arena {
     pub async fn close_round(&self, mut event: RoundEvent, batch: &Batch) -> Result<(), Halt> {
         event.batch = self.named(batch);
         self.closed.set(event.round + 1);
+        *self.multipliers.borrow_mut() = Some(event.next_multipliers.clone());
         let recorded = self
             .journal
             .borrow()
@@ -150,7 +150,7 @@ impl Arena {
             .get(event.round as usize)
             .cloned();
         if let Some(recorded) = recorded {
-            return match difference(&recorded, &event) {
+            return match journal::difference(&recorded, &event) {
                 None => Ok(()),
                 Some(difference) => Err(Halt::Replay(format!(
                     "round {} of the journal is not what its rollouts give: {difference}",
@@ -165,61 +165,27 @@ impl Arena {
 
     fn named(&self, batch: &Batch) -> Option<IndexMap<String, Vec<String>>> {
         let problem = self.problem.borrow();
-        (!batch.whole).then(|| {
-            problem
-                .workloads()
-                .iter()
+        let left_out = self
+            .left_out
+            .borrow()
+            .iter()
+            .any(|(set, _)| set.split == batch.split);
+        (!batch.whole || left_out).then(|| {
+            (0..)
+                .zip(problem.workloads())
                 .zip(&batch.examples)
-                .map(|(workload, examples)| {
-                    let ids = workload.examples(batch.split);
+                .map(|((workload, measured), examples)| {
+                    let (ids, split) = (measured.examples(batch.split), batch.split);
+                    let set = SetKey { workload, split };
+                    let counts = examples
+                        .iter()
+                        .filter(|example| !self.is_left_out(set, **example));
                     (
-                        workload.name().to_owned(),
-                        examples.iter().map(|&example| ids[example].clone()).collect(),
+                        measured.name().to_owned(),
+                        counts.map(|&example| ids[example].clone()).collect(),
                     )
                 })
                 .collect()
         })
     }
-}
-
-/// The first difference between a recorded round and a computed one, in words.
-fn difference(recorded: &RoundEvent, computed: &RoundEvent) -> Option<String> {
-    for (id, score) in &computed.scores {
-        match recorded.scores.get(id) {
-            None => return Some(format!("candidate {} has no score", id.short())),
-            Some(found) if found != score => {
-                return Some(format!(
-                    "the score of candidate {} is {found:?}, computed {score:?}",
-                    id.short()
-                ));
-            }
-            Some(_) => {}
-        }
-    }
-    let names = |ids: &[CandidateId]| ids.iter().map(CandidateId::short).collect::<Vec<_>>().join(", ");
-    let mut parts = vec![
-        (
-            "multipliers",
-            format!("{:?}", recorded.multipliers),
-            format!("{:?}", computed.multipliers),
-        ),
-        (
-            "next_multipliers",
-            format!("{:?}", recorded.next_multipliers),
-            format!("{:?}", computed.next_multipliers),
-        ),
-    ];
-    for (name, then, now) in [
-        ("parents", &recorded.parents, &computed.parents),
-        ("best", &recorded.best, &computed.best),
-        ("retained", &recorded.retained, &computed.retained),
-    ] {
-        parts.push((name, names(then), names(now)));
-    }
-    let part = parts.into_iter().find(|(_, then, now)| then != now);
-    part.map(|(name, then, now)| format!("{name} is {then}, computed {now}"))
-        .or_else(|| {
-            (recorded != computed)
-                .then(|| "a candidate was scored that is not in the pool, or the batch differs".to_owned())
-        })
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::event::{Branch, Event, Origin, SteerEvent, StudyEvent};
+use super::event::{Branch, EffectName, Event, Origin, SteerEvent, StudyEvent};
 use super::reader::{JournalError, parse_line};
-use crate::ids::Round;
+use crate::ids::{CandidateId, Round};
 use crate::workload::Split;
 
 /// The lines of a journal that shares everything before `round` with another one and pays for
@@ -52,6 +52,8 @@ pub fn branch<L: AsRef<str>>(
     let mut kept = Vec::new();
     let mut study: Option<Box<StudyEvent>> = None;
     let mut shared = HashSet::new();
+    let mut seed = None;
+    let mut failures = Failures::default();
     let (mut reached, mut number) = (0, 0);
     for line in lines {
         let line = line.as_ref();
@@ -62,19 +64,41 @@ pub fn branch<L: AsRef<str>>(
                 study = Some(event);
                 true
             }
-            Event::Candidate(event) if before || event.origin == Origin::Seed => shared.insert(event.id),
+            Event::Candidate(event) if before || event.origin == Origin::Seed => {
+                if event.origin == Origin::Seed {
+                    seed = Some(event.id);
+                }
+                shared.insert(event.id)
+            }
             Event::Rollout(event) => {
                 let repeats = study.as_ref().map_or(1, |study| study.study.study.repeats);
                 let further = event.split == Split::Optimize && event.repeat >= repeats;
-                shared.contains(&event.candidate) && (before || !further)
+                let keep = shared.contains(&event.candidate) && (before || !further);
+                if keep && event.failed.is_some() {
+                    kept.extend(failures.take(&event.candidate, Some(event.example.as_str())));
+                }
+                keep
+            }
+            Event::Discard(event) if before => {
+                kept.extend(failures.take(&event.candidate, None));
+                true
+            }
+            // What the seed prompt fails on may be left out of thresholds that are relative to it.
+            Event::LeaveOut(event) if before || (reached == 0 && seed == Some(event.candidate)) => {
+                kept.extend(failures.take(&event.candidate, Some(event.example.as_str())));
+                true
+            }
+            Event::Failure(event) => {
+                failures.hold(event.of, line);
+                false
             }
             Event::Round(event) => {
                 reached = event.round + 1;
                 before
             }
             Event::Learned(event) => event.round < round,
-            // What failed or ended elsewhere says nothing about this run.
-            Event::Failure(_) | Event::Finished(_) => false,
+            // What ended elsewhere says nothing about this run.
+            Event::Finished(_) => false,
             _ => before,
         };
         if keep {
@@ -101,4 +125,37 @@ pub fn branch<L: AsRef<str>>(
     })?;
     kept.push(steer);
     Ok(kept)
+}
+
+/// Lines about rollouts that failed: they come along with what was decided on them, and else say nothing
+/// about another run.
+#[derive(Default)]
+struct Failures {
+    held: Vec<(CandidateId, String, String)>,
+}
+
+impl Failures {
+    fn hold(&mut self, of: EffectName, line: &str) {
+        if let EffectName::Rollout {
+            candidate, example, ..
+        } = of
+        {
+            self.held.push((candidate, example, line.to_owned()));
+        }
+    }
+
+    /// The lines about a prompt, on one example or on any.
+    fn take(&mut self, candidate: &CandidateId, example: Option<&str>) -> Vec<String> {
+        let is_of = |(of, on, _): &(CandidateId, String, String)| {
+            of == candidate && example.is_none_or(|example| on == example)
+        };
+        let taken = self
+            .held
+            .iter()
+            .filter(|held| is_of(held))
+            .map(|(.., line)| line.clone())
+            .collect();
+        self.held.retain(|held| !is_of(held));
+        taken
+    }
 }

@@ -6,13 +6,14 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use super::numbers::numbers;
 use crate::budget::Budget;
 use crate::estimate::Estimate;
 use crate::ids::{CandidateId, Round};
-use crate::llm::FailureKind;
+use crate::llm::{ChatResponse, FailureKind, Role};
 use crate::metric::{Measurements, MetricSpec};
 use crate::score::{Multipliers, Score};
-use crate::study::{Study, StudyError, nearest};
+use crate::study::{Failures, LARGEST_THRESHOLD, Study, StudyError, nearest};
 use crate::usage::Usage;
 use crate::workload::{Split, Trace};
 
@@ -24,8 +25,12 @@ pub enum Event {
     Study(Box<StudyEvent>),
     /// A prompt enters the run.
     Candidate(CandidateEvent),
-    /// A prompt was run on an example.
+    /// A prompt was run on an example, or counts as if it had been.
     Rollout(RolloutEvent),
+    /// A prompt cannot be run and leaves the search.
+    Discard(DiscardEvent),
+    /// An example cannot be run and is left out for every prompt.
+    LeaveOut(LeaveOutEvent),
     /// A prompt was criticised.
     Critique(CritiqueEvent),
     /// A prompt was rewritten, or the attempt gave no child.
@@ -135,6 +140,42 @@ pub struct RolloutEvent {
     pub trace: Trace,
     /// What it consumed.
     pub usage: Usage,
+    /// Why it could not be made, where it counts as the worst value all the same: the study's `failures`
+    /// say so. What its tries consumed stands in their `failure` lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A prompt cannot be run and leaves the search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiscardEvent {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// The round under way; left out after the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Round>,
+    /// How many examples it failed on.
+    pub examples: usize,
+    /// What failed, on one of them.
+    pub reason: String,
+}
+
+/// An example cannot be run and is left out for every prompt, from here on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeaveOutEvent {
+    /// The round under way; left out after the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<Round>,
+    /// Which part of the examples.
+    pub split: Split,
+    /// Name of the workload.
+    pub workload: String,
+    /// Id of the example.
+    pub example: String,
+    /// Which prompt failed on it.
+    pub candidate: CandidateId,
+    /// What failed.
+    pub reason: String,
 }
 
 /// A prompt was criticised.
@@ -224,6 +265,21 @@ pub struct FailureEvent {
     /// Of a rewrite: the text that came and could not be used. The second request quotes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Of a rollout that ended in the middle: what models had answered, in order, answers kept from
+    /// earlier tries included. The next try asks only for what follows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<PaidAnswer>,
+}
+
+/// An answer of a model to a rollout that was not completed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaidAnswer {
+    /// Who answered.
+    pub role: Role,
+    /// Hash of what tells the request from the others of its rollout.
+    pub request: String,
+    /// The answer; what it consumed counts with the failed try.
+    pub response: ChatResponse,
 }
 
 /// A round is complete.
@@ -232,6 +288,7 @@ pub struct RoundEvent {
     /// From 0.
     pub round: Round,
     /// λ_t of the constraints in force.
+    #[serde(deserialize_with = "numbers")]
     pub multipliers: Multipliers,
     /// Scores of the expanded pool under λ_t.
     pub scores: IndexMap<CandidateId, Score>,
@@ -240,6 +297,7 @@ pub struct RoundEvent {
     /// P_best, whose costs moved the multipliers.
     pub best: Vec<CandidateId>,
     /// λ_{t+1}.
+    #[serde(deserialize_with = "numbers")]
     pub next_multipliers: Multipliers,
     /// P_{t+1}, best first.
     pub retained: Vec<CandidateId>,
@@ -272,6 +330,9 @@ pub struct SteerEvent {
     /// steers the budget writes it back into the study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// What becomes of failed rollouts from here on, where the run is opened with another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Failures>,
     /// End the search here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop: bool,
@@ -301,10 +362,10 @@ impl SteerEvent {
         };
         for (metric, threshold) in self.thresholds.iter().flatten() {
             constraint("thresholds", metric)?;
-            if !threshold.is_finite() {
+            if !(-LARGEST_THRESHOLD..=LARGEST_THRESHOLD).contains(threshold) {
                 return Err(StudyError::invalid(
                     format!("steer.thresholds.{metric}"),
-                    "must be a finite number",
+                    format!("must lie between -{LARGEST_THRESHOLD:e} and {LARGEST_THRESHOLD:e}"),
                 ));
             }
         }
@@ -365,6 +426,7 @@ pub struct FinishedEvent {
     /// on the last round's batch.
     pub final_scores: IndexMap<CandidateId, Score>,
     /// λ_T, by metric.
+    #[serde(deserialize_with = "numbers")]
     pub multipliers: Multipliers,
     /// Held-out estimates of the returned prompt by metric; empty when the budget left no room.
     pub evaluation: IndexMap<String, Estimate>,

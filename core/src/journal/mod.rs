@@ -5,19 +5,23 @@
 //! the one fold over them, [`crate::run_state::RunState`], up to date.
 
 mod branch;
+mod difference;
 mod event;
 #[cfg(not(target_arch = "wasm32"))]
 mod file;
 mod memory;
+mod numbers;
 mod reader;
 mod store;
 mod writer;
 
 pub use branch::branch;
+pub(crate) use difference::difference;
 pub use event::*;
 #[cfg(not(target_arch = "wasm32"))]
 pub use file::{FileJournal, Fsync};
 pub use memory::MemoryJournal;
+pub(crate) use numbers::{not_finite, number, numbers};
 pub use reader::{JournalError, parse_line};
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};

@@ -58,6 +58,11 @@ pub fn parse_line(line: &str, number: usize) -> Result<Event, JournalError> {
                 header.event
             )));
         }
+        if header.schema == 0 {
+            return Err(refuse(format!(
+                "not a Capo journal: its first line states no schema from 1 to {SCHEMA}"
+            )));
+        }
         if header.schema > SCHEMA {
             return Err(refuse(format!(
                 "written in schema {} by a newer Capo; this one reads schemas up to {SCHEMA}. Update Capo to open it",

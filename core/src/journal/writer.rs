@@ -3,6 +3,7 @@
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, ready};
 
+use super::numbers::not_finite;
 use super::reader::{JournalError, parse_line};
 use super::store::{JournalStore, LineId, StoreError};
 use super::{Event, StudyEvent};
@@ -70,6 +71,11 @@ impl Journal {
         let line = serde_json::to_string(event).map_err(|error| StoreError(error.to_string()))?;
         // Checked before it is written: a line that does not fit would make the journal unreadable.
         self.state.check(event).map_err(StoreError)?;
+        if let Some(number) = not_finite(event) {
+            return Err(StoreError(format!(
+                "{number}, which no journal can hold; nothing was written"
+            )));
+        }
         let id = self.store.append(&line)?;
         self.state.apply(event, id).map_err(StoreError)?;
         if let Some(observer) = &mut self.observer {

@@ -171,7 +171,10 @@ pub(super) async fn primal_dual(
         let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));
 
         // 1. Evaluate the pool; J under λ_t.
-        arena.measure(&pool, &batch).await?;
+        pool = arena.measure(&pool, &batch).await?;
+        if pool.is_empty() {
+            return Err(arena.nobody_left());
+        }
         let scores = arena.scores(&pool, &batch, &limits, &multipliers)?;
         let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
 
@@ -187,10 +190,13 @@ pub(super) async fn primal_dual(
         let children = arena.offspring(&parents, guidance).await?;
         let mut expanded = pool.clone();
         expanded.extend(children.into_iter().filter(|child| !pool.contains(child)));
-        if expanded.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
-            arena.measure_again(&pool, &batch).await?;
+        let expanded = if expanded.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
+            arena.measure_again(&pool, &batch).await?
         } else {
-            arena.measure(&expanded, &batch).await?;
+            arena.measure(&expanded, &batch).await?
+        };
+        if expanded.is_empty() {
+            return Err(arena.nobody_left());
         }
 
         // 4. The dual step.  5. P_{t+1}.

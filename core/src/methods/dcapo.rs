@@ -105,7 +105,10 @@ impl Search for Dcapo {
                 let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));
 
                 // 1. Evaluate the pool; sample B parents under λ_t.
-                arena.measure(&pool, &batch).await?;
+                pool = arena.measure(&pool, &batch).await?;
+                if pool.is_empty() {
+                    return Err(arena.nobody_left());
+                }
                 let scores = arena.scores(&pool, &batch, &limits, &multipliers)?;
                 let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
                 let parents = sample(arena, round, &ranked, self.gamma, self.parents);
@@ -125,7 +128,7 @@ impl Search for Dcapo {
                 everyone.extend(lines.iter().flatten().filter_map(|link| link.child));
                 let everyone = distinct(everyone);
                 if everyone.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
-                    arena.measure_again(&pool, &batch).await?;
+                    pool = arena.measure_again(&pool, &batch).await?;
                 }
                 let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;
                 let mut expanded = pool.clone();
@@ -185,8 +188,9 @@ impl Dcapo {
                 .collect();
             let children = arena.rewrites(&tasks, guidance).await?;
             let measured = distinct(children.iter().copied().flatten().collect());
-            arena.measure(&measured, guidance.batch).await?;
+            let measured = arena.measure(&measured, guidance.batch).await?;
             for (line, (task, child)) in lines.iter_mut().zip(tasks.into_iter().zip(children)) {
+                let child = child.filter(|child| measured.contains(child));
                 line.push(Link { task, child });
             }
         }

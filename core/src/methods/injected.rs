@@ -42,15 +42,16 @@ impl Search for Injected {
             let prompt = Template::Inject
                 .render(json!({ "prompt": &*arena.prompt(seed), "constraints": constraints }));
             let injected = arena.introduce(&prompt, 0, Origin::Injected, vec![seed])?;
-            arena.measure(&[seed, injected], &batch).await?;
+            let measured = arena.measure(&[seed, injected], &batch).await?;
+            let best = if measured.contains(&injected) { injected } else { seed };
             let event = RoundEvent {
                 round: 0,
-                scores: arena.scores(&[seed, injected], &batch, &limits, &multipliers)?,
+                scores: arena.scores(&measured, &batch, &limits, &multipliers)?,
                 next_multipliers: multipliers.clone(),
                 multipliers,
                 parents: vec![seed],
-                best: vec![injected],
-                retained: vec![injected],
+                best: vec![best],
+                retained: vec![best],
                 batch: None,
             };
             arena.close_round(event, &batch).await

@@ -9,7 +9,7 @@ use crate::arena::{Arena, Halt};
 use crate::llm::Role;
 use crate::multipliers::DualSettings;
 use crate::score::{Limits, Multipliers};
-use crate::study::{Rounds, StudyError, Table, nearest};
+use crate::study::{Rounds, StudyError, Table, nearest, read_table};
 
 pub(crate) use capo::noise;
 
@@ -166,8 +166,7 @@ fn parse<M: Method + Default + Serialize + DeserializeOwned>(table: &Table) -> R
             hint.unwrap_or_default()
         ));
     }
-    let method: M = serde_json::from_value(serde_json::Value::Object(table.clone()))
-        .map_err(|error| error.to_string())?;
+    let method: M = read_table(table)?;
     method.check()?;
     Ok(method)
 }

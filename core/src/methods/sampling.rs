@@ -78,7 +78,7 @@ impl Search for Sampling {
             };
             let mut rewrites = arena.offspring(&[seed], guidance).await?;
             rewrites.retain(|rewrite| *rewrite != seed);
-            arena.measure(&rewrites, &batch).await?;
+            let rewrites = arena.measure(&rewrites, &batch).await?;
 
             let everyone: Vec<_> = std::iter::once(seed).chain(rewrites.iter().copied()).collect();
             let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;

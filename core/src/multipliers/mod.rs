@@ -99,6 +99,9 @@ impl Default for DualSettings {
     }
 }
 
+/// The largest step size, gain or multiplier: products with costs stay far inside the range of numbers.
+const LARGEST: f64 = 1e30;
+
 impl DualSettings {
     /// Checks the ranges.
     ///
@@ -118,16 +121,18 @@ impl DualSettings {
         ];
         if let Some((key, value)) = positive
             .iter()
-            .find(|(_, value)| !value.is_finite() || *value <= 0.0)
+            .find(|(_, value)| !(*value > 0.0 && *value <= LARGEST))
         {
-            return Err(format!("`{key}` must be a finite number above 0, not {value}"));
+            return Err(format!(
+                "`{key}` must be above 0 and at most {LARGEST:e}, not {value:e}"
+            ));
         }
         if let Some((key, value)) = not_negative
             .iter()
-            .find(|(_, value)| !value.is_finite() || *value < 0.0)
+            .find(|(_, value)| !(0.0..=LARGEST).contains(value))
         {
             return Err(format!(
-                "`{key}` must be a finite number of at least 0, not {value}"
+                "`{key}` must be at least 0 and at most {LARGEST:e}, not {value:e}"
             ));
         }
         if self.lambda_init > self.lambda_max {

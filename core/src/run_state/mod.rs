@@ -11,16 +11,20 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
+use serde::Serialize;
 
 use crate::budget::{Budget, Spent};
 use crate::ids::{CandidateId, Round};
 use crate::journal::{
-    CandidateEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent, LineId, Origin, RoundEvent,
-    SteerEvent, StudyEvent,
+    CandidateEvent, DiscardEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent,
+    LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent,
 };
 use crate::llm::FailureKind;
+use crate::study::Failures;
+use crate::workload::Split;
 
 pub use ledger::Ledger;
+pub(crate) use rollouts::is_decided;
 pub use rollouts::{RolloutTable, Row, SetKey};
 
 /// A prompt of the run.
@@ -56,6 +60,36 @@ pub struct Unusable {
     pub reason: String,
 }
 
+/// A rollout that could not be made and counts as the worst value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailedRollout {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// Which part of the examples.
+    pub split: Split,
+    /// Name of the workload.
+    pub workload: String,
+    /// Id of the example.
+    pub example: String,
+    /// Which repeat.
+    pub repeat: u32,
+    /// What failed.
+    pub reason: String,
+}
+
+impl FailedRollout {
+    fn new(event: &RolloutEvent, reason: &str) -> Self {
+        Self {
+            candidate: event.candidate,
+            split: event.split,
+            workload: event.workload.clone(),
+            example: event.example.clone(),
+            repeat: event.repeat,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
 /// Everything known about a run from its journal.
 #[derive(Debug, Default)]
 pub struct RunState {
@@ -66,7 +100,12 @@ pub struct RunState {
     rewrites: HashMap<(Round, CandidateId, u32), Rewritten>,
     failures: IndexMap<FailureKind, u64>,
     attempts: HashMap<EffectName, u32>,
+    failed_tries: HashMap<EffectName, u32>,
     unusable: HashMap<EffectName, Unusable>,
+    paid: HashMap<EffectName, Vec<PaidAnswer>>,
+    discarded: IndexMap<CandidateId, DiscardEvent>,
+    left_out: Vec<LeaveOutEvent>,
+    failed: Vec<FailedRollout>,
     last_failure: Option<FailureEvent>,
     rounds: Vec<RoundEvent>,
     learned: Vec<LearnedEvent>,
@@ -100,6 +139,18 @@ impl RunState {
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.check(candidate, event)
+            }
+            Event::Discard(event) => match self.discarded.get(&event.candidate) {
+                // What was decided after one search says nothing of where the next one goes on.
+                Some(before) if before.round.is_some() => Err(format!(
+                    "candidate {} was discarded before",
+                    event.candidate.short()
+                )),
+                _ => self.known(&event.candidate),
+            },
+            Event::LeaveOut(event) => {
+                self.known(&event.candidate)?;
+                self.rollouts.check_left_out(event)
             }
             Event::Critique(event) => self.known(&event.candidate),
             Event::Rewrite(event) => {
@@ -145,10 +196,23 @@ impl RunState {
             Event::Rollout(event) => {
                 let candidate = self.index_of(&event.candidate)?;
                 self.rollouts.insert(candidate, event, line)?;
-                self.ledger.rollout(event.split, &event.usage);
-                if !self.attempts.is_empty() {
-                    self.attempts.remove(&effect_of_rollout(event));
+                match &event.failed {
+                    None => self.ledger.rollout(event.split, &event.usage),
+                    Some(reason) => self.failed.push(FailedRollout::new(event, reason)),
                 }
+                if !self.attempts.is_empty() {
+                    let effect = effect_of_rollout(event);
+                    self.attempts.remove(&effect);
+                    self.failed_tries.remove(&effect);
+                    self.paid.remove(&effect);
+                }
+            }
+            Event::Discard(event) => {
+                self.discarded.insert(event.candidate, event.clone());
+            }
+            Event::LeaveOut(event) => {
+                self.rollouts.leave_out(event)?;
+                self.left_out.push(event.clone());
             }
             Event::Critique(event) => {
                 self.critiques
@@ -174,6 +238,14 @@ impl RunState {
                         reason: event.message.clone(),
                     };
                     self.unusable.insert(event.of.clone(), unusable);
+                }
+                if event.answers.is_empty() {
+                    self.paid.remove(&event.of);
+                } else {
+                    self.paid.insert(event.of.clone(), event.answers.clone());
+                }
+                if !event.kind.is_of_everything() {
+                    *self.failed_tries.entry(event.of.clone()).or_default() += 1;
                 }
                 self.last_failure = Some(event.clone());
             }
@@ -283,6 +355,32 @@ impl RunState {
         self.unusable.get(effect)
     }
 
+    /// Failed tries of an effect that has not succeeded yet, without those that say nothing of it: an
+    /// interruption, a model that cannot be reached.
+    pub(crate) fn failed_tries(&self, effect: &EffectName) -> u32 {
+        self.failed_tries.get(effect).copied().unwrap_or(0)
+    }
+
+    /// What models answered to a rollout that was not completed, in order.
+    pub(crate) fn paid_answers(&self, effect: &EffectName) -> Vec<PaidAnswer> {
+        self.paid.get(effect).cloned().unwrap_or_default()
+    }
+
+    /// Candidates that cannot be run, in the order in which they left the search.
+    pub fn discarded(&self) -> &IndexMap<CandidateId, DiscardEvent> {
+        &self.discarded
+    }
+
+    /// Examples that were left out for every prompt, in order.
+    pub fn left_out(&self) -> &[LeaveOutEvent] {
+        &self.left_out
+    }
+
+    /// Rollouts that could not be made and count as the worst value, in order.
+    pub fn failed_rollouts(&self) -> &[FailedRollout] {
+        &self.failed
+    }
+
     /// Failed tries of an effect that has not succeeded yet.
     pub fn attempts(&self, effect: &EffectName) -> u32 {
         self.attempts.get(effect).copied().unwrap_or(0)
@@ -318,6 +416,16 @@ impl RunState {
         &self.ledger
     }
 
+    /// What becomes of failed rollouts: the last policy that the run was opened with.
+    pub fn failures_in_force(&self) -> Failures {
+        self.steers
+            .iter()
+            .rev()
+            .find_map(|steer| steer.failures)
+            .or_else(|| self.study.as_ref().map(|study| study.study.failures))
+            .unwrap_or_default()
+    }
+
     /// The budget in force: the last one set while running, else the study's.
     pub fn budget(&self) -> Budget {
         self.steers
@@ -329,7 +437,7 @@ impl RunState {
     }
 }
 
-fn effect_of_rollout(event: &crate::journal::RolloutEvent) -> EffectName {
+fn effect_of_rollout(event: &RolloutEvent) -> EffectName {
     EffectName::Rollout {
         candidate: event.candidate,
         split: event.split,

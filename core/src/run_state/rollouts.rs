@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use indexmap::IndexMap;
 
-use crate::journal::{LineId, RolloutEvent, WorkloadRecord};
+use crate::ids::Round;
+use crate::journal::{LeaveOutEvent, LineId, RolloutEvent, WorkloadRecord};
+use crate::metric::Direction;
 use crate::workload::Split;
 
 /// One split of one workload.
@@ -14,6 +16,16 @@ pub struct SetKey {
     pub workload: u16,
     /// Which split.
     pub split: Split,
+}
+
+/// Whether what was decided in a round, or after the search where there is none, holds now: in a round, or
+/// after the search.
+pub(crate) fn is_decided(decided: Option<Round>, now: Option<Round>) -> bool {
+    match (decided, now) {
+        (Some(decided), Some(now)) => decided <= now,
+        (None, Some(_)) => false,
+        (_, None) => true,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +57,8 @@ struct Cell {
 pub struct RolloutTable {
     workloads: Vec<WorkloadIndex>,
     cells: HashMap<(usize, SetKey), Vec<Cell>>,
+    /// The round in which an example was left out; none after the search.
+    left_out: HashMap<(SetKey, usize), Option<Round>>,
     /// Repeats asked for at once: how far ahead of the others one may arrive.
     repeats: usize,
     count: u64,
@@ -128,23 +142,72 @@ impl RolloutTable {
 
     /// Where a rollout belongs: its set, and the position of its example there.
     fn place(&self, event: &RolloutEvent) -> Result<(SetKey, usize), String> {
+        self.find(&event.workload, event.split, &event.example)
+    }
+
+    fn find(&self, workload: &str, split: Split, example: &str) -> Result<(SetKey, usize), String> {
         let position = self
             .workloads
             .iter()
-            .position(|workload| workload.name == event.workload)
-            .ok_or_else(|| format!("the study has no workload `{}`", event.workload))?;
-        let examples = self.workloads[position].examples(event.split);
-        let example = *examples.get(&event.example).ok_or_else(|| {
-            format!(
-                "workload `{}` has no such example `{}`",
-                event.workload, event.example
-            )
-        })?;
+            .position(|index| index.name == workload)
+            .ok_or_else(|| format!("the study has no workload `{workload}`"))?;
+        let examples = self.workloads[position].examples(split);
+        let example = *examples
+            .get(example)
+            .ok_or_else(|| format!("workload `{workload}` has no such example `{example}`"))?;
         let set = SetKey {
             workload: position as u16,
-            split: event.split,
+            split,
         };
         Ok((set, example as usize))
+    }
+
+    /// Says why an example cannot be left out.
+    pub(super) fn check_left_out(&self, event: &LeaveOutEvent) -> Result<(), String> {
+        let place = self.find(&event.workload, event.split, &event.example)?;
+        if self.left_out.get(&place).is_some_and(Option::is_some) {
+            return Err(format!("example `{}` was left out before", event.example));
+        }
+        Ok(())
+    }
+
+    /// Takes an example out that was checked.
+    pub(super) fn leave_out(&mut self, event: &LeaveOutEvent) -> Result<(), String> {
+        let place = self.find(&event.workload, event.split, &event.example)?;
+        self.left_out.insert(place, event.round);
+        Ok(())
+    }
+
+    /// Whether an example is left out for every prompt at the journal's end.
+    pub fn is_left_out(&self, set: SetKey, example: usize) -> bool {
+        self.left_out.contains_key(&(set, example))
+    }
+
+    /// Whether an example was left out by some moment; see [`is_decided`].
+    pub(crate) fn is_left_out_by(&self, set: SetKey, example: usize, now: Option<Round>) -> bool {
+        let decided = self.left_out.get(&(set, example));
+        decided.is_some_and(|decided| is_decided(*decided, now))
+    }
+
+    /// Where an example stands: its set, and its position there.
+    pub(crate) fn place_of(&self, workload: &str, split: Split, example: &str) -> Option<(SetKey, usize)> {
+        self.find(workload, split, example).ok()
+    }
+
+    /// The worst value measured of a metric on a split, by whichever prompt; `None` before the first.
+    pub(crate) fn worst(&self, set: SetKey, metric: usize, direction: Direction) -> Option<f64> {
+        let width = self.workloads[usize::from(set.workload)].metrics.len();
+        let cells = self.cells.iter().filter(|((_, of), _)| *of == set);
+        let values = cells
+            .flat_map(|(_, cells)| cells)
+            .flat_map(|cell| cell.values.chunks(width));
+        let values = values
+            .map(|values| values[metric])
+            .filter(|value| !value.is_nan());
+        match direction {
+            Direction::Objective => values.reduce(f64::min),
+            Direction::Cost => values.reduce(f64::max),
+        }
     }
 
     /// Adds `shift` to every line's id.

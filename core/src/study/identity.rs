@@ -19,10 +19,11 @@ const OF_MODELS: [&str; 6] = [
 ];
 
 /// The same of the `[workload]` table, whatever its kind.
-const OF_WORKLOADS: [&str; 3] = ["bearer_env", "concurrency", "timeout"];
+const OF_WORKLOADS: [&str; 4] = ["bearer_env", "concurrency", "retries", "timeout"];
 
 impl Study {
-    /// What makes two studies the same: everything but the budget, frozen thresholds, how models
+    /// What makes two studies the same: everything but the budget, frozen thresholds, what becomes of
+    /// rollouts that fail (which the journal tells), how models
     /// and workload are reached (keys, waits, retries, concurrency), and who made embeddings, which are
     /// data by now. Those may change while a run is interrupted: no answer depends on them.
     pub fn identity(&self) -> Value {
@@ -42,6 +43,7 @@ impl Study {
     fn former_identity(&self) -> Value {
         let mut study = self.clone();
         study.budget = crate::budget::Budget::default();
+        study.failures = super::Failures::default();
         for constraint in &mut study.constraints {
             if constraint.relative_to_seed.is_some() {
                 constraint.threshold = None;

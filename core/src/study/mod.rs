@@ -6,6 +6,7 @@
 mod identity;
 mod parse;
 mod suggest;
+mod wording;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -16,8 +17,10 @@ use crate::budget::Budget;
 use crate::llm::Role;
 
 pub use identity::differences;
+pub(crate) use parse::LARGEST_THRESHOLD;
 pub use parse::{Format, StudyError};
 pub use suggest::{nearest, suggest};
+pub use wording::{plain, read_table};
 
 /// A table whose keys belong to the named kind.
 pub type Table = Map<String, Value>;
@@ -46,6 +49,10 @@ pub struct Study {
     /// What the rewriter is told about a parent.
     #[serde(default)]
     pub feedback: Feedback,
+    /// What becomes of rollouts that cannot be made. Not part of the study's identity: what was decided
+    /// stands in the journal.
+    #[serde(default, skip_serializing_if = "Failures::is_default")]
+    pub failures: Failures,
     /// What the run may spend. Not part of the study's identity: raise it and resume.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
@@ -138,14 +145,14 @@ pub struct Objective {
 pub struct Constraint {
     /// A metric of the workload where lower is better.
     pub metric: String,
-    /// The threshold τ, in the metric's unit.
+    /// The threshold τ, in the metric's unit, between -1e12 and 1e12.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// The threshold as a multiple of the seed prompt's mean cost on the optimisation split,
     /// measured and frozen before round 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_to_seed: Option<f64>,
-    /// Residual = (cost − threshold) / scale; the metric's own default when left out.
+    /// Residual = (cost − threshold) / scale, which lies between 1e-9 and 1e9; the metric's own default when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
     /// The round at which this constraint enters, with multiplier 0 if later than 0 (progressive
@@ -191,6 +198,78 @@ pub enum FeedbackForm {
     Trajectory,
     /// Nothing (control).
     None,
+}
+
+/// What becomes of rollouts that cannot be made: an example that a content filter refuses, a prompt too
+/// long for the agent's context. A refused key, a rate limit and a model that cannot be reached end the
+/// run whatever is said here, and it can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Failures {
+    /// How often a rollout is tried before it counts as failed; twice when left out, once where models
+    /// are asked only once (`retries = 0`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub tries: Option<u32>,
+    /// What a failed rollout counts as.
+    pub example: FailedExample,
+    /// The share of a split's examples, in [0, 1], on which a prompt may fail, one at least unless it is
+    /// 0. A prompt that fails on more is discarded; the seed prompt, or one that is being evaluated, ends
+    /// the run.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: f64,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self {
+            tries: None,
+            example: FailedExample::Worst,
+            share: 0.05,
+        }
+    }
+}
+
+impl Failures {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Of so many examples, how many a prompt may fail on.
+    pub fn allowance(&self, examples: usize) -> usize {
+        if self.share == 0.0 || self.example == FailedExample::Stop {
+            return 0;
+        }
+        ((self.share * examples as f64) as usize).max(1)
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// The key that is out of range, and its range.
+    pub fn check(&self) -> Result<(), StudyError> {
+        if self.tries == Some(0) {
+            return Err(StudyError::invalid("failures.tries", "must be at least 1"));
+        }
+        if !(0.0..=1.0).contains(&self.share) {
+            let problem = format!("must be a share between 0 and 1, not {}", self.share);
+            return Err(StudyError::invalid("failures.share", problem));
+        }
+        Ok(())
+    }
+}
+
+/// What a failed rollout counts as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailedExample {
+    /// The worst value of every metric: its bound, or else the worst one measured so far.
+    #[default]
+    Worst,
+    /// The example is left out, from then on and for every prompt alike.
+    LeaveOut,
+    /// The run ends, and can be resumed.
+    Stop,
 }
 
 impl Study {

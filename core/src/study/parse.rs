@@ -1,11 +1,20 @@
 //! From text to [`Study`], with errors a person can act on.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
+use toml::de::{DeTable, DeValue};
+
+use super::wording::key_at;
 use super::{Constraint, Rounds, Study, suggest};
 use crate::llm::Role;
 use crate::methods;
+
+/// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
+const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
+
+/// A threshold is no further from 0 than this, for the same reason.
+pub(crate) const LARGEST_THRESHOLD: f64 = 1e12;
 
 /// The two notations of a study file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +70,54 @@ fn placed(text: &str, span: Option<Range<usize>>, message: &str) -> String {
     format!("line {line}, column {column}: {message}")
 }
 
+/// Refuses NaN and infinity wherever they stand. Tables that belong to a workload, a model or a method are
+/// kept as JSON, which has no such numbers: they would read as if the key were not there.
+fn check_finite(text: &str) -> Result<(), StudyError> {
+    // What is no TOML is told better by the reader of the study.
+    let Ok(document) = DeTable::parse(text) else {
+        return Ok(());
+    };
+    // Below a table keys come in alphabetical order; people read from the top.
+    let mut found = Vec::new();
+    not_finite("", &DeValue::Table(document.into_inner()), 0..0, &mut found);
+    match found.into_iter().min_by_key(|(span, _)| span.start) {
+        None => Ok(()),
+        Some((span, key)) => {
+            let written = text.get(span.clone()).unwrap_or("it").trim().to_owned();
+            let problem =
+                format!("`{written}` is no number to reckon with; write a finite one, or leave the key out");
+            Err(StudyError::invalid(key, placed(text, Some(span), &problem)))
+        }
+    }
+}
+
+/// Finds the numbers below `value` that are not finite, with their places and the dotted paths of their keys.
+fn not_finite(key: &str, value: &DeValue<'_>, span: Range<usize>, found: &mut Vec<(Range<usize>, String)>) {
+    match value {
+        DeValue::Float(number)
+            if number
+                .as_str()
+                .parse()
+                .is_ok_and(|number: f64| !number.is_finite()) =>
+        {
+            found.push((span, key.to_owned()));
+        }
+        DeValue::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                not_finite(&format!("{key}[{index}]"), value.get_ref(), value.span(), found);
+            }
+        }
+        DeValue::Table(table) => {
+            for (name, value) in table {
+                let separator = if key.is_empty() { "" } else { "." };
+                let key = format!("{key}{separator}{}", name.get_ref());
+                not_finite(&key, value.get_ref(), value.span(), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 impl Study {
     /// Parses and checks a study file's text.
     ///
@@ -93,13 +150,21 @@ impl Study {
     /// ```
     ///
     /// # Errors
-    /// Syntax errors with line and column, unknown keys with the nearest valid one, and values that
-    /// no workload could make sense of. What depends on the workload (metrics, splits) is checked
+    /// Syntax errors with line and column, unknown keys with the nearest valid one, numbers that are not
+    /// finite, and values that no workload could make sense of. What depends on the workload (metrics, splits) is checked
     /// by [`crate::problem::Problem::new`].
     pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
         let study: Self = match format {
-            Format::Toml => toml::from_str(text)
-                .map_err(|error| StudyError::Syntax(suggest(&placed(text, error.span(), error.message()))))?,
+            Format::Toml => {
+                check_finite(text)?;
+                toml::from_str(text).map_err(|error| {
+                    let told = suggest(error.message());
+                    let key = error.span().filter(|_| told.starts_with("expected "));
+                    let key = key.and_then(|span| key_at(text, &span));
+                    let told = key.map_or(told.clone(), |key| format!("`{key}`: {told}"));
+                    StudyError::Syntax(placed(text, error.span(), &told))
+                })?
+            }
             Format::Json => {
                 serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?
             }
@@ -166,6 +231,7 @@ impl Study {
                 "must be at least 1; for no feedback use form = \"none\"",
             ));
         }
+        self.failures.check()?;
         self.budget.check()?;
         if self.models.contains_key(&Role::Embeddings) && !self.workload.contains_key("embeddings") {
             return Err(StudyError::invalid(
@@ -195,9 +261,12 @@ impl Study {
             }
             if constraint
                 .threshold
-                .is_some_and(|threshold| !threshold.is_finite())
+                .is_some_and(|threshold| !(-LARGEST_THRESHOLD..=LARGEST_THRESHOLD).contains(&threshold))
             {
-                return Err(StudyError::invalid(key, "`threshold` must be a finite number"));
+                return Err(StudyError::invalid(
+                    key,
+                    format!("`threshold` must lie between -{LARGEST_THRESHOLD:e} and {LARGEST_THRESHOLD:e}"),
+                ));
             }
             if constraint
                 .relative_to_seed
@@ -208,13 +277,11 @@ impl Study {
                     "`relative_to_seed` must be a finite factor of at least 0",
                 ));
             }
-            if constraint
-                .scale
-                .is_some_and(|scale| !scale.is_finite() || scale <= 0.0)
-            {
+            if constraint.scale.is_some_and(|scale| !SCALES.contains(&scale)) {
+                let (least, most) = (SCALES.start(), SCALES.end());
                 return Err(StudyError::invalid(
                     key,
-                    "`scale` must be a finite number above 0",
+                    format!("`scale` must lie between {least:e} and {most:e}"),
                 ));
             }
             if let Rounds::Count(rounds) = self.study.rounds

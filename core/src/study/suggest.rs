@@ -15,7 +15,7 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .map(|(_, candidate)| candidate)
 }
 
-/// Adds the nearest valid name to serde's messages on unknown fields and variants, which list the
+/// A parser's message for people, see [`plain`](super::plain); adds the nearest valid name to serde's messages on unknown fields and variants, which list the
 /// valid ones between back-ticks after the written one.
 pub fn suggest(message: &str) -> String {
     let unknown = message.contains("unknown field `") || message.contains("unknown variant `");
@@ -25,7 +25,7 @@ pub fn suggest(message: &str) -> String {
             Some(candidate) => format!("{message}; did you mean `{candidate}`?"),
             None => message.to_owned(),
         },
-        _ => message.to_owned(),
+        _ => super::plain(message),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Deliberately apart from the arena: it shares no code with what it checks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 
@@ -21,6 +21,8 @@ pub(super) struct Arithmetic {
     study: Option<StudyEvent>,
     thresholds: IndexMap<String, f64>,
     measured: HashMap<(CandidateId, String), PerExample>,
+    /// Examples of the optimisation split that count for nobody any more.
+    left_out: HashSet<(String, String)>,
     seed: Option<CandidateId>,
     dual: Dual,
     thresholds_are_checked: bool,
@@ -46,6 +48,15 @@ impl Arithmetic {
             }
             Event::Rollout(rollout) if rollout.split == Split::Optimize => {
                 self.take(rollout);
+                Ok(())
+            }
+            Event::LeaveOut(left) if left.split == Split::Optimize => {
+                // Thresholds that were frozen before are the seed's means with it.
+                if self.seed_is_measured() {
+                    self.end()?;
+                }
+                self.left_out
+                    .insert((left.workload.clone(), left.example.clone()));
                 Ok(())
             }
             Event::Steer(steer) => {
@@ -119,7 +130,7 @@ impl Arithmetic {
 
     fn seed_mean(&self, metric: &str) -> Option<f64> {
         let repeats = self.study.as_ref()?.study.study.repeats;
-        self.mean(self.seed?, metric, None, repeats)
+        self.mean(self.seed?, metric, None, Some(repeats))
     }
 
     fn seed_is_measured(&self) -> bool {
@@ -131,7 +142,7 @@ impl Arithmetic {
             let of = |what: &str| format!("round {}: {what} of candidate {}", round.round, id.short());
             let study = self.study.as_ref().ok_or("a round before the study")?;
             let objective = self
-                .mean(*id, &study.study.objective.metric, round.batch.as_ref(), u32::MAX)
+                .mean(*id, &study.study.objective.metric, round.batch.as_ref(), None)
                 .ok_or_else(|| of("no rollout"))?;
             if !close(objective, score.objective) {
                 return Err(format!(
@@ -142,7 +153,7 @@ impl Arithmetic {
             }
             for (metric, cost) in &score.costs {
                 let mean = self
-                    .mean(*id, metric, round.batch.as_ref(), u32::MAX)
+                    .mean(*id, metric, round.batch.as_ref(), None)
                     .ok_or_else(|| of("no rollout"))?;
                 if !close(mean, *cost) {
                     return Err(format!(
@@ -181,19 +192,20 @@ impl Arithmetic {
                 .costs
                 .get(metric)
                 .ok_or_else(|| format!("`{metric}` has no cost"))?;
-            lagrangian -= multiplier * (cost - threshold) / scale.unwrap_or(1.0);
+            let weighted = multiplier * (cost - threshold) / scale.unwrap_or(1.0);
+            lagrangian = (lagrangian - weighted.clamp(-f64::MAX, f64::MAX)).clamp(-f64::MAX, f64::MAX);
         }
         Ok(lagrangian)
     }
 
-    /// Mean over the examples of a batch, or of the whole split, of the mean over those repeats that
-    /// are below `repeats`.
+    /// Mean over the examples of a batch, or of the whole split, of the mean over all repeats, or over
+    /// the first `repeats`, which must be there then.
     fn mean(
         &self,
         candidate: CandidateId,
         metric: &str,
         batch: Option<&IndexMap<String, Vec<String>>>,
-        repeats: u32,
+        repeats: Option<u32>,
     ) -> Option<f64> {
         let study = self.study.as_ref()?;
         let measured = self.measured.get(&(candidate, metric.to_owned()))?;
@@ -201,26 +213,34 @@ impl Arithmetic {
             .workloads
             .iter()
             .find(|(_, record)| record.metrics.iter().any(|m| m.name == metric))?;
-        let examples = batch
-            .and_then(|batch| batch.get(name))
-            .unwrap_or(&record.optimize);
+        let whole = || {
+            let counts = |example: &&String| !self.left_out.contains(&(name.clone(), (*example).clone()));
+            record.optimize.iter().filter(counts).collect()
+        };
+        let examples: Vec<&String> = match batch.and_then(|batch| batch.get(name)) {
+            Some(batch) => batch.iter().collect(),
+            None => whole(),
+        };
         let mut total = 0.0;
-        for example in examples {
-            let values = measured.get(example)?.iter();
+        for example in &examples {
+            let values = measured.get(*example)?.iter();
             let values: Vec<f64> = values
-                .filter(|(repeat, _)| *repeat < repeats)
+                .filter(|(repeat, _)| repeats.is_none_or(|repeats| *repeat < repeats))
                 .map(|(_, value)| *value)
                 .collect();
-            if values.is_empty() {
+            if values.len() < repeats.unwrap_or(1) as usize {
                 return None;
             }
-            total += values.iter().sum::<f64>() / values.len() as f64;
+            let repeats = values.len() as f64;
+            let mean: f64 = values.iter().map(|value| value / repeats).sum();
+            total += mean / examples.len() as f64;
         }
-        (!examples.is_empty()).then(|| total / examples.len() as f64)
+        (!examples.is_empty()).then_some(total)
     }
 }
 
-/// Equal but for the last bits: a sum in another association may differ there.
-pub(super) fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+/// Equal but for the last bits: a sum in another association may differ there. A number that was not
+/// finite was written as null, and says nothing.
+pub(super) fn close(computed: f64, written: f64) -> bool {
+    written.is_nan() || (computed - written).abs() <= 1e-9 * computed.abs().max(written.abs()).max(1.0)
 }

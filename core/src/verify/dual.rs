@@ -154,7 +154,7 @@ fn mean_residual(
 fn same(what: &str, written: &Multipliers, computed: &Multipliers) -> Result<(), String> {
     for metric in computed.keys().chain(written.keys()) {
         match (written.get(metric), computed.get(metric)) {
-            (Some(written), Some(computed)) if close(*written, *computed) => {}
+            (Some(written), Some(computed)) if close(*computed, *written) => {}
             (written, computed) => {
                 let shown = |weight: Option<&f64>| weight.map_or("absent".to_owned(), f64::to_string);
                 let (written, computed) = (shown(written), shown(computed));

@@ -7,7 +7,11 @@ use std::rc::Rc;
 use capo_core::arena::{Family, Learner, Models, RunOptions, Unlearned};
 use capo_core::ids::Round;
 use capo_core::journal::{Event, Journal, MemoryJournal};
-use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Role};
+use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, Role};
+use capo_core::metric::MetricSpec;
+use capo_core::problem::Problem;
+use capo_core::study::{Format, Study};
+use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Workload};
 use capo_core::{optimize, verify};
 use futures::FutureExt;
 use futures::executor::block_on;
@@ -17,37 +21,54 @@ use serde_json::Value;
 
 use crate::{blocks, names, page, root, rows, section, tiny};
 
-/// The tiny world, whose agent is asked to slow down once.
-struct OnceBusy(Rc<Cell<bool>>);
+/// The tiny world, one of whose models fails at its first call.
+struct OnceFailing {
+    role: Role,
+    failure: LlmError,
+    failed: Rc<Cell<bool>>,
+}
 
-impl Models for OnceBusy {
+impl OnceFailing {
+    fn new(role: Role, kind: FailureKind, message: &str) -> Self {
+        Self {
+            role,
+            failure: LlmError::failed(kind, true, message),
+            failed: Rc::default(),
+        }
+    }
+}
+
+impl Models for OnceFailing {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
-        let busy = role == Role::Agent && !self.0.replace(true);
-        if busy {
-            Rc::new(Busy)
+        if role == self.role && !self.failed.replace(true) {
+            Rc::new(Failing(self.failure.clone()))
         } else {
             tiny::Tiny.model(role)
         }
     }
 }
 
-struct Busy;
+struct Failing(LlmError);
 
-impl Llm for Busy {
+impl Llm for Failing {
     fn name(&self) -> &'static str {
-        "busy"
+        "failing"
     }
 
     fn chat(&self, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        let refusal = LlmError::failed(FailureKind::RateLimit, true, "tiny: 429, too many requests");
-        ready(Err(refusal)).boxed_local()
+        ready(Err(self.0.clone())).boxed_local()
     }
 }
 
 /// The run of the page: stopped by a budget of five rollouts, then resumed with forty.
 fn lines() -> Vec<String> {
     let store = MemoryJournal::new();
-    let busy = Rc::new(Cell::new(false));
+    let busy = OnceFailing::new(
+        Role::Agent,
+        FailureKind::RateLimit,
+        "tiny: 429, too many requests",
+    );
+    let busy: Rc<dyn Models> = Rc::new(busy);
     for budget in [5, 40] {
         let study = format!("{}\n[budget]\nrollouts = {budget}\n", tiny::STUDY);
         let known = store.lines().to_vec();
@@ -59,13 +80,7 @@ fn lines() -> Vec<String> {
             ..RunOptions::default()
         };
         let problem = tiny::problem(&study).unwrap();
-        block_on(optimize(
-            problem,
-            journal,
-            Rc::new(OnceBusy(busy.clone())),
-            options,
-        ))
-        .unwrap();
+        block_on(optimize(problem, journal, busy.clone(), options)).unwrap();
     }
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     let lines = store.lines();
@@ -120,13 +135,99 @@ fn lessons() -> Vec<String> {
     store.lines().to_vec()
 }
 
+/// The questions of the tiny world, each answer graded, some of them refused.
+struct Refusing {
+    questions: tiny::Questions,
+    refuses: fn(&RolloutContext<'_>) -> Option<LlmError>,
+}
+
+impl Workload for Refusing {
+    fn name(&self) -> &'static str {
+        "questions"
+    }
+
+    fn metrics(&self) -> &[MetricSpec] {
+        self.questions.metrics()
+    }
+
+    fn examples(&self, split: Split) -> &[String] {
+        self.questions.examples(split)
+    }
+
+    fn fingerprint(&self) -> String {
+        self.questions.fingerprint()
+    }
+
+    fn description(&self) -> String {
+        self.questions.description()
+    }
+
+    fn max_calls(&self) -> Vec<(Role, u64)> {
+        vec![(Role::Agent, 1), (Role::Judge, 1)]
+    }
+
+    fn rollout<'a>(
+        &'a self,
+        context: RolloutContext<'a>,
+    ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
+        async move {
+            if let Some(refusal) = (self.refuses)(&context) {
+                return Err(refusal.into());
+            }
+            let rollout = self.questions.rollout(context).await?;
+            let answer = Message::user(rollout.trace.answer());
+            context.chat(Role::Judge, ChatRequest::new(vec![answer])).await?;
+            Ok(rollout)
+        }
+        .boxed_local()
+    }
+}
+
+/// A run over [`Refusing`] questions.
+fn refused(
+    settings: &str,
+    models: Rc<dyn Models>,
+    refuses: fn(&RolloutContext<'_>) -> Option<LlmError>,
+) -> Vec<String> {
+    let store = MemoryJournal::new();
+    let study = Study::parse(&format!("{}{settings}", tiny::STUDY), Format::Toml).unwrap();
+    let questions = tiny::Questions::new();
+    let problem = Problem::new(study, vec![Rc::new(Refusing { questions, refuses })]).unwrap();
+    let options = RunOptions {
+        concurrency: 1,
+        ..RunOptions::default()
+    };
+    let journal = Journal::create(Box::new(store.clone()));
+    block_on(optimize(problem, journal, models, options)).unwrap();
+    store.lines().to_vec()
+}
+
+/// A run in which a filter refuses an example, whatever the prompt, and a judge does not answer once.
+pub(crate) fn filtered(policy: &str) -> Vec<String> {
+    let late = OnceFailing::new(Role::Judge, FailureKind::Timeout, "tiny: no answer within 120 s");
+    let settings = format!("[failures]\nexample = \"{policy}\"\n");
+    refused(&settings, Rc::new(late), |context| {
+        let message = "tiny: 400, the content filter refused the request";
+        (context.example == "refund 1").then(|| LlmError::failed(FailureKind::Provider, false, message))
+    })
+}
+
+/// A run whose rewriter comes to prompts that the agent has no room for.
+fn too_long() -> Vec<String> {
+    refused("", Rc::new(tiny::Tiny), |context| {
+        let message = "tiny: 400, the request is longer than the model's context";
+        (context.prompt.len() > 50).then(|| LlmError::failed(FailureKind::ContextLength, false, message))
+    })
+}
+
 #[test]
 fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
     let (page, mut lines) = (page("journal"), lines());
     block_on(verify(&lines)).unwrap();
-    let lessons = lessons();
-    block_on(verify(&lessons)).unwrap();
-    lines.extend(lessons);
+    for run in [lessons(), filtered("worst"), filtered("leave-out"), too_long()] {
+        block_on(verify(&run)).unwrap();
+        lines.extend(run);
+    }
     let examples: Vec<&str> = blocks(&page, "json").into_iter().flat_map(str::lines).collect();
     let mut shown = BTreeSet::new();
     for example in &examples {
@@ -147,8 +248,10 @@ fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
 const EVENTS: &str = "core/src/journal/event.rs";
 
 /// Where the shapes that several events share are defined, and under which heading they stand.
-const SHAPES: [(&str, &str, &str); 8] = [
+const SHAPES: [(&str, &str, &str); 10] = [
     ("### Usage", "core/src/usage.rs", "RoleUsage"),
+    ("### Paid answers", EVENTS, "PaidAnswer"),
+    ("### Responses", "core/src/llm.rs", "ChatResponse"),
     ("### Traces", "core/src/workload.rs", "Trace"),
     ("### Scores", "core/src/score.rs", "Score"),
     ("### Estimates", "core/src/estimate.rs", "Estimate"),
@@ -210,6 +313,7 @@ fn every_word_a_field_can_hold_is_named() {
         ("### `failure`", EVENTS, "EffectName"),
         ("### `failure`", "core/src/llm.rs", "FailureKind"),
         ("### Usage", "core/src/llm.rs", "Role"),
+        ("### Responses", "core/src/llm.rs", "Finish"),
         ("### `rollout`", "core/src/workload.rs", "Split"),
         ("### Metrics", "core/src/metric.rs", "Direction"),
     ] {

@@ -56,7 +56,8 @@ impl Search for RandomSearch {
             let mut round: Round = 0;
             while arena.open_round(round, &mut multipliers).await? {
                 let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));
-                arena.measure(&pool, &batch).await?;
+                // Whoever cannot be run is discarded: the arena gives back the others.
+                pool = arena.measure(&pool, &batch).await?;
 
                 let mut stream = arena.streams().stream("parents", u64::from(round), 0);
                 let drawn = subset(pool.len(), self.parents, &mut stream);
@@ -71,10 +72,14 @@ impl Search for RandomSearch {
                 let children = arena.offspring(&parents, guidance).await?;
                 let mut expanded = pool.clone();
                 expanded.extend(children.into_iter().filter(|child| !pool.contains(child)));
-                if expanded.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
-                    arena.measure_again(&pool, &batch).await?;
+                let nothing_new = expanded.len() == pool.len();
+                let expanded = if nothing_new && matches!(arena.search().rounds, Rounds::Open(_)) {
+                    arena.measure_again(&pool, &batch).await?
                 } else {
-                    arena.measure(&expanded, &batch).await?;
+                    arena.measure(&expanded, &batch).await?
+                };
+                if expanded.is_empty() {
+                    return Err(arena.nobody_left());
                 }
 
                 let scores = arena.scores(&expanded, &batch, &limits, &multipliers)?;

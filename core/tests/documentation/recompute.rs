@@ -9,7 +9,7 @@ use capo_core::journal::{Journal, MemoryJournal};
 use capo_core::optimize;
 use futures::executor::block_on;
 
-use crate::{blocks, page, tiny};
+use crate::{blocks, journal, page, tiny};
 
 /// What a snippet of the page says about these lines; none when this machine has no Python.
 fn run(snippet: usize, name: &str, lines: &[String]) -> Option<Output> {
@@ -33,7 +33,7 @@ fn run(snippet: usize, name: &str, lines: &[String]) -> Option<Output> {
 const IDENTITY: usize = 0;
 const ROUNDS: usize = 1;
 
-fn journal(study: &str) -> Vec<String> {
+fn lines_of(study: &str) -> Vec<String> {
     let store = MemoryJournal::new();
     let journal = Journal::create(Box::new(store.clone()));
     let problem = tiny::problem(study).unwrap();
@@ -51,7 +51,7 @@ fn journal(study: &str) -> Vec<String> {
 fn the_snippets_agree_with_journals() {
     let settings = |settings: &str| format!("{}{settings}", tiny::STUDY);
     let search = |search: &str| tiny::STUDY.replace("rounds = 2", search);
-    for (name, study, rounds) in [
+    let studies = [
         ("plain", tiny::STUDY.to_owned(), 2),
         (
             "settings",
@@ -67,11 +67,17 @@ fn the_snippets_agree_with_journals() {
                     "provider = \"tiny\"",
                     "provider = \"tiny\"\nretries = 2\nconcurrency = 3",
                 )
-                .replace("kind = \"questions\"", "kind = \"questions\"\ntimeout = 5"),
+                .replace(
+                    "kind = \"questions\"",
+                    "kind = \"questions\"\ntimeout = 5\nretries = 1\nembeddings = \"vectors.jsonl\"",
+                )
+                .replace("[method]", "[models.embeddings]\nprovider = \"tiny\"\n\n[method]"),
             2,
         ),
-    ] {
-        let lines = journal(&study);
+    ];
+    let with_failures = ["worst", "leave-out"].map(|policy| (policy, journal::filtered(policy), 2));
+    let runs = studies.map(|(name, study, rounds)| (name, lines_of(&study), rounds));
+    for (name, lines, rounds) in runs.into_iter().chain(with_failures) {
         for (snippet, expected) in [
             (IDENTITY, "the id is the hash of the study".to_owned()),
             (ROUNDS, format!("{rounds} rounds follow from their rollouts")),
@@ -88,7 +94,7 @@ fn the_snippets_agree_with_journals() {
 
 #[test]
 fn the_snippets_find_changes() {
-    let lines = journal(tiny::STUDY);
+    let lines = lines_of(tiny::STUDY);
     for (snippet, name, then, now) in [
         (IDENTITY, "seed", "\"seed\":0", "\"seed\":1"),
         (ROUNDS, "measurement", "\"handovers\":1.0,", "\"handovers\":0.5,"),

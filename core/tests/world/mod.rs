@@ -37,6 +37,12 @@ pub struct Probe {
     pub fail: Cell<Option<(u32, u32, bool)>>,
     /// Measure NaN on this example.
     pub nan_on: RefCell<Option<String>>,
+    /// Which rollouts never succeed, by prompt and example; the failure may be tried again or not.
+    pub refuse: RefCell<Option<Refusal>>,
+    /// What a rollout measures as its effort, where it is stated.
+    pub effort: RefCell<Option<Effort>>,
+    /// Called after so many model calls, once.
+    pub after_calls: RefCell<Option<(u32, Once)>>,
     /// Measure NaN under a name that is no metric.
     pub nan_beside: Cell<bool>,
     /// The model call of this number, from 1, fails at a price nobody knows.
@@ -50,6 +56,15 @@ pub struct Probe {
     /// Whether a model's price is unknown before it is asked.
     pub unpriced: Cell<bool>,
 }
+
+/// The effort measured on an example.
+pub type Effort = fn(&str) -> f64;
+
+/// What is called once.
+pub type Once = Box<dyn FnOnce()>;
+
+/// Says of a prompt and an example whether, and how, its rollout fails.
+pub type Refusal = Rc<dyn Fn(&str, &str) -> Option<(FailureKind, bool)>>;
 
 impl Probe {
     pub fn rollouts(&self) -> u32 {
@@ -162,6 +177,12 @@ impl Workload for World {
                     ));
                 }
             }
+            let refusal = self.probe.refuse.borrow().clone();
+            if let Some((kind, retryable)) =
+                refusal.and_then(|refuse| refuse(context.prompt, context.example))
+            {
+                return Err(LlmError::failed(kind, retryable, "refused").into());
+            }
             // Two calls a rollout, so that a budget of calls can end in the middle of one.
             for _ in 0..2 {
                 let messages = vec![Message::system(context.prompt), Message::user(context.example)];
@@ -175,7 +196,8 @@ impl Workload for World {
             *self.probe.served.borrow_mut().entry(key).or_default() += 1;
             let (success, effort) = traits(context.prompt);
             let nan = self.probe.nan_on.borrow().as_deref() == Some(context.example);
-            let effort = effort * (0.6 + 0.8 * unit(context.seed, 2));
+            let stated = self.probe.effort.borrow().map(|effort| effort(context.example));
+            let effort = stated.unwrap_or(effort * (0.6 + 0.8 * unit(context.seed, 2)));
             let mut rollout = Rollout {
                 measurements: [
                     (
@@ -238,6 +260,14 @@ impl Llm for WorldModel {
             let seed = request.seed.unwrap_or(0);
             dawdle(self.probe.disorder.get(), seed ^ 0x4D).await;
             self.probe.calls.set(self.probe.calls.get() + 1);
+            let due = self
+                .probe
+                .after_calls
+                .borrow_mut()
+                .take_if(|(calls, _)| self.probe.calls.get() >= *calls);
+            if let Some((_, call)) = due {
+                call();
+            }
             if self.probe.calls.get() == self.probe.failing_call.get() {
                 return Err(LlmError::failed(FailureKind::RateLimit, true, "slow down"));
             }

@@ -1,15 +1,19 @@
 //! What a failed try means: its kind, whether to try again, and what to tell the user.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use capo_core::address::Address;
 use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
 use http::StatusCode;
 use rig_core::ProviderError;
 use rig_core::http_client;
+use serde_json::Value;
 
 use self::body::Body;
 use crate::rate_limit;
+use crate::secret::Redactor;
 use crate::transport::Reply;
 
 mod body;
@@ -81,13 +85,14 @@ impl Failure {
     }
 
     /// Reads what `error` and the recorded `reply` say. `base_url` is for messages, `variable`
-    /// names the key in use, `now` is time since 1970.
+    /// names the key in use, `now` is time since 1970, and `redactor` cleans what is cut.
     pub(crate) fn read(
         error: &ProviderError,
         reply: &Reply,
         base_url: &str,
         variable: Option<&str>,
         now: Duration,
+        redactor: &Redactor,
     ) -> Self {
         let body = Body::read(&reply.body);
         let status = match reply.status {
@@ -96,7 +101,11 @@ impl Failure {
             Some(status) => status,
             None => return Self::unsent(error, base_url),
         };
-        let mut failure = Self::by_status(status, &body, error, variable);
+        let mut failure = if status.is_success() {
+            Self::no_answer(status, error, reply, redactor)
+        } else {
+            Self::by_status(status, &body, variable)
+        };
         failure.wait = rate_limit::wait(&reply.headers, now).or(body.wait);
         failure.status = Some(status);
         failure.about = body.about(status);
@@ -121,6 +130,20 @@ impl Failure {
                 } else {
                     ""
                 };
+                if let Some(rest) = base_url
+                    .strip_prefix("https://")
+                    .filter(|_| speaks_no_tls(&cause) && is_near(base_url))
+                {
+                    let said = format!("this address does not speak TLS; did you mean `http://{rest}`?");
+                    return Self {
+                        said: Some(said.clone()),
+                        ..Self::new(
+                            FailureKind::Unreachable,
+                            false,
+                            format!("cannot reach {base_url}: {said}"),
+                        )
+                    };
+                }
                 let message = format!("cannot reach {base_url}{hint}: {cause}");
                 Self {
                     slow_down: true,
@@ -132,13 +155,32 @@ impl Failure {
         }
     }
 
-    fn by_status(status: StatusCode, body: &Body, error: &ProviderError, variable: Option<&str>) -> Self {
+    /// The reply is a success, but no answer.
+    fn no_answer(status: StatusCode, error: &ProviderError, reply: &Reply, redactor: &Redactor) -> Self {
+        let what = if let Some(why) = &reply.refused {
+            why.clone()
+        } else if matches!(error, ProviderError::Http(_)) {
+            "the answer broke off before its end".to_owned()
+        } else if reply.body.trim_ascii().is_empty() {
+            "the answer is empty".to_owned()
+        } else {
+            let begins = excerpt(&reply.body, redactor);
+            match (serde_json::from_slice::<Value>(&reply.body), error) {
+                (Err(_), _) => {
+                    format!("not with JSON, as a model's server does; the answer begins: {begins}")
+                }
+                (Ok(_), ProviderError::Response(why) | ProviderError::Provider(why)) => {
+                    format!("the answer cannot be used ({why}); it begins: {begins}")
+                }
+                (Ok(_), _) => format!("this is no answer of a model: {begins}"),
+            }
+        };
+        Self::malformed(format!("HTTP {}, but {what}", status.as_u16()))
+    }
+
+    fn by_status(status: StatusCode, body: &Body, variable: Option<&str>) -> Self {
         let said = body.message.as_deref().unwrap_or("no message");
         let code = status.as_u16();
-        if status.is_success() {
-            let cause = with_causes(error);
-            return Self::malformed(format!("HTTP {code}, but the answer does not read: {cause}"));
-        }
         let plain = format!("HTTP {code}: {said}");
         if matches!(code, 400 | 413 | 422) && body.is_about_context() {
             let message = format!("the request does not fit the model's context: {said}");
@@ -183,9 +225,51 @@ impl Failure {
     }
 }
 
+/// Whether what came back over a connection was no TLS at all, in the words of the library that speaks it.
+fn speaks_no_tls(cause: &str) -> bool {
+    cause.contains("InvalidContentType")
+}
+
+/// Whether a server is on this machine or in a network of one's own, where many speak no TLS. A provider in the
+/// internet does; what came back was then of something in between, and may pass.
+fn is_near(base_url: &str) -> bool {
+    let Ok(address) = Address::parse(base_url) else {
+        return false;
+    };
+    let host = address.host();
+    if let Some((v6, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return v6.parse().is_ok_and(|address: Ipv6Addr| {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        });
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    if let Ok(address) = name.parse::<Ipv4Addr>() {
+        return address.is_loopback() || address.is_private() || address.is_link_local();
+    }
+    // A name without a dot is known in its own network alone.
+    let ends = [".localhost", ".local", ".internal", ".lan"];
+    !name.contains('.') || ends.iter().any(|end| name.ends_with(end))
+}
+
+/// The most characters of a body in a message.
+const LONGEST_EXCERPT: usize = 200;
+
+/// The beginning of a body, on one line and without keys.
+pub(crate) fn excerpt(body: &[u8], redactor: &Redactor) -> String {
+    // Cleaned before it is cut: of a key cut in half, the half would no longer be found.
+    let text = redactor.clean(&String::from_utf8_lossy(body));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LONGEST_EXCERPT) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
 
     fn read(status: u16, body: &str) -> Failure {
         let reply = Reply {
@@ -194,7 +278,50 @@ mod tests {
             ..Reply::default()
         };
         let error = ProviderError::Response("x".to_owned());
-        Failure::read(&error, &reply, "http://h", Some("A_KEY"), Duration::ZERO)
+        Failure::read(
+            &error,
+            &reply,
+            "http://h",
+            Some("A_KEY"),
+            Duration::ZERO,
+            &Redactor::default(),
+        )
+    }
+
+    #[test]
+    fn no_half_of_a_key_survives_where_a_body_is_cut() {
+        let redactor = Redactor::new([&Secret::new("sk-0123456789")]);
+        for before in [LONGEST_EXCERPT, 600, 8 * LONGEST_EXCERPT] {
+            let body = format!("{}sk-0123456789 and more", "x".repeat(before - 6));
+            assert!(!excerpt(body.as_bytes(), &redactor).contains("sk-"), "{before}");
+            // White space goes, so that what stands behind much of it is shown.
+            let body = format!("{}sk-0123456789 and more", " ".repeat(before - 6));
+            assert!(!excerpt(body.as_bytes(), &redactor).contains("sk-"), "{before}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_a_network_of_ones_own_may_be_meant_without_tls() {
+        for url in [
+            "https://127.0.0.1:8000/v1",
+            "https://localhost:8000/v1",
+            "https://[::1]:8000",
+            "https://192.168.1.4:8000",
+            "https://10.0.0.2",
+            "https://172.20.0.2",
+            "https://[fd00::1]",
+            "https://gpu-box:8000/v1",
+            "https://gpu-box.local/v1",
+        ] {
+            assert!(is_near(url), "{url}");
+        }
+        for url in [
+            "https://api.openai.com/v1",
+            "https://8.8.8.8",
+            "https://[2001:4860:4860::8888]",
+        ] {
+            assert!(!is_near(url), "{url}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Anthropic, by its messages API.
 
+use rig_core::providers::anthropic::completion::CacheTtl;
 use rig_core::providers::anthropic::wire::AnthropicConfig;
 
 use super::{Access, Account, Key, Provider};
@@ -24,6 +25,8 @@ pub(super) const ACCESS: Access = Access::Http {
     connect: |account, model, http| {
         let mut model = config(account).connect(http).completion(model);
         model.wire.default_max_tokens.get_or_insert(MAX_TOKENS);
+        // Tools and system prompt are the same in every call of a dialogue, and of a candidate on every example.
+        model.wire.static_prefix_cache_ttl = Some(CacheTtl::FiveMinutes);
         model.erase()
     },
     embed: None,

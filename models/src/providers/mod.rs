@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use capo_core::control::Control;
 use capo_core::llm::Llm;
 use futures::future::LocalBoxFuture;
 use rig_core::catalog::Catalog;
@@ -182,6 +183,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) limiter: Limiter,
     /// What the study says tokens cost.
     pub(crate) price: Option<Price>,
+    /// What interrupts its calls.
+    pub(crate) control: Control,
 }
 
 impl Provider {

@@ -3,14 +3,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::control::Control;
 use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError};
 use futures::future::LocalBoxFuture;
 
 use super::{Access, Key, Plan, Provider};
 use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
-use crate::prices::Price;
+use crate::prices::{Cached, Price};
 use crate::simulated::Simulated;
+use crate::tariff;
 use crate::time;
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -35,6 +37,7 @@ struct Paced<M> {
     limiter: Limiter,
     /// What the study says tokens cost, in place of the model's own simulated dollars.
     price: Option<Price>,
+    control: Control,
 }
 
 impl Paced<Simulated> {
@@ -46,6 +49,7 @@ impl Paced<Simulated> {
             latency: plan.latency,
             limiter: plan.limiter,
             price: plan.price,
+            control: plan.control,
         })
     }
 }
@@ -57,13 +61,20 @@ impl<M: Llm> Paced<M> {
         let mut answer = self.model.chat(request).await?;
         let usage = &mut answer.usage;
         if let Some(price) = self.price {
-            usage.usd = Some(price.of(usage.input_tokens, 0, usage.output_tokens));
+            usage.usd = Some(price.of(usage.input_tokens, Cached::default(), usage.output_tokens));
         }
         if self.latency > 0.0 {
             // A turn is only worth waiting for when answers take time.
-            let permit = self.limiter.acquire().await;
-            time::sleep(Duration::from_secs_f64(usage.seconds * self.latency)).await;
-            permit.succeeded();
+            let asked = async {
+                let permit = self.limiter.acquire().await;
+                time::sleep(Duration::from_secs_f64(usage.seconds * self.latency)).await;
+                permit.succeeded();
+            };
+            // An answer that nobody waits for costs nothing here.
+            let waited = time::unless(self.control.interrupted(), asked).await;
+            waited.ok_or(LlmError::Interrupted {
+                usage: tariff::NOTHING,
+            })?;
         }
         Ok(answer)
     }
@@ -119,6 +130,7 @@ mod tests {
             latency,
             limiter: Limiter::new(1),
             price,
+            control: Control::new(),
         };
         let started = time::Instant::now();
         let answer = block_on(paced.chat(ChatRequest::default())).unwrap();
@@ -144,6 +156,7 @@ mod tests {
             input: 1.0,
             output: 10.0,
             cached_input: None,
+            cache_write: None,
         };
         let (answer, _) = ask(0.0, Some(price));
         assert_eq!(answer.usage.usd, Some(0.002));

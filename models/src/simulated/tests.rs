@@ -40,7 +40,7 @@ fn rewrite_request(prompt: &str, feedback: &str, weights: [f64; 2]) -> String {
         ],
         "prompt_length": Value::Null,
         "draft": null, "prompt": prompt,
-        "feedback": feedback,
+        "feedback": feedback, "discarded": [],
         "variant": 1,
         "variants": 2,
     }))
@@ -170,7 +170,7 @@ fn a_rewriter_keeps_to_the_length_it_is_given() {
     let request = Template::Rewriter.render(json!({
         "description": "", "objective": { "metric": "success", "value": 0.5 }, "constraints": [],
         "prompt_length": { "max_characters": 600, "characters": 1400 },
-        "draft": null, "prompt": parent, "feedback": "", "variant": 1, "variants": 1,
+        "draft": null, "prompt": parent, "feedback": "", "discarded": [], "variant": 1, "variants": 1,
     }));
     let answer = ask(&model("sim-large", 0), vec![Message::user(request)], 0);
     let prompt = delimited_prompt(answer.message.text()).unwrap();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::builder::Builder;
 use crate::client::{Client, Tried, Try};
-use crate::failure::Failure;
+use crate::failure::{Failure, excerpt};
 use crate::models::BuildError;
 use crate::providers::{Key, Provider};
 use crate::rate_limit;
@@ -78,10 +78,10 @@ impl Vllm {
         let attempt = async || {
             let answer = self.send(Method::GET, "models", None).await;
             judge(answer, |body| {
-                names(&json(body)?).ok_or_else(|| Failure::unusable("the answer is no list of models"))
+                names(&self.json(body)?).ok_or_else(|| Failure::unusable("the answer is no list of models"))
             })
         };
-        Ok(self.client.persist(attempt).await?.0)
+        Ok(self.client.persist(attempt, time_alone).await?.0)
     }
 
     /// Loads the adapter in a folder, in PEFT's layout, which the server must see at this path. One that is loaded
@@ -133,9 +133,9 @@ impl Vllm {
         let attempt = async || {
             let answer = self.send(Method::POST, "completions", Some(&body)).await;
             let seconds = answer.seconds;
-            judge(answer, |body| request.read(&json(body)?, seconds))
+            judge(answer, |body| request.read(&self.json(body)?, seconds))
         };
-        let (answer, failed_tries) = self.client.persist(attempt).await?;
+        let (answer, failed_tries) = self.client.persist(attempt, time_alone).await?;
         Ok(TokenAnswer {
             failed_tries,
             ..answer
@@ -160,7 +160,7 @@ impl Vllm {
             });
             judge(answer, |_| Ok(()))
         };
-        let ((), _) = self.client.persist(attempt).await?;
+        let ((), _) = self.client.persist(attempt, time_alone).await?;
         Ok(())
     }
 
@@ -174,6 +174,13 @@ impl Vllm {
             body.await.map_err(ProviderError::from_transport_error)
         };
         self.client.timed(&recorder, sending).await
+    }
+
+    fn json(&self, body: &Bytes) -> Result<Value, Failure> {
+        serde_json::from_slice(body).map_err(|_| {
+            let begins = excerpt(body, &self.client.redactor);
+            Failure::malformed(format!("the answer is no JSON; it begins: {begins}"))
+        })
     }
 
     fn request(&self, method: Method, path: &str, body: Option<&Value>) -> http::Result<Request<Bytes>> {
@@ -193,23 +200,21 @@ impl Vllm {
     }
 }
 
-/// What a try came to, for an answer that `read` reads. The server is the user's own: only time is consumed.
+/// What a try came to, for an answer that `read` reads.
 fn judge<T>(answer: Try<Bytes>, read: impl FnOnce(&Bytes) -> Result<T, Failure>) -> Tried<T> {
     let hold = rate_limit::wait(&answer.reply.headers, time::since_epoch());
     let seconds = answer.seconds;
     let read = answer.outcome.and_then(|body| read(&body));
-    read.map(|read| (read, hold)).map_err(|failure| {
-        let usage = CallUsage {
-            seconds,
-            ..tariff::NOTHING
-        };
-        (failure, usage)
-    })
+    read.map(|read| (read, hold))
+        .map_err(|failure| (failure, time_alone(seconds)))
 }
 
-fn json(body: &Bytes) -> Result<Value, Failure> {
-    serde_json::from_slice(body)
-        .map_err(|error| Failure::malformed(format!("the answer does not read: {error}")))
+/// What a try consumed on a server that is the user's own.
+fn time_alone(seconds: f64) -> CallUsage {
+    CallUsage {
+        seconds,
+        ..tariff::NOTHING
+    }
 }
 
 /// Whether the server has nothing at the path that was asked, not even a refusal of its own.

@@ -9,4 +9,5 @@ mod failures;
 mod probe;
 mod server;
 mod vllm;
+mod waits;
 mod wires;

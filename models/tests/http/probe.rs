@@ -81,6 +81,18 @@ async fn few_tokens_are_asked_for() {
 }
 
 #[tokio::test]
+async fn a_model_that_thinks_within_a_budget_is_asked_for_a_word_without() {
+    let server = MockServer::start().await;
+    let claude = SUBJECTS[1];
+    claude.serve(&server, vec![claude.says("OK")]).await;
+    let more = json!({ "model": "claude-sonnet-4-5", "reasoning_effort": "high" });
+    ask(&claude.table(&server, &more)).await.unwrap();
+    let body = received(&server).await.remove(0).1;
+    assert_eq!(body["max_tokens"], 16);
+    assert!(body.get("thinking").is_none(), "{body}");
+}
+
+#[tokio::test]
 async fn a_simulated_model_answers_at_once() {
     let answer = ask(&json!({ "provider": "simulated", "latency": 1000.0 })).await;
     assert_eq!(answer.unwrap().model, "simulated/sim-medium");

@@ -184,15 +184,20 @@ impl Subject {
 /// Models that know [`KEY`] as `TEST_KEY`, another as `OTHER_KEY`, and wait at most a moment
 /// between tries.
 pub(crate) fn models(tables: impl IntoIterator<Item = (Role, Value)>) -> Models {
+    models_of(tables, |builder| builder.first_wait(Duration::from_millis(2)))
+}
+
+/// Like [`models`], with other settings of the builder.
+pub(crate) fn models_of(
+    tables: impl IntoIterator<Item = (Role, Value)>,
+    set: impl FnOnce(Builder<'_>) -> Builder<'_>,
+) -> Models {
     let keys = BTreeMap::from([
         ("TEST_KEY".to_owned(), KEY.to_owned()),
         ("OTHER_KEY".to_owned(), "sk-other-0123456789".to_owned()),
     ]);
     let tables: IndexMap<Role, Value> = tables.into_iter().collect();
-    Builder::new(&keys)
-        .first_wait(Duration::from_millis(2))
-        .build(&tables)
-        .unwrap()
+    set(Builder::new(&keys)).build(&tables).unwrap()
 }
 
 /// A question.

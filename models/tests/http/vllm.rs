@@ -130,7 +130,7 @@ async fn what_may_pass_is_tried_again() {
     assert!(answer.failed_tries.is_some());
     let (answer, requests) = complete(vec![half; 3]).await;
     let message = said(answer);
-    assert!(message.contains("does not read"), "{message}");
+    assert!(message.contains("the answer is no JSON"), "{message}");
     assert_eq!(requests, 3);
 }
 

@@ -94,12 +94,17 @@ async fn a_question_and_its_answer(subject: Subject) {
             assert_eq!(at(body, "/model"), "test-model");
             assert_eq!(at(body, "/messages/0/role"), "user");
             assert_eq!(at(body, "/tools/0/name"), "look_up");
+            // What is the same in every call is read from the cache.
+            assert_eq!(at(body, "/tools/0/cache_control/type"), "ephemeral");
+            assert_eq!(at(body, "/system/0/cache_control/type"), "ephemeral");
+            assert!(!body["messages"].to_string().contains("cache_control"));
             assert_eq!(at(body, "/temperature"), 0.5);
             assert_eq!(at(body, "/max_tokens"), 300);
             assert!(body.get("seed").is_none(), "Anthropic has no seeds");
         }
         Wire::Gemini => {
-            assert_eq!(request.url.query(), Some(format!("key={KEY}").as_str()));
+            assert_eq!(request.url.query(), None);
+            assert_eq!(header("x-goog-api-key"), Some(KEY));
             assert_eq!(at(body, "/tools/0/functionDeclarations/0/name"), "look_up");
             assert_eq!(at(body, "/generationConfig/temperature"), 0.5);
             assert_eq!(at(body, "/generationConfig/maxOutputTokens"), 300);
@@ -164,9 +169,140 @@ async fn a_tool_call_and_what_follows(subject: Subject) {
             assert_eq!(at(called, "/thoughtSignature"), "c2lnbmVk", "signatures go back");
             let answered = at(body, "/contents/2/parts/0/functionResponse");
             assert_eq!(at(answered, "/name"), "look_up");
-            assert!(texts(answered).contains("order 7: sent"));
+            assert_eq!(at(answered, "/response"), &json!({ "result": "order 7: sent" }));
+            assert!(called.pointer("/functionCall/id").is_none(), "there was none");
+            assert!(answered.get("id").is_none());
         }
     }
+}
+
+/// What Gemini is sent after it made two calls, with these ids, that were answered so.
+async fn answered_by_gemini(model: &str, ids: [Option<&str>; 2], answers: [&str; 2]) -> Value {
+    let subject = Subject {
+        path: match model {
+            "gemini-2.5-flash" => "/v1beta/models/gemini-2.5-flash:generateContent",
+            _ => "/v1beta/models/gemini-3-flash-preview:generateContent",
+        },
+        ..SUBJECTS[2]
+    };
+    let server = MockServer::start().await;
+    let call = |order: usize| {
+        let mut call = json!({ "name": "look_up", "args": { "order": order } });
+        if let Some(id) = ids[order] {
+            call["id"] = json!(id);
+        }
+        json!({ "functionCall": call })
+    };
+    let calls = json!({ "candidates": [{
+        "content": { "role": "model", "parts": [call(0), call(1)] },
+        "finishReason": "STOP",
+    }] });
+    let calls = ResponseTemplate::new(200).set_body_json(calls);
+    subject
+        .serve(&server, vec![calls, subject.says("Both are on their way.")])
+        .await;
+    let model = subject.model(&server, &json!({ "model": model }));
+    let mut messages = question().messages;
+    let answer = model.chat(with_tools(messages.clone())).await.unwrap();
+    let called: Vec<String> = answer
+        .message
+        .tool_calls
+        .iter()
+        .map(|call| call.id.clone())
+        .collect();
+    let messages_now = Rc::make_mut(&mut messages);
+    messages_now.push(Message::Assistant(answer.message));
+    messages_now.extend(
+        called
+            .iter()
+            .zip(answers)
+            .map(|(id, said)| Message::tool(id, said)),
+    );
+    model.chat(with_tools(messages)).await.unwrap();
+    received(&server).await.swap_remove(1).1
+}
+
+#[tokio::test]
+async fn gemini_gets_the_ids_back_that_it_gave() {
+    for model in ["gemini-2.5-flash", "gemini-3-flash-preview"] {
+        let body = answered_by_gemini(model, [Some("a1"), Some("b2")], ["here", "there"]).await;
+        for (place, id) in [(0, "a1"), (1, "b2")] {
+            let called = at(&body, &format!("/contents/1/parts/{place}/functionCall")).clone();
+            assert_eq!(at(&called, "/id"), id, "{model}");
+            let answered = at(&body, &format!("/contents/2/parts/{place}/functionResponse")).clone();
+            assert_eq!(at(&answered, "/id"), id, "{model}");
+        }
+    }
+    let body = answered_by_gemini("gemini-2.5-flash", [None, Some("b2")], ["here", "there"]).await;
+    assert!(
+        at(&body, "/contents/2/parts/0/functionResponse")
+            .get("id")
+            .is_none()
+    );
+    assert_eq!(at(&body, "/contents/2/parts/1/functionResponse/id"), "b2");
+}
+
+#[tokio::test]
+async fn what_a_tool_answers_as_an_object_is_one_for_gemini() {
+    let answers = [r#"{"order": 7, "sent": true}"#, "[1, 2]"];
+    let body = answered_by_gemini("gemini-2.5-flash", [None, None], answers).await;
+    let response = |place: usize| {
+        at(
+            &body,
+            &format!("/contents/2/parts/{place}/functionResponse/response"),
+        )
+        .clone()
+    };
+    assert_eq!(response(0), json!({ "order": 7, "sent": true }));
+    assert_eq!(response(1), json!({ "result": "[1, 2]" }));
+}
+
+#[tokio::test]
+async fn models_that_take_a_budget_are_asked_to_think_within_one() {
+    let server = MockServer::start().await;
+    let claude = SUBJECTS[1];
+    claude.serve(&server, vec![claude.says("Hm.")]).await;
+    let table = json!({ "model": "claude-sonnet-4-5", "reasoning_effort": "medium" });
+    claude.model(&server, &table).chat(question()).await.unwrap();
+    let body = received(&server).await.remove(0).1;
+    assert_eq!(
+        at(&body, "/thinking"),
+        &json!({ "type": "enabled", "budget_tokens": 8192 })
+    );
+    assert!(at(&body, "/max_tokens").as_u64().unwrap() > 8192);
+    assert!(body.get("temperature").is_none());
+
+    let server = MockServer::start().await;
+    let gemini = Subject {
+        path: "/v1beta/models/gemini-2.5-pro:generateContent",
+        ..SUBJECTS[2]
+    };
+    gemini.serve(&server, vec![gemini.says("Hm.")]).await;
+    let table = json!({ "model": "gemini-2.5-pro", "reasoning_effort": "low" });
+    gemini.model(&server, &table).chat(question()).await.unwrap();
+    let body = received(&server).await.remove(0).1;
+    assert_eq!(at(&body, "/generationConfig/thinkingConfig/thinkingBudget"), 1024);
+}
+
+#[tokio::test]
+async fn what_is_read_from_a_cache_and_written_into_it_has_its_price() {
+    let server = MockServer::start().await;
+    let reply = json!({
+        "id": "r1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+        "content": [{ "type": "text", "text": "Hi." }], "stop_reason": "end_turn",
+        "usage": { "input_tokens": 100, "cache_creation_input_tokens": 2000,
+            "cache_read_input_tokens": 10_000, "output_tokens": 10 },
+    });
+    let claude = SUBJECTS[1];
+    claude
+        .serve(&server, vec![ResponseTemplate::new(200).set_body_json(reply)])
+        .await;
+    let model = claude.model(&server, &json!({ "model": "claude-sonnet-4-5" }));
+    let usage = model.chat(question()).await.unwrap().usage;
+    assert_eq!(usage.input_tokens, 12_100);
+    // 3, 3.75, 0.3 and 15 dollars per million.
+    let dollars = (300.0 + 7_500.0 + 3_000.0 + 150.0) / 1e6;
+    assert!((usage.usd.unwrap() - dollars).abs() < 1e-12, "{usage:?}");
 }
 
 #[tokio::test]

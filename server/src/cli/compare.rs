@@ -1,9 +1,10 @@
 //! `capo compare`: runs side by side.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use capo_core::ids::CandidateId;
-use capo_core::journal::{Origin, Status};
+use capo_core::journal::Status;
 use capo_core::random::Streams;
 use capo_core::statistics::{PairedDifference, RESAMPLES, fewest_examples, paired_difference};
 use capo_core::summary::{all_sat, thresholds};
@@ -12,14 +13,15 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{Grid, NOTHING, count, dollars, number, signed, yes_no};
+use super::layout::{Grid, NOTHING, count, counted, dollars, number, signed, yes_no};
 use super::report;
 use crate::recorded::{RecordedRun, by_example, estimate};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Put runs side by side, with paired differences on the held-out examples.
+/// Put runs, or prompts that `capo evaluate` measured, side by side, with paired differences on the
+/// same examples.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CompareArgs {
     /// Journals of runs with the same held-out examples; the others are compared with the first.
@@ -46,9 +48,12 @@ struct Run {
     seed: u64,
     /// Null while the run has not ended.
     status: Option<Status>,
+    /// Whether `capo evaluate` made the journal, and no search.
+    evaluation: bool,
     rounds: usize,
+    /// The returned prompt, or the one that was measured.
     best: Option<String>,
-    /// The returned prompt on each split; empty where it was not measured.
+    /// That prompt on each split; empty where it was not measured.
     optimize: Standing,
     evaluate: Standing,
     rollouts: u64,
@@ -65,13 +70,46 @@ struct Standing {
     all_sat: Option<bool>,
 }
 
-/// The returned prompt of one run minus something else, on the same held-out examples.
+/// The prompt of one run minus something else, on the same examples.
 #[derive(Serialize)]
 struct Difference {
+    /// Place among the runs, from 1.
+    run: usize,
     journal: String,
-    /// Another journal's best prompt, or the run's own seed prompt.
+    /// Another journal's prompt, or the run's own seed prompt.
     minus: String,
+    /// Place of the other run, from 1; null for the seed prompt.
+    minus_run: Option<usize>,
+    /// The held-out examples where both were measured on them, else those of the search.
+    split: Split,
     metrics: IndexMap<String, PairedDifference>,
+    /// How many of those examples are not compared, since one of the two runs left them out.
+    dropped: usize,
+}
+
+/// Values of two prompts on the examples that both have.
+#[derive(Debug, Default, PartialEq)]
+struct Pairs {
+    minuend: Vec<f64>,
+    subtrahend: Vec<f64>,
+    /// Examples that only one of them has.
+    dropped: usize,
+}
+
+impl Pairs {
+    /// Of values with their examples' places, in order.
+    fn of(minuend: &[(usize, f64)], subtrahend: &[(usize, f64)]) -> Self {
+        let theirs: BTreeMap<usize, f64> = subtrahend.iter().copied().collect();
+        let mut pairs = Self::default();
+        for (example, value) in minuend {
+            if let Some(other) = theirs.get(example) {
+                pairs.minuend.push(*value);
+                pairs.subtrahend.push(*other);
+            }
+        }
+        pairs.dropped = minuend.len() + subtrahend.len() - 2 * pairs.minuend.len();
+        pairs
+    }
 }
 
 /// Runs the command.
@@ -87,10 +125,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Ending, Failure> {
     for other in others {
         same_examples(first, other)?;
     }
+    let subjects: Vec<Subject> = runs.iter().flat_map(subjects).collect();
     let comparison = Comparison {
-        runs: runs.iter().map(standing).collect(),
+        runs: subjects.iter().map(standing).collect(),
         confidence: CONFIDENCE,
-        differences: differences(first, others),
+        differences: differences(&subjects),
     };
     if args.json {
         print_json(&comparison)?;
@@ -141,24 +180,37 @@ fn same_examples(first: &RecordedRun, other: &RecordedRun) -> Result<(), Failure
     Ok(())
 }
 
-fn best(run: &RecordedRun) -> Option<CandidateId> {
-    run.state.finished()?.best
+/// A prompt that is compared.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    run: &'a RecordedRun,
+    candidate: Option<CandidateId>,
+    is_evaluation: bool,
 }
 
-fn seed(run: &RecordedRun) -> Option<CandidateId> {
-    let mut candidates = run.state.candidates();
-    candidates
-        .find(|(_, candidate)| candidate.origin == Origin::Seed)
-        .map(|(id, _)| *id)
+/// What a search returned, or each prompt that was measured alone.
+fn subjects(run: &RecordedRun) -> Vec<Subject<'_>> {
+    let subject = |candidate, is_evaluation| Subject {
+        run,
+        candidate,
+        is_evaluation,
+    };
+    let evaluated = run.evaluated();
+    if evaluated.is_empty() {
+        let best = run.state.finished().and_then(|finished| finished.best);
+        return vec![subject(best, false)];
+    }
+    evaluated.into_iter().map(|id| subject(Some(id), true)).collect()
 }
 
-fn standing(run: &RecordedRun) -> Run {
+fn standing(subject: &Subject) -> Run {
+    let run = subject.run;
     let limits = thresholds(&run.state);
     let on = |split| {
         let measured = |metric: &str| {
             Some((
                 metric.to_owned(),
-                estimate(&run.state, &best(run)?, metric, split)?.mean,
+                estimate(&run.state, &subject.candidate?, metric, split)?.mean,
             ))
         };
         let means: IndexMap<String, f64> = report::metrics(&run.study).filter_map(measured).collect();
@@ -175,8 +227,9 @@ fn standing(run: &RecordedRun) -> Run {
         method: run.study.study.study.method.clone(),
         seed: run.study.study.study.seed,
         status: run.state.finished().map(|finished| finished.status),
+        evaluation: subject.is_evaluation,
         rounds: run.state.rounds().len(),
-        best: best(run).map(|id| id.to_string()),
+        best: subject.candidate.map(|id| id.to_string()),
         optimize: on(Split::Optimize),
         evaluate: on(Split::Evaluate),
         rollouts: run.state.ledger().rollouts(),
@@ -186,43 +239,83 @@ fn standing(run: &RecordedRun) -> Run {
     }
 }
 
-/// The others' best prompts minus the first's, then every best prompt minus its own seed prompt.
-fn differences(first: &RecordedRun, others: &[RecordedRun]) -> Vec<Difference> {
-    let name = |run: &RecordedRun| run.path.display().to_string();
-    let against_first = others.iter().map(|other| Difference {
-        journal: name(other),
-        minus: name(first),
-        metrics: paired((other, best(other)), (first, best(first))),
+/// The others' prompts minus the first's, then every prompt minus its own seed prompt.
+fn differences(subjects: &[Subject]) -> Vec<Difference> {
+    let name = |subject: &Subject| subject.run.path.display().to_string();
+    let others = subjects.iter().enumerate().skip(1);
+    let against_first = others.filter_map(|(place, other)| {
+        let first = &subjects[0];
+        let (split, metrics, dropped) = paired(other, (first.run, first.candidate))?;
+        Some(Difference {
+            run: place + 1,
+            journal: name(other),
+            minus: name(first),
+            minus_run: Some(1),
+            split,
+            metrics,
+            dropped,
+        })
     });
-    let against_seed = std::iter::once(first).chain(others).map(|run| Difference {
-        journal: name(run),
-        minus: "its seed prompt".into(),
-        metrics: paired((run, best(run)), (run, seed(run))),
+    let against_seed = subjects.iter().enumerate().filter_map(|(place, subject)| {
+        let seed = subject.run.seed();
+        // A prompt measured alone may be the seed prompt itself.
+        let is_itself = subject.is_evaluation && seed == subject.candidate;
+        let (split, metrics, dropped) = paired(subject, (subject.run, seed.filter(|_| !is_itself)))?;
+        Some(Difference {
+            run: place + 1,
+            journal: name(subject),
+            minus: "its seed prompt".into(),
+            minus_run: None,
+            split,
+            metrics,
+            dropped,
+        })
     });
-    against_first
-        .chain(against_seed)
-        .filter(|difference| !difference.metrics.is_empty())
-        .collect()
+    against_first.chain(against_seed).collect()
 }
 
-/// Paired differences of two prompts on every studied metric that both were measured on.
+/// Paired differences of two prompts on every studied metric, on the first split that both were
+/// measured on, and how many of its examples only one of them has; `None` where there is none.
 fn paired(
-    minuend: (&RecordedRun, Option<CandidateId>),
+    minuend: &Subject,
     subtrahend: (&RecordedRun, Option<CandidateId>),
-) -> IndexMap<String, PairedDifference> {
-    let values = |(run, candidate): (&RecordedRun, Option<CandidateId>), metric: &str| {
-        by_example(&run.state, &candidate?, metric, Split::Evaluate)
+) -> Option<(Split, IndexMap<String, PairedDifference>, usize)> {
+    let on = |split| {
+        let values = |(run, candidate): (&RecordedRun, Option<CandidateId>), metric: &str| {
+            by_example(&run.state, &candidate?, metric, split)
+        };
+        // The same draws for every pair: a comparison does not depend on what else is compared.
+        let streams = Streams::new(0);
+        let mut dropped = 0;
+        let metrics: IndexMap<_, _> = report::metrics(&subtrahend.0.study)
+            .filter_map(|metric| {
+                let first = values((minuend.run, minuend.candidate), metric)?;
+                let second = values(subtrahend, metric)?;
+                let mut stream = streams.stream("compare", 0, 0);
+                let pairs = Pairs::of(&first, &second);
+                dropped = dropped.max(pairs.dropped);
+                let difference = paired_difference(
+                    &pairs.minuend,
+                    &pairs.subtrahend,
+                    CONFIDENCE,
+                    RESAMPLES,
+                    &mut stream,
+                )?;
+                Some((metric.to_owned(), difference))
+            })
+            .collect();
+        (!metrics.is_empty()).then_some((split, metrics, dropped))
     };
-    // The same draws for every pair: a comparison does not depend on what else is compared.
-    let streams = Streams::new(0);
-    report::metrics(&subtrahend.0.study)
-        .filter_map(|metric| {
-            let (first, second) = (values(minuend, metric)?, values(subtrahend, metric)?);
-            let mut stream = streams.stream("compare", 0, 0);
-            let difference = paired_difference(&first, &second, CONFIDENCE, RESAMPLES, &mut stream)?;
-            Some((metric.to_owned(), difference))
-        })
-        .collect()
+    // Only the held-out examples are known to be the same in every journal.
+    let same = |name: &String, record: &capo_core::journal::WorkloadRecord| {
+        let theirs = subtrahend.0.study.workloads.get(name);
+        theirs.is_some_and(|theirs| theirs.optimize == record.optimize)
+    };
+    let searched_alike = || {
+        let mut workloads = minuend.run.study.workloads.iter();
+        workloads.all(|(name, record)| same(name, record))
+    };
+    on(Split::Evaluate).or_else(|| on(Split::Optimize).filter(|_| minuend.is_evaluation && searched_alike()))
 }
 
 fn render(comparison: &Comparison, first: &RecordedRun) -> String {
@@ -235,10 +328,16 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
     row("study", &|run| run.study.clone());
     row("method", &|run| run.method.clone());
     row("seed", &|run| run.seed.to_string());
-    row("ended", &|run| {
-        run.status.map_or_else(|| "not yet".to_owned(), status_word)
+    row("ended", &|run| match run.status {
+        _ if run.evaluation => "evaluation".to_owned(),
+        None => "not yet".to_owned(),
+        Some(status) => status_word(status),
     });
     row("rounds", &|run| run.rounds.to_string());
+    row("prompt", &|run| {
+        let short = |id: &String| id.chars().take(8).collect();
+        run.best.as_ref().map_or_else(|| NOTHING.to_owned(), short)
+    });
     for (title, split) in [
         ("search", (|run| &run.optimize) as fn(&Run) -> &Standing),
         ("held out", |run| &run.evaluate),
@@ -279,25 +378,41 @@ fn status_word(status: Status) -> String {
 }
 
 fn render_differences(comparison: &Comparison) -> String {
-    let number_of = |journal: &str| comparison.runs.iter().position(|run| run.journal == journal);
-    let named = |journal: &str| {
-        number_of(journal).map_or_else(|| journal.to_owned(), |index| format!("run {}", index + 1))
-    };
     if comparison.differences.is_empty() {
-        return "\nNo best prompt was measured on held-out examples, so there are no differences.\n".into();
+        return "\nNo two prompts were measured on the same examples, so there are no differences.\n".into();
     }
+    let on = |split: Split| {
+        let on_it = |difference: &Difference| difference.split == split;
+        comparison.differences.iter().any(on_it)
+    };
+    let examples = match (on(Split::Evaluate), on(Split::Optimize)) {
+        (true, false) => "held-out examples",
+        (false, true) => "examples of the search",
+        _ => "examples, held-out ones where not told otherwise",
+    };
     let mut text = format!(
-        "\nBest prompts on the same held-out examples, difference by example with its {:.0} % interval\n\
-         (* where the interval leaves zero out, and there are at least {} examples)\n",
+        "\nPrompts on the same {examples}, difference by example with its {:.0} % interval\n\
+         (* where the interval leaves zero out, and of few examples an exact test agrees: {} at least)\n",
         100.0 * comparison.confidence,
         fewest_examples(comparison.confidence),
     );
     for difference in &comparison.differences {
-        text += &format!(
-            "{} minus {}\n",
-            named(&difference.journal),
-            named(&difference.minus)
-        );
+        let minus = difference
+            .minus_run
+            .map_or_else(|| difference.minus.clone(), |place| format!("run {place}"));
+        let on_others = if on(Split::Evaluate) && difference.split == Split::Optimize {
+            ", on the examples of the search"
+        } else {
+            ""
+        };
+        let without = match difference.dropped {
+            0 => String::new(),
+            dropped => format!(
+                ", without {} that one of them left out",
+                counted(dropped as u64, "example")
+            ),
+        };
+        text += &format!("run {} minus {minus}{on_others}{without}\n", difference.run);
         let mut grid = Grid::default();
         for (metric, found) in &difference.metrics {
             grid.row([
@@ -314,4 +429,21 @@ fn render_differences(comparison: &Comparison) -> String {
         text += &grid.render(2);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_paired_by_example_where_runs_left_out_different_ones() {
+        let first = [(0, 0.1), (2, 0.3), (3, 0.4)];
+        let second = [(0, 0.5), (1, 0.6), (3, 0.8)];
+        let pairs = Pairs {
+            minuend: vec![0.1, 0.4],
+            subtrahend: vec![0.5, 0.8],
+            dropped: 2,
+        };
+        assert_eq!(Pairs::of(&first, &second), pairs);
+    }
 }

@@ -7,6 +7,7 @@ use capo_core::journal::JournalError;
 use capo_core::study::differences;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
+use capo_models::{Builder, Environment};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
@@ -26,6 +27,8 @@ struct DryRun {
     paid_rollouts: u64,
     /// What the whole run comes to at the price of those, critiques and rewrites included.
     usd_at_this_rate: Option<f64>,
+    /// What its models still lack, such as keys.
+    missing: Vec<String>,
     journal: String,
 }
 
@@ -65,10 +68,12 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
             .zip(share)
             .map(|(usd, share)| usd * share);
     }
+    let missing = Builder::new(&Environment).missing(&file.study.models);
     let dry_run = DryRun {
         forecast,
         paid_rollouts,
         usd_at_this_rate,
+        missing: missing.iter().map(ToString::to_string).collect(),
         journal: path.display().to_string(),
     };
     if json {
@@ -84,6 +89,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         forecast,
         paid_rollouts,
         usd_at_this_rate,
+        missing,
         journal,
     } = dry_run;
     let unbudgeted = &forecast.without_budget;
@@ -123,6 +129,9 @@ fn render(dry_run: &DryRun, name: &str) -> String {
             Some(usd) => format!("; at their price the whole comes to {}.\n", dollars(Some(*usd))),
             None => ".\n".to_owned(),
         };
+    }
+    for missing in missing {
+        text += &format!("Missing for a run: {missing}\n");
     }
     text
 }

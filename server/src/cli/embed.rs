@@ -11,9 +11,9 @@ use capo_workloads::embeddings::{Embeddings, Wanted};
 use capo_workloads::files::{FileError, Files as _};
 use serde::Serialize;
 
-use super::Prices;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars};
+use super::{Outside, Prices};
 use crate::files::write_whole;
 use crate::session::{SessionError, StudyFile, block_on};
 
@@ -36,6 +36,8 @@ pub(crate) struct EmbedArgs {
     /// Print one JSON object instead of a sentence.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    outside: Outside,
     #[command(flatten)]
     prices: Prices,
 }
@@ -65,7 +67,7 @@ struct Made {
 
 /// Runs the command.
 pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
-    let file = StudyFile::read(&args.study)?;
+    let file = args.outside.read(&args.study)?;
     let refused = |error| SessionError::Workload {
         study: file.name.clone(),
         error,
@@ -76,7 +78,12 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
     };
     let wanted = capo_workloads::texts_to_embed(&file.study.workload, &file.folder).map_err(refused)?;
     let model = embedder_name(&file.study.models).map_err(wrong_model)?;
-    let path = file.folder.resolve(&wanted.file);
+    let path = file.folder.place(&wanted.file).map_err(|error| {
+        refused(BuildError::File {
+            key: "workload.embeddings".to_owned(),
+            error,
+        })
+    })?;
     let mut embeddings = read(&file, &wanted).map_err(refused)?;
     if let Some(other) = embeddings.model().filter(|other| *other != model) {
         return Err(Failure::usage(format!(

@@ -8,7 +8,7 @@ use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
 use capo_core::journal::Fsync;
 use capo_core::study::Study;
-use capo_core::summary::Spend;
+use capo_core::summary::{Failures, Spend};
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -18,10 +18,11 @@ use serde::Serialize;
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json, warn};
 use super::layout::{Grid, count, counted, dollars, estimate, number, signed, yes_no};
-use super::watch::watched;
+use super::report;
+use super::watch::Watched;
 use super::{Prices, StudyArgument};
 use crate::files::read_prompt;
-use crate::progress::Progress;
+use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
 
 /// Score one prompt on a study's examples.
@@ -43,6 +44,9 @@ pub(crate) struct EvaluateArgs {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
+    /// How progress is written to standard error; the fields of JSON: docs/log.md.
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
     #[command(flatten)]
     prices: Prices,
 }
@@ -79,6 +83,8 @@ struct Scored<'a> {
     pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<&'a Failures>,
     journal: String,
 }
 
@@ -93,6 +99,7 @@ struct Held {
 
 /// Runs the command.
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
+    args.log.take_effect();
     let file = args.study.read()?;
     let prompt = read_prompt(&args.prompt)?;
     if prompt.trim().is_empty() {
@@ -118,17 +125,23 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         args.study
             .default_journal(file.study.study.seed, &ending_of_journal(&file.study, &prompt))
     });
-    let journal = open_journal(&path, Fsync::Rounds)?;
+    let journal = open_journal(&path, Fsync::Rounds, "--journal")?;
 
-    let evaluation = watched(
-        &path,
-        "Choose another file with --journal",
-        journal,
-        &Progress::of_evaluation(),
-        |_, _| {},
-        async |journal, control| session.evaluate(journal, control, &prompt, split).await,
-    )?;
     let resume = resume_command(args);
+    let progress = Progress::of_evaluation(args.log);
+    session.tell(progress.of_waits());
+    let watched = Watched {
+        path: &path,
+        resume: &resume,
+        way_out: "Choose another file with --journal",
+        progress: &progress,
+    };
+    let evaluation = watched.carry_out(
+        journal,
+        session.control(),
+        |_, _| {},
+        async |journal| session.evaluate(journal, &prompt, split).await,
+    )?;
     let Some(evaluation) = evaluation else {
         warn(&format!(
             "stopped at once. What had been answered is kept; to go on, run: {resume}"
@@ -158,6 +171,7 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let split = split.filter(|_| args.split != SplitName::Evaluate);
     CommandLine::new("evaluate", &args.study.study)
         .option("seed", args.study.seed)
+        .flag("allow-outside", args.study.outside.allow_outside)
         .path("prompt", Some(&args.prompt))
         .option(
             "split",
@@ -166,6 +180,7 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
         .path("journal", args.journal.as_deref())
         .path("prices", args.prices.prices.as_deref())
         .flag("json", args.json)
+        .option("log", (args.log == LogFormat::Json).then_some("json"))
 }
 
 fn ending(evaluation: &Evaluation, resume: &CommandLine) -> Ending {
@@ -209,6 +224,7 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal
         estimates: &evaluation.estimates,
         pass: &evaluation.pass,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
+        failures: evaluation.failures.as_ref(),
         journal: journal.display().to_string(),
     }
 }
@@ -254,11 +270,12 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
     };
     let total = evaluation.usage.total();
     format!(
-        "Prompt {} on {}: {verdict}\n{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
+        "Prompt {} on {}: {verdict}\n{}{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
         evaluation.candidate.short(),
         counted(n, "example"),
         grid.render(2),
         all_of_k(&evaluation.pass, objective),
+        report::failures(evaluation.failures.as_ref()),
         journal.display(),
         counted(evaluation.rollouts, "rollout"),
         counted(total.calls, "call"),

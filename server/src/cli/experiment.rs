@@ -8,7 +8,6 @@ mod transfer;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use capo_core::control::Control;
 use capo_core::journal::Fsync;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Study;
@@ -16,9 +15,9 @@ use capo_models::Environment;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
-use super::Prices;
 use super::failure::{Ending, Failure, print, warn};
 use super::layout::{Grid, count, counted, dollars};
+use super::{Outside, Prices};
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
     Trial, Variant, drive, find, trials, write,
@@ -61,6 +60,8 @@ pub(crate) struct ExperimentArgs {
     /// `transfer`: the most rewrites drawn together, which need memory together [default: 64].
     #[arg(long)]
     max_batch: Option<usize>,
+    #[command(flatten)]
+    outside: Outside,
     #[command(flatten)]
     prices: Prices,
 }
@@ -143,7 +144,7 @@ impl ExperimentArgs {
     fn base(&self, own: (&str, &str)) -> Result<StudyFile, Failure> {
         match &self.study[..] {
             [] => Ok(StudyFile::parse(own.1, Path::new(own.0))?),
-            [path] => Ok(StudyFile::read(path)?),
+            [path] => Ok(self.outside.read(path)?),
             several => Err(Failure::usage(format!(
                 "--study names {} studies, and only `{TRANSFER}` takes more than one",
                 several.len()
@@ -216,9 +217,7 @@ fn run_trials(
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
     let progress = Progress::new(trials.len());
-    let interrupts = Interrupts::listen(|| {
-        warn("interrupted: waiting for the answers under way; once more to leave at once");
-    })?;
+    let interrupts = Interrupts::of_run("the same command again".into())?;
     let runner = SessionRunner {
         file,
         prices,
@@ -371,36 +370,23 @@ impl Runner for SessionRunner<'_> {
 
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
         let session = Session::new(&(self.file)(trial), &Environment, self.prices.clone())?;
-        let mut journal = open_journal(&trial.journal, Fsync::default())?;
-        let control = Control::new();
+        let mut journal = open_journal(&trial.journal, Fsync::default(), "--out")?;
+        let control = session.control();
+        session.tell(self.progress.of_waits());
         let (mut show, ender, asked) = (
             self.progress.observer(trial),
             control.clone(),
             self.interrupts.clone(),
         );
         journal.observe(Box::new(move |event, state| {
-            // While models in this process answer at once, the task below never gets its turn.
+            // While models in this process answer at once, nothing else gets its turn.
             if asked.is_asked() {
                 ender.interrupt();
             }
             show(event, state);
         }));
-        let interrupts = self.interrupts.clone();
-        let running = async move {
-            let (waiter, asked) = (control.clone(), interrupts.clone());
-            let listening = tokio::task::spawn_local(async move {
-                asked.asked().await;
-                waiter.interrupt();
-            });
-            // Dropping the run ends the commands it has started, and writes out its journal.
-            let outcome = tokio::select! {
-                outcome = session.optimize(journal, control) => outcome.map(Some),
-                () = interrupts.insisted() => Ok(None),
-            };
-            listening.abort();
-            outcome
-        };
-        let outcome = block_on(running).map_err(TrialError::Runtime)??;
+        let running = self.interrupts.carry_out(control, session.optimize(journal));
+        let outcome = block_on(running).map_err(TrialError::Runtime)?.transpose()?;
         Ok(outcome.map(|outcome| {
             let record = trial.record(outcome.journal.state());
             record.expect("a run journals its end before it returns")

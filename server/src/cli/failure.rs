@@ -1,16 +1,19 @@
 //! How commands end, and how they fail.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use capo_core::RunError;
 use capo_core::journal::{JournalError, Status};
 use indicatif::MultiProgress;
 
 use crate::files::TextError;
+use crate::progress::log;
 use crate::session::SessionError;
+use crate::terminal::{harmless, harmless_json, writable};
 
 /// Exit code of a command that could not do its work.
 const ERROR: u8 = 1;
@@ -156,8 +159,28 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Writes to standard output. A reader that has gone away has seen what it wanted.
+/// Writes to standard output what people read; see [`harmless`]. On a terminal it is what the
+/// locale can write.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let text = harmless(text);
+    if io::stdout().is_terminal() {
+        print_exactly(&writable(&text))
+    } else {
+        print_exactly(&text)
+    }
+}
+
+/// Writes to standard output as it is, for programs; nothing steers a terminal that shows it. A
+/// reader that has gone away has seen what it wanted.
+pub(crate) fn print_data(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        print_exactly(&harmless(text))
+    } else {
+        print_exactly(text)
+    }
+}
+
+fn print_exactly(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
@@ -170,12 +193,39 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes one JSON value on one line to standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))?;
-    print(&format!("{text}\n"))
+    print_exactly(&format!("{}\n", harmless_json(&text)))
 }
 
-/// Writes a line to standard error, above what moves there. Where that cannot be written there is nobody to tell.
+/// Whether everything said on standard error is JSON.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on everything that is said on standard error is JSON, one object a line.
+pub(crate) fn log_as_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
+
+/// Writes a warning or an error to standard error; as JSON where that is asked for.
 pub(crate) fn warn(text: &str) {
     let text = text.trim_end();
+    if JSON.load(Ordering::Relaxed) {
+        say_exactly(&log::message(text));
+    } else {
+        say(text);
+    }
+}
+
+/// Writes a line for people to standard error, above what moves there; see [`harmless`].
+pub(crate) fn say(text: &str) {
+    let text = harmless(text);
+    if io::stderr().is_terminal() {
+        say_exactly(&writable(&text));
+    } else {
+        say_exactly(&text);
+    }
+}
+
+/// Writes a line to standard error as it is. Where that cannot be written there is nobody to tell.
+pub(crate) fn say_exactly(text: &str) {
     let _ = if SCREEN.is_hidden() {
         writeln!(io::stderr().lock(), "{text}")
     } else {

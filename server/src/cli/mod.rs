@@ -31,8 +31,8 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use self::failure::{Ending, Failure, print};
-use crate::files::read_text;
-use crate::session::{StudyFile, block_on};
+use crate::files::{Reach, read_text};
+use crate::session::{SessionError, StudyFile, block_on};
 use crate::simulate;
 
 /// Finds the system prompt that scores best inside explicit thresholds.
@@ -75,11 +75,33 @@ struct StudyArgument {
     /// Seed to use instead of the study's.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
+    #[command(flatten)]
+    outside: Outside,
+}
+
+/// Which files studies may name.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct Outside {
+    /// Let the study read files outside its own folder; what they hold goes into the journal and to
+    /// providers.
+    #[arg(long)]
+    allow_outside: bool,
+}
+
+impl Outside {
+    fn read(self, study: &Path) -> Result<StudyFile, SessionError> {
+        let reach = if self.allow_outside {
+            Reach::Anywhere
+        } else {
+            Reach::Folder
+        };
+        StudyFile::read_reaching(study, reach)
+    }
 }
 
 impl StudyArgument {
     fn read(&self) -> Result<StudyFile, Failure> {
-        let mut file = StudyFile::read(&self.study)?;
+        let mut file = self.outside.read(&self.study)?;
         if let Some(seed) = self.seed {
             file.study.study.seed = seed;
         }
@@ -159,11 +181,50 @@ fn refuse(error: &clap::Error) -> ExitCode {
         };
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let help = "say what to do, such as `capo optimize STUDY`\nSee `capo --help`.";
-        return Failure::usage(help).report();
+        return Failure::usage(what_there_is(&rendered.to_string())).report();
     }
     Failure::usage(condensed(&rendered.to_string())).report()
 }
+
+/// What may follow a command that stands alone: the names in its help.
+fn what_there_is(help: &str) -> String {
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let command = usage.and_then(|usage| usage.split(" <").next()).unwrap_or("capo");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names: Vec<&str> = commands
+        .take_while(|line| line.starts_with("  "))
+        // What hangs further in goes on with a description.
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    format!(
+        "`{command}` needs to be told what to do: {}\nSee `{command} --help`.",
+        names.join(", ")
+    )
+}
+
+/// What the parsers of numbers say, and what is meant.
+const JARGON: [(&str, &str); 6] = [
+    (
+        "invalid digit found in string",
+        "it must be a whole number of at least 0",
+    ),
+    (
+        "cannot parse integer from empty string",
+        "it must be a whole number of at least 0",
+    ),
+    ("number would be zero for non-zero type", "it must be at least 1"),
+    (
+        "number too large to fit in target type",
+        "it is too large a number",
+    ),
+    ("invalid float literal", "it must be a number"),
+    (
+        "invalid IP address syntax",
+        "it must be an IP address, such as 127.0.0.1",
+    ),
+];
 
 /// A message of the argument parser in at most three lines.
 fn condensed(message: &str) -> String {
@@ -173,7 +234,10 @@ fn condensed(message: &str) -> String {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let what = words.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    let mut what = words.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    for (jargon, words) in JARGON {
+        what = what.replace(jargon, words);
+    }
     match usage.lines().next() {
         Some(usage) => format!("{what}\nUsage: {usage}\nSee `capo --help`."),
         None => format!("{what}\nSee `capo --help`."),
@@ -196,11 +260,52 @@ mod tests {
         let study = StudyArgument {
             study: "studies/help-desk.toml".into(),
             seed: None,
+            outside: Outside { allow_outside: false },
         };
         assert_eq!(
             study.default_journal(3, "journal.jsonl"),
             Path::new("runs/help-desk-3.journal.jsonl")
         );
+    }
+
+    #[test]
+    fn a_command_alone_names_what_may_follow_it() {
+        for (line, expected) in [
+            (
+                &["capo"][..],
+                "`capo` needs to be told what to do: optimize, evaluate, compare, journal, embed, experiment",
+            ),
+            (
+                &["capo", "journal"],
+                "`capo journal` needs to be told what to do: show, verify, export, branch\nSee `capo journal --help`.",
+            ),
+        ] {
+            let error = Cli::try_parse_from(line).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+            let message = what_there_is(&error.render().to_string());
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_told_without_the_words_of_parsers() {
+        for (line, part) in [
+            (&["capo", "optimize", "a.toml", "--seed", "x"][..], "whole number"),
+            (&["capo", "experiment", "beta", "--jobs", "0"], "at least 1"),
+            (&["capo", "simulate", "--seed", "1e3"], "whole number"),
+            (&["capo", "simulate", "--latency", "-1"], "at least 0"),
+            (&["capo", "simulate", "--latency", "nan"], "at least 0"),
+            (&["capo", "simulate", "--hang", "inf"], "at least 0"),
+            (&["capo", "simulate", "--host", "here"], "such as 127.0.0.1"),
+            (&["capo", "simulate", "--model", "gpt-5"], "sim-small, sim-medium"),
+        ] {
+            let error = Cli::try_parse_from(line).unwrap_err();
+            let message = condensed(&error.render().to_string());
+            assert!(message.contains(part), "{message}");
+            for jargon in ["digit found", "non-zero", "literal", "syntax"] {
+                assert!(!message.contains(jargon), "{message}");
+            }
+        }
     }
 
     #[test]

@@ -12,9 +12,9 @@ use clap::ValueEnum as _;
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json, warn};
 use super::layout::counted;
-use super::watch::watched;
+use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
-use crate::progress::Progress;
+use crate::progress::{LogFormat, Progress};
 use crate::recorded::examples;
 use crate::session::{Session, open_journal};
 
@@ -33,6 +33,9 @@ pub(crate) struct OptimizeArgs {
     /// Print one JSON object instead of a summary.
     #[arg(long)]
     json: bool,
+    /// How progress is written to standard error; the fields of JSON: docs/log.md.
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
     /// When the disk is asked to keep what was written.
     #[arg(long, value_enum, default_value_t = FsyncPolicy::Rounds)]
     fsync: FsyncPolicy,
@@ -63,6 +66,7 @@ impl From<FsyncPolicy> for Fsync {
 
 /// Runs the command.
 pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
+    args.log.take_effect();
     let file = args.study.read()?;
     let seed = file.study.study.seed;
     let path = args
@@ -76,7 +80,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
 
     // Everything that can be wrong with the study is found before the journal is touched.
     let session = Session::new(&file, &Environment, prices)?;
-    let journal = open_journal(&path, args.fsync.into())?;
+    let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
         .state()
         .study()
@@ -85,18 +89,24 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         warn(&known(journal.state(), &path));
     }
 
-    let outcome = watched(
-        &path,
-        "Choose another file with --journal",
+    let resume = resume_command(args);
+    let progress = Progress::of_search(args.log);
+    session.tell(progress.of_waits());
+    let watched = Watched {
+        path: &path,
+        resume: &resume,
+        way_out: "Choose another file with --journal",
+        progress: &progress,
+    };
+    let outcome = watched.carry_out(
         journal,
-        &Progress::of_search(),
+        session.control(),
         |_, _| {},
-        async |journal, control| session.optimize(journal, control).await,
+        async |journal| session.optimize(journal).await,
     )?;
     let Some(outcome) = outcome else {
         warn(&format!(
-            "stopped at once. What had been answered is kept; to go on, run: {}",
-            resume_command(args)
+            "stopped at once. What had been answered is kept; to go on, run: {resume}"
         ));
         return Ok(Ending::Stopped);
     };
@@ -111,7 +121,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     } else {
         print(&report::result(state, &outcome.finished, &path))?;
     }
-    Ok(ending(state, &outcome.finished, &resume_command(args)))
+    Ok(ending(state, &outcome.finished, &resume))
 }
 
 /// How a search ended. Says on standard error why it ended early, and how to go on.
@@ -174,6 +184,7 @@ fn resume_command(args: &OptimizeArgs) -> CommandLine {
     let fsync = fsync.filter(|_| args.fsync != FsyncPolicy::Rounds);
     CommandLine::new("optimize", &args.study.study)
         .option("seed", args.study.seed)
+        .flag("allow-outside", args.study.outside.allow_outside)
         .path("journal", args.journal.as_deref())
         .option(
             "fsync",
@@ -181,6 +192,7 @@ fn resume_command(args: &OptimizeArgs) -> CommandLine {
         )
         .path("prices", args.prices.prices.as_deref())
         .flag("json", args.json)
+        .option("log", (args.log == LogFormat::Json).then_some("json"))
 }
 
 #[cfg(test)]
@@ -205,13 +217,14 @@ mod tests {
             "--json",
             "--fsync",
             "always",
+            "--allow-outside",
             "--journal",
             "a.jsonl",
         ];
         let args = Line::try_parse_from(line).unwrap().args;
         assert_eq!(
             resume_command(&args).to_string(),
-            "capo optimize 'my study.toml' --seed 4 --journal a.jsonl --fsync always --json"
+            "capo optimize 'my study.toml' --seed 4 --allow-outside --journal a.jsonl --fsync always --json"
         );
         let args = Line::try_parse_from(["capo", "study.toml"]).unwrap().args;
         assert_eq!(resume_command(&args).to_string(), "capo optimize study.toml");

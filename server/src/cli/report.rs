@@ -6,7 +6,7 @@ use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
 use capo_core::run_state::RunState;
-use capo_core::summary::{all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat, thresholds};
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -21,6 +21,7 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
     };
     let mut text = format!("{}\n\n", headline(study, finished, state.rounds().len()));
     text += &tables(state, finished, study);
+    text += &failures(Failures::of(state).as_ref());
     if !finished.multipliers.is_empty() {
         let each = finished
             .multipliers
@@ -96,6 +97,15 @@ fn tables(state: &RunState, finished: &FinishedEvent, study: &StudyEvent) -> Str
         text.push('\n');
     }
     text
+}
+
+/// What could not be measured, a line for each kind; nothing where all was.
+pub(crate) fn failures(failures: Option<&Failures>) -> String {
+    let sentences = failures.map_or_else(Vec::new, Failures::sentences);
+    if sentences.is_empty() {
+        return String::new();
+    }
+    sentences.join("\n") + "\n\n"
 }
 
 /// The metrics of a study, its objective first.

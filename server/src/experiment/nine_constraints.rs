@@ -8,6 +8,7 @@ use super::record::{RunRecord, Runs};
 use super::sweep::{self, Sweep};
 use super::table::{Column, ColumnKind, Table};
 use super::{Cell, Experiment, Report, Series, Variant};
+use crate::cli::layout::counted;
 
 /// Nine constraints: which ones bind?
 pub(super) const NINE_CONSTRAINTS: Experiment = Experiment {
@@ -100,8 +101,8 @@ fn by_constraint(runs: &Runs) -> Table {
         ]);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error over seeds, not over examples; shares with Wilson's 95 % interval.",
-        runs.seeds()
+        "Means over {} ± one standard error over seeds, not over examples; shares with Wilson's 95 % interval.",
+        counted(runs.seeds() as u64, "seed")
     ));
     table
 }
@@ -158,8 +159,8 @@ fn dynamics(runs: &Runs) -> Figure {
             runs.base.study.name
         ),
         caption: format!(
-            "Mean over {} seeds; bands and bars are one standard error over seeds, not over examples.{}",
-            runs.seeds(),
+            "Mean over {}; bands and bars are one standard error over seeds, not over examples.{}",
+            counted(runs.seeds() as u64, "seed"),
             sweep::ended_sooner(runs)
         ),
         panels,

@@ -23,13 +23,13 @@ pub struct SimulateArgs {
     pub host: IpAddr,
     /// Models to serve.
     #[arg(long = "model", value_name = "NAME", num_args = 1.., value_delimiter = ',',
-          default_values_t = MODELS.iter().map(|model| model.name.to_owned()))]
+          default_values_t = MODELS.iter().map(|model| model.name.to_owned()), value_parser = known)]
     pub models: Vec<String>,
     /// Seed of the simulated world.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// Real seconds per simulated second of thinking; 0 answers at once.
-    #[arg(long, default_value_t = 0.0, value_name = "SCALE")]
+    #[arg(long, default_value_t = 0.0, value_name = "SCALE", value_parser = seconds, allow_negative_numbers = true)]
     pub latency: f64,
     /// Failures to inject, such as `429=0.05,500=0.02,timeout=0.01,malformed=0.01,empty=0.01`.
     #[arg(long = "fault", value_name = "FAULT=PROBABILITY,…", default_value = "")]
@@ -38,10 +38,10 @@ pub struct SimulateArgs {
     #[arg(long, default_value_t = 0)]
     pub fault_seed: u64,
     /// Seconds an injected 429 asks the client to wait.
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub retry_after: f64,
     /// Seconds an injected timeout keeps the client waiting before it gets a 504.
-    #[arg(long, default_value_t = 600.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 600.0, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub hang: f64,
     /// Demand the key held by this environment variable; without, any key or none will do.
     #[arg(long, value_name = "VARIABLE")]
@@ -51,6 +51,24 @@ pub struct SimulateArgs {
     pub log: Option<PathBuf>,
 }
 
+/// Seconds that a wait can take.
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok();
+    number
+        .filter(|&number| Duration::try_from_secs_f64(number).is_ok())
+        .ok_or_else(|| "it must be a number of at least 0".into())
+}
+
+/// The name of a simulated model.
+fn known(name: &str) -> Result<String, String> {
+    let names = || MODELS.iter().map(|model| model.name);
+    if names().any(|known| known == name) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("there are {}", names().collect::<Vec<_>>().join(", ")))
+    }
+}
+
 /// Runs the command until it is interrupted: once to let requests under way end, for a few seconds;
 /// twice to leave at once.
 ///
@@ -58,19 +76,16 @@ pub struct SimulateArgs {
 /// error gets the number of requests by outcome.
 ///
 /// # Errors
-/// When an argument is out of range, the port taken, the key unset or the log not writable.
+/// When the port is taken, the key unset or the log not writable.
 pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
     let seed = args.seed;
-    let seconds = |option, value: f64| {
-        Duration::try_from_secs_f64(value).map_err(|_| SimulateError::Number { option, value })
-    };
     let options = ServeOptions {
         seed,
-        latency: seconds("latency", args.latency).map(|_| args.latency)?,
+        latency: args.latency,
         faults: args.faults,
         fault_seed: args.fault_seed,
-        retry_after: seconds("retry-after", args.retry_after)?,
-        hang: seconds("hang", args.hang)?,
+        retry_after: Duration::from_secs_f64(args.retry_after),
+        hang: Duration::from_secs_f64(args.hang),
         key: required_key(args.require_key)?,
         log: args.log,
         models: args.models,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use capo_core::ids::sha256_hex;
 use capo_core::llm::AssistantMessage;
 use capo_core::random::Streams;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
@@ -23,7 +23,7 @@ use super::fault::Fault;
 use super::log::{Log, Record};
 use super::model_thread::{ModelThread, Question};
 use super::refusal::Refusal;
-use super::wire::{self, Completion};
+use super::wire::{self, Completion, Heading};
 
 /// The largest request body read, in bytes: ample for a million tokens.
 const BODY_LIMIT: usize = 32 << 20;
@@ -74,6 +74,7 @@ impl Endpoint {
         Router::new()
             .route("/v1/chat/completions", post(complete))
             .route("/v1/models", get(list_models))
+            .route("/v1/models/{*id}", get(show_model))
             .route("/health", get(async || Json(json!({"status": "ok"}))))
             .fallback(async |method: Method, uri: Uri| {
                 let message = format!(
@@ -128,6 +129,11 @@ impl Endpoint {
             entry.answers += 1;
             Streams::new(self.options.seed).number(&format!("answer {body}"), 0, index)
         })
+    }
+
+    /// A model as clients list it.
+    fn described(&self, id: &str) -> Value {
+        json!({"id": id, "object": "model", "created": self.created, "owned_by": "capo"})
     }
 
     /// Waits; ends early when the server stops.
@@ -190,6 +196,8 @@ impl Endpoint {
         if fault == Some(Fault::Empty) {
             answer.message = AssistantMessage::default();
             answer.usage.output_tokens = 0;
+        } else {
+            wire::shape(&mut answer, &completion.form)?;
         }
         let seconds = answer.usage.seconds;
         self.wait(Duration::try_from_secs_f64(seconds * self.options.latency).unwrap_or(Duration::MAX))
@@ -199,15 +207,26 @@ impl Endpoint {
         record.entry.input_tokens = answer.usage.input_tokens;
         record.entry.output_tokens = answer.usage.output_tokens;
         let id = format!("chatcmpl-{}-{attempt}", &record.entry.body[..24]);
-        let mut json = wire::write(&id, now(), &completion.model, &answer).to_string();
+        let heading = Heading {
+            id: &id,
+            created: now(),
+            model: &completion.model,
+        };
+        let (mut body, content_type) = match completion.stream {
+            None => (wire::whole(heading, &answer), "application/json"),
+            Some(tells_usage) => (
+                wire::chunks(heading, &answer, tells_usage),
+                "text/event-stream; charset=utf-8",
+            ),
+        };
         if fault == Some(Fault::Malformed) {
             // Every character before the cut is ASCII structure or part of the answer; cutting at
             // a character boundary keeps the body valid UTF-8 and invalid JSON.
-            json.truncate(json.floor_char_boundary(json.len() / 2));
+            body.truncate(body.floor_char_boundary(body.len() / 2));
         }
-        let mut response = Response::new(Body::from(json));
+        let mut response = Response::new(Body::from(body));
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(
             "openai-processing-ms",
             HeaderValue::from((seconds * 1000.0).round() as u64),
@@ -238,13 +257,23 @@ async fn complete(
 
 async fn list_models(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Result<Response, Refusal> {
     endpoint.check_key(&headers)?;
-    let data: Vec<_> = endpoint
-        .options
-        .models
-        .iter()
-        .map(|id| json!({"id": id, "object": "model", "created": endpoint.created, "owned_by": "capo"}))
-        .collect();
+    let models = &endpoint.options.models;
+    let data: Vec<_> = models.iter().map(|id| endpoint.described(id)).collect();
     Ok(Json(json!({"object": "list", "data": data})).into_response())
+}
+
+async fn show_model(
+    State(endpoint): State<Arc<Endpoint>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    endpoint.check_key(&headers)?;
+    let models = &endpoint.options.models;
+    if models.contains(&id) {
+        Ok(Json(endpoint.described(&id)).into_response())
+    } else {
+        Err(Refusal::unknown_model(&id, models))
+    }
 }
 
 /// Seconds since the Unix epoch.

@@ -98,14 +98,6 @@ pub enum SimulateError {
         /// What the system said.
         source: io::Error,
     },
-    /// A number on the command line is out of range.
-    #[error("--{option} is {value}; it must be a number of at least 0")]
-    Number {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        value: f64,
-    },
     /// The variable of `--require-key` holds nothing.
     #[error("--require-key: the environment variable {0} is not set; set it to the key to demand")]
     Key(String),

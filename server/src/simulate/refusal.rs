@@ -36,6 +36,11 @@ impl Refusal {
         Self::new(status, "invalid_request_error", message)
     }
 
+    /// The body is no request.
+    pub(super) fn body(message: impl Into<String>) -> Self {
+        Self::unreadable(StatusCode::BAD_REQUEST, message)
+    }
+
     /// One field of the request cannot be honoured.
     pub(crate) fn field(parameter: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -47,7 +52,7 @@ impl Refusal {
     /// No model of this name is served.
     pub(super) fn unknown_model(name: &str, served: &[String]) -> Self {
         let message = format!(
-            "There is no model {name:?} here; this server has {}.",
+            "The model {name:?} does not exist; this server has {}.",
             served.join(", ")
         );
         Self {

@@ -181,7 +181,7 @@ fn reading(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Sentence {
     let under = if parts.finished {
         "under the last multipliers"
     } else {
-        "under the multipliers of now"
+        "under the multipliers as they stand"
     };
     let before = other
         .and_then(|other| parts.rows.get(&other))

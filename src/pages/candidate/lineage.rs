@@ -1,6 +1,7 @@
 //! Plate A: who comes from whom.
 
 use capo_core::ids::CandidateId;
+use leptos::html::Div;
 use leptos::prelude::*;
 
 use super::page::{Page, Parts};
@@ -34,6 +35,18 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
         let selected = page.selected.get();
         selected.map(|selected| view! { <b class="id">{format::id(&selected)}</b> " selected" })
     };
+    let region = NodeRef::<Div>::new();
+    // Wider than a phone: opened where the selected prompt is.
+    Effect::new(move |_| {
+        let (Some(region), Some(across)) = (region.get(), data.with(LineageData::across)) else {
+            return;
+        };
+        request_animation_frame(move || {
+            let (whole, seen) = (f64::from(region.scroll_width()), f64::from(region.client_width()));
+            let left = across * whole - seen / 2.0;
+            region.set_scroll_left(left.clamp(0.0, (whole - seen).max(0.0)) as i32);
+        });
+    });
     let open = Callback::new(move |id: String| page.go(|address| address.select(&id)));
     view! {
         <Figure
@@ -44,7 +57,13 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
             reading=move || view! { <Words sentence=reading.get()/> }
             table=Signal::derive(move || data.with(lineage_table))
         >
-            <div class="scroll" tabindex="0" role="group" aria-label="Lineage, scrolls sideways">
+            <div
+                class="scroll"
+                tabindex="0"
+                role="group"
+                aria-label="Lineage, scrolls sideways"
+                node_ref=region
+            >
                 <LineageTree data=data label=Signal::derive(move || reading.get().to_string()) on_open=open/>
             </div>
         </Figure>

@@ -227,7 +227,7 @@ fn Summary(
         let state = move || {
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
             match (run.phase.get(), ended) {
-                (Phase::Running | Phase::Pausing, _) => "running",
+                (Phase::Running | Phase::Pausing | Phase::Elsewhere, _) => "running",
                 (_, Some(status)) => outcome::ended(status),
                 (_, None) => "not finished",
             }

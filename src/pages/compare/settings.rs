@@ -106,6 +106,24 @@ fn walk(value: &Value, path: String, leaves: &mut Vec<(String, Value)>) {
     }
 }
 
+/// "Method: dual step β", "Task agent: model".
+fn in_words(path: &str) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    let Some((last, tables)) = parts.split_last() else {
+        return String::new();
+    };
+    let named = |part: &&str| match *part {
+        "study" | "models" => None,
+        "workload" => Some("Examples".to_owned()),
+        "agent" => Some("Task agent".to_owned()),
+        part if part.chars().all(|letter| letter.is_ascii_digit()) => Some(format!("no. {part}")),
+        part => Some(format::setting(part)),
+    };
+    let mut words: Vec<String> = tables.iter().filter_map(named).collect();
+    words.push(format::setting(last));
+    words.join(": ")
+}
+
 /// The table of settings in which the runs differ.
 #[component]
 pub(super) fn Settings(names: Memo<Vec<String>>, rows: Memo<Vec<Differing>>) -> impl IntoView {
@@ -118,7 +136,7 @@ pub(super) fn Settings(names: Memo<Vec<String>>, rows: Memo<Vec<Differing>>) -> 
         view! {
             <tr class="differs">
                 <th scope="row">
-                    <code>{row.path}</code>
+                    <span title=row.path.clone()>{in_words(&row.path)}</span>
                 </th>
                 {cells.collect_view()}
             </tr>

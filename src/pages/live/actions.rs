@@ -42,6 +42,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     let raised = RwSignal::new(None);
     let running = Memo::new(move |_| matches!(run.phase.get(), Phase::Running));
     let busy = Memo::new(move |_| matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..)));
+    let elsewhere = Memo::new(move |_| run.phase.get() == Phase::Elsewhere);
     let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let resume = move || {
@@ -97,7 +98,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     };
     view! {
         <div class="row actions">
-            <Show when=move || running.get() fallback=goes_on>
+            <Show when=move || running.get() fallback=move || (!elsewhere.get()).then(goes_on)>
                 <button type="button" on:click=move |_| run.pause(Pause::Asked)>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 1h3v10H2zM7 1h3v10H7z"/>
@@ -163,8 +164,9 @@ fn StopDialog(run: Run, node: NodeRef<Dialog>) -> impl IntoView {
                     <h2 id="stop-title">"Stop this run?"</h2>
                 </header>
                 <p>
-                    "Calls under way are finished and counted. The best prompt so far is kept, without held-out \
-                     figures. The run can be resumed later and pays for nothing twice."
+                    "It stops within two seconds. Calls that are not answered by then are given up and counted by an \
+                     estimate. The best prompt so far is kept, without held-out figures. The run can be resumed \
+                     later; what was answered is not paid again."
                 </p>
                 <footer>
                     <button type="button" autofocus on:click=move |_| close()>

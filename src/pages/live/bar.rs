@@ -1,7 +1,10 @@
 //! The header of a run: where it is, what it has spent, what can be done with it.
 
+use std::time::Duration;
+
 use capo_core::budget::Budget;
 use capo_core::run_state::RunState;
+use capo_models::{ProviderName, Wait};
 use leptos::prelude::*;
 
 use super::actions::Actions;
@@ -61,9 +64,48 @@ fn Course(run: Run) -> impl IntoView {
     view! {
         <div>
             <RoundRuler data=data label=sentence/>
-            <p class="note">{sentence}</p>
+            <p class="note moment">{sentence}</p>
+            <Waits run/>
         </div>
     }
+}
+
+/// Who is waited for, as long as somebody is. Its place is kept, so that nothing below moves.
+#[component]
+fn Waits(run: Run) -> impl IntoView {
+    // Seconds pass without anything being heard.
+    let tick = RwSignal::new(());
+    let ticking = set_interval_with_handle(move || tick.set(()), Duration::from_secs(1));
+    on_cleanup(move || {
+        if let Ok(ticking) = ticking {
+            ticking.clear();
+        }
+    });
+    let words = Memo::new(move |_| {
+        tick.track();
+        let (wait, until) = run.waits()?;
+        let wait = Wait {
+            seconds: ((until - js_sys::Date::now()) / 1000.0).max(0.0).ceil(),
+            provider: who(&wait.provider),
+            ..wait
+        };
+        Some(format!(
+            "{}. Nothing was counted as a score.",
+            format::capitalized(&wait.to_string())
+        ))
+    });
+    let goes_on = move || matches!(run.phase.get(), Phase::Running | Phase::Pausing);
+    view! {
+        <p class="note waits" role="status">
+            {move || words.get().filter(|_| goes_on())}
+        </p>
+    }
+}
+
+/// A provider as people know it.
+fn who(provider: &str) -> String {
+    let known = ProviderName::find(provider);
+    known.map_or_else(|| provider.to_owned(), |known| known.get().title.to_owned())
 }
 
 fn ruler(seen: &Overview) -> RulerData {
@@ -84,7 +126,10 @@ fn ruler(seen: &Overview) -> RulerData {
 
 /// "Round 5 of 6 · evaluating child 5 of 8, example 31 of 74 · 41 min so far, about 18 min left".
 fn moment(seen: &Overview, run: Run) -> String {
-    let goes_on = matches!(run.phase.get(), Phase::Running | Phase::Pausing);
+    let goes_on = matches!(
+        run.phase.get(),
+        Phase::Running | Phase::Pausing | Phase::Elsewhere
+    );
     let running = goes_on && !matches!(seen.now.phase, Doing::Ended(_));
     let (planned, closed) = (seen.now.planned, seen.series.closed());
     let mut parts = if running {

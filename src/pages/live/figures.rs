@@ -37,15 +37,24 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     });
     let now = move || {
         overview.read(|parts| {
-            let latest = parts.drawn.series.latest()?.leading.as_ref()?;
             let quantity = parts.drawn.series.objective.quantity;
+            let map = &parts.drawn.map;
+            // Once the run has ended there is one best prompt, whoever leads by J.
+            let returned = map
+                .best
+                .filter(|_| !parts.goes_on)
+                .and_then(|best| map.place(best));
+            let (estimate, by) = match returned {
+                Some(best) => (best.scored.objective, view! { ", best prompt" }.into_any()),
+                None => (
+                    parts.drawn.series.latest()?.leading.as_ref()?.objective,
+                    view! { ", best by " <span class="math">"J"</span> }.into_any(),
+                ),
+            };
             Some(view! {
-                <b>{quantity.value(latest.objective.mean)}</b>
+                <b>{quantity.value(estimate.mean)}</b>
                 " "
-                <span class="quiet">
-                    "± " {quantity.error(latest.objective.standard_error)} ", best by "
-                    <span class="math">"J"</span>
-                </span>
+                <span class="quiet">"± " {quantity.error(estimate.standard_error)} {by}</span>
             })
         })
     };
@@ -86,6 +95,7 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
         <div
             class="strips"
             class:many=move || order.with(|order| order.len() >= 5)
+            class:few=move || order.with(|order| order.len() <= 1)
             on:pointerenter=move |_| held.set(true)
             on:pointerleave=move |_| held.set(false)
             on:focusin=move |_| held.set(true)

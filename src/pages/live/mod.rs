@@ -49,22 +49,29 @@ fn Live(run: Run) -> impl IntoView {
         let constraints = overview.read(|parts| parts.drawn.series.constraints.len());
         constraints.is_some_and(|constraints| constraints > MOST_BESIDE)
     };
+    // Without any there is nothing to map or to steer.
+    let constrained = Memo::new(move |_| {
+        let constraints = overview.read(|parts| !parts.drawn.series.constraints.is_empty());
+        constraints.unwrap_or(true)
+    });
     view! {
         <RunBar run/>
         <RunNotices run/>
         <Later>
             <RunKeys run/>
         </Later>
-        <div class="g g-run">
+        <div class="g g-run" class:even=move || !constrained.get()>
             <Strips run overview open/>
-            <div class="stack">
-                <Later>
-                    <MapFigure overview open/>
-                </Later>
-                <Later>
-                    <Steer run overview/>
-                </Later>
-            </div>
+            <Show when=move || constrained.get()>
+                <div class="stack">
+                    <Later>
+                        <MapFigure overview open/>
+                    </Later>
+                    <Later>
+                        <Steer run overview/>
+                    </Later>
+                </div>
+            </Show>
         </div>
         <div class="g g-run" class:even=crowded>
             <Later>

@@ -8,6 +8,9 @@ use crate::components::in_turn;
 use crate::live::{Phase, Run};
 use crate::run;
 
+/// Plates that say something of constraints only: the map and steering.
+const OF_CONSTRAINTS: usize = 2;
+
 /// A run as its charts and tables see it.
 #[derive(Clone, Copy)]
 pub(super) struct Overview(Signal<Option<Arc<Parts>>>);
@@ -34,7 +37,7 @@ impl Overview {
         let parts = Memo::new(move |_| {
             let goes_on = matches!(
                 run.phase.get(),
-                Phase::Running | Phase::Pausing | Phase::Paused(_)
+                Phase::Running | Phase::Pausing | Phase::Paused(_) | Phase::Elsewhere
             );
             run.read(|folded| {
                 Some(Arc::new(Parts {
@@ -75,11 +78,17 @@ impl Overview {
         Self(seen.into())
     }
 
-    /// The letter of the plate that stands `places` after the strips.
+    /// The letter of the plate that stands `places` after the strips. Without constraints two of those before
+    /// it are not there.
     pub(super) fn letter(self, places: usize) -> Signal<String> {
         Signal::derive(move || {
             let strips = self.read(|parts| parts.drawn.series.constraints.len());
-            letter(strips.unwrap_or(0) + places)
+            let strips = strips.unwrap_or(0);
+            letter(if strips == 0 {
+                places.saturating_sub(OF_CONSTRAINTS).max(1)
+            } else {
+                strips + places
+            })
         })
     }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use capo_core::ids::CandidateId;
+use capo_core::metric::PROMPT_LENGTH;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
@@ -85,6 +86,9 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
     let letter = overview.letter(3);
     let about = move || overview.read(about);
     let metrics = Memo::new(move |_| overview.read(metrics).unwrap_or_default());
+    // The length that a threshold limits has a column already.
+    let counts =
+        Memo::new(move |_| metrics.with(|metrics| metrics.iter().all(|one| one.name != PROMPT_LENGTH)));
     let rows = Memo::new(move |_| {
         overview
             .read(|parts| order.with(|order| rows(parts, all.get(), order)))
@@ -103,7 +107,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
             drawn.iter().map(|row| row.candidate).collect()
         })
     };
-    let columns = move || metrics.with(Vec::len) + OTHER_COLUMNS;
+    let columns = move || metrics.with(Vec::len) + OTHER_COLUMNS - usize::from(!counts.get());
     let everything = move || overview.read(|parts| parts.drawn.pool.rows.len());
     view! {
         <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="pool-title">
@@ -152,7 +156,9 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
                                     {metric.label.clone()} <small>{metric.note.clone()}</small>
                                 </Sorted>
                             </For>
-                            <Sorted order overview this=By::Characters>"Characters"</Sorted>
+                            <Show when=move || counts.get()>
+                                <Sorted order overview this=By::Characters>"Characters"</Sorted>
+                            </Show>
                             <Sorted order overview this=By::Round>"Round"</Sorted>
                             <th scope="col">"Parents"</th>
                             <th scope="col">"State"</th>
@@ -188,11 +194,20 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
 fn about(parts: &Parts) -> String {
     let pool = &parts.drawn.pool;
     let kept = format!("{} kept", pool.kept);
+    // J weighs costs by multipliers that move from round to round.
+    let under = match parts.drawn.series.constraints.is_empty() {
+        true => String::new(),
+        false if parts.goes_on => format!(
+            ", J under the multipliers of round {}",
+            parts.drawn.series.closed() + 1
+        ),
+        false => ", J under the last multipliers".to_owned(),
+    };
     if pool.children == 0 {
-        return kept;
+        return kept + &under;
     }
     format!(
-        "{kept}, {} of {} children of round {} so far",
+        "{kept}, {} of {} children of round {} so far{under}",
         pool.measured, pool.children, pool.round
     )
 }
@@ -236,7 +251,8 @@ struct Shown {
     lagrangian: String,
     /// Value, error, and whether it is over its threshold, by metric.
     values: Vec<Option<(String, String, bool)>>,
-    characters: String,
+    /// None where a column of a threshold says it.
+    characters: Option<String>,
     round: String,
     parents: Vec<CandidateId>,
     state: &'static str,
@@ -287,10 +303,14 @@ fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
         values: std::iter::once(value(&series.objective, None))
             .chain(constraints)
             .collect(),
-        characters: format::count(row.characters as u64),
+        characters: series
+            .constraint(PROMPT_LENGTH)
+            .is_none()
+            .then(|| format::count(row.characters as u64)),
         round: crate::run::rounds::name(row.round),
         parents: row.parents.clone(),
         state: match row.place {
+            _ if !parts.goes_on && best == Some(row.candidate) => "best prompt",
             Place::InPool => "in pool",
             Place::NewChild => "new child",
             Place::Evaluating(_) => "evaluating",
@@ -384,7 +404,7 @@ fn figures(row: Shown) -> impl IntoView {
         <td>{gate}</td>
         <td class="num">{row.lagrangian}</td>
         {row.values.into_iter().map(cell).collect_view()}
-        <td class="num">{row.characters}</td>
+        {row.characters.map(|characters| view! { <td class="num">{characters}</td> })}
         <td class="num">{row.round}</td>
     }
 }

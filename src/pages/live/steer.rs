@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
-use crate::format;
+use crate::format::{self, Quantity};
 use crate::live::{Phase, Run};
 
 /// What one slider changes.
@@ -35,7 +35,11 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
     });
     let applies = move || {
         if !can.get() {
-            return "while the run goes on".to_owned();
+            return if run.phase.get() == Phase::Elsewhere {
+                "in the tab where the run goes on".to_owned()
+            } else {
+                "while the run goes on".to_owned()
+            };
         }
         let next = run.read(|folded| folded.state.rounds().len()) + 2;
         format!("applies when round {next} starts")
@@ -92,12 +96,32 @@ impl Kind {
         }
     }
 
+    /// What one is on screen.
+    fn scale(self, knob: &Knob) -> f64 {
+        match self {
+            Self::Threshold if knob.unit.0 == Quantity::Rate => 100.0,
+            Self::Threshold | Self::Multiplier => 1.0,
+        }
+    }
+
     fn write(self, knob: &Knob, value: f64) -> String {
         match self {
             Self::Threshold => knob.unit.typed(value),
             Self::Multiplier => format::multiplier(value),
         }
     }
+}
+
+/// A round step that leads to the end in a hundred or so.
+fn step(most: f64) -> f64 {
+    let least = (most / 200.0).max(f64::MIN_POSITIVE);
+    let power = 10.0_f64.powf(least.log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0];
+    let found = steps
+        .into_iter()
+        .map(|step| step * power)
+        .find(|step| *step >= least * (1.0 - 1e-9));
+    found.unwrap_or(10.0 * power)
 }
 
 fn thresholds(parts: &Parts) -> Vec<Knob> {
@@ -175,6 +199,32 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
             run.steer(kind.change(&metric.get_value(), value));
         }
     };
+    // What is being typed stays, whatever changes meanwhile.
+    let text = RwSignal::new(None::<String>);
+    let wrong = RwSignal::new(false);
+    let typed = move |event: web_sys::Event| {
+        let bare = event_target_value(&event);
+        // Written as they stand on screen, units are no mistake.
+        let number = format::typed::number(bare.trim_start_matches('$').trim_end_matches(['k', 's', ' ']));
+        let scale = knob.with_untracked(|knob| knob.as_ref().map_or(1.0, |knob| kind.scale(knob)));
+        let value = number.ok().flatten().map(|number| number / scale);
+        let most = if kind == Kind::Multiplier {
+            untrack(most)
+        } else {
+            f64::INFINITY
+        };
+        let natural = knob.with_untracked(|knob| {
+            knob.as_ref()
+                .map_or(f64::INFINITY, |knob| knob.unit.natural_bounds().1)
+        });
+        match value.filter(|value| (0.0..=most.min(natural)).contains(value)) {
+            Some(value) => {
+                text.set(None);
+                run.steer(kind.change(&metric.get_value(), value));
+            }
+            None => wrong.set(true),
+        }
+    };
     let lowest = move || {
         knob.with(|knob| {
             let knob = knob.as_ref()?;
@@ -202,13 +252,30 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
             type="range"
             min="0"
             max=most
-            step=move || most() / 200.0
+            step=move || step(most())
             prop:value=move || value().map(|value| value.to_string())
             aria-valuetext=written
             on:input=input
             on:change=change
         />
-        <output class="num" class:changed=move || waits.get().is_some()>{written}</output>
+        <input
+            type="text"
+            class="num"
+            class:changed=move || waits.get().is_some()
+            inputmode="decimal"
+            autocomplete="off"
+            aria-label=move || {
+                let sign = if kind == Kind::Multiplier { "λ " } else { "" };
+                name().map(|name| format!("{sign}{name}, as a number"))
+            }
+            aria-invalid=move || wrong.get().then_some("true")
+            prop:value=move || text.get().or_else(written)
+            on:input=move |event| {
+                wrong.set(false);
+                text.set(Some(event_target_value(&event)));
+            }
+            on:change=typed
+        />
         <div class="tick" aria-hidden="true">{lowest}</div>
     }
 }

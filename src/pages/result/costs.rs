@@ -1,4 +1,4 @@
-//! Plate E: what it cost, and the files to keep.
+//! The last plate: what it cost, and the files to keep.
 
 use capo_core::run_state::RunState;
 use leptos::prelude::*;
@@ -11,13 +11,17 @@ use crate::run::outcome::{self, Cost};
 
 /// Calls, tokens and dollars by role.
 #[component]
-pub(super) fn CostsPlate(run: Run) -> impl IntoView {
+pub(super) fn CostsPlate(
+    run: Run,
+    /// The letter of the plate.
+    letter: Signal<&'static str>,
+) -> impl IntoView {
     let costs = Memo::new(move |_| run.read(|folded| outcome::costs(&folded.state)));
     let now = move || {
         let made = run.read(|folded| now(&folded.state));
-        // A journal says nothing of time: only this tab knows how long it ran here.
+        // A journal says nothing of time: only this browser knows how long it ran here.
         match run.elapsed() / 1000.0 {
-            elapsed if elapsed >= 1.0 => format!("{made}, {} in this tab", span(elapsed)),
+            elapsed if elapsed >= 1.0 => format!("{made}, {} in this browser", span(elapsed)),
             _ => made,
         }
     };
@@ -36,10 +40,10 @@ pub(super) fn CostsPlate(run: Run) -> impl IntoView {
         costs.into_iter().enumerate().map(row).collect_view()
     };
     view! {
-        <section class="plate" id="plate-E" tabindex="-1" aria-labelledby="title-E">
+        <section class="plate" id=move || format!("plate-{}", letter.get()) tabindex="-1" aria-labelledby="costs-title">
             <header>
-                <h2 class="pt" id="title-E">
-                    <span class="letter" aria-hidden="true">"E"</span>
+                <h2 class="pt" id="costs-title">
+                    <span class="letter" aria-hidden="true">{letter}</span>
                     <span>"What it cost"</span>
                 </h2>
                 <span class="now quiet">{now}</span>

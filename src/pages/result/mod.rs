@@ -60,7 +60,7 @@ fn ResultOf(run: Run) -> impl IntoView {
                     <SeedPlate run/>
                     <OtherRunPlate run/>
                 </Show>
-                <CostsPlate run/>
+                <CostsPlate run letter=Signal::derive(move || if measured.get() { "E" } else { "B" })/>
             </div>
         </div>
     }

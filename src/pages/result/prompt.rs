@@ -60,7 +60,7 @@ impl Best {
     }
 }
 
-/// "Chosen among six feasible prompts for its success on the search examples, 75.7%; tied with
+/// "Chosen among six feasible prompts by “success” on the search examples, 75.7%; tied with
 /// 095d71, it has the higher J."
 fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sentence {
     let Some((objective, place)) = studied::objective(state).zip(map.place(id)) else {
@@ -70,7 +70,7 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
     let shown = objective.quantity.value(value);
     if !feasible {
         return Sentence::new(format!(
-            "Its {} on the search examples is {shown}.",
+            "By “{}” it reaches {shown} on the search examples.",
             objective.phrase()
         ));
     }
@@ -80,15 +80,13 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
         .filter(|other| other.scored.feasible && other.scored.candidate != id)
         .filter(|other| other.scored.objective.mean == value);
     let among = match map.feasible() {
-        1 => "The only feasible prompt; its".to_owned(),
-        many => format!("Chosen among {} for its", counted(many, "feasible prompt")),
+        1 => "The only feasible prompt".to_owned(),
+        many => format!("Chosen among {}", counted(many, "feasible prompt")),
     };
-    let joined = if map.feasible() == 1 {
-        format!("{} on the search examples is {shown}", objective.phrase())
-    } else {
-        format!("{} on the search examples, {shown}", objective.phrase())
-    };
-    let sentence = Sentence::new(format!("{among} {joined}"));
+    let sentence = Sentence::new(format!(
+        "{among} by “{}” on the search examples, {shown}",
+        objective.phrase()
+    ));
     match tied.next() {
         Some(other) if other.scored.lagrangian < place.scored.lagrangian => sentence
             .text("; tied with ")
@@ -123,12 +121,14 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
                     <span class="letter" aria-hidden="true">"A"</span>
                     <span>
                         {title} " "
-                        <span class="unit">
-                            <span class="id" title=move || read(|best| best.id.to_string())>
-                                {move || read(|best| format::id(&best.id))}
+                        <Show when=move || best.with(Option::is_some)>
+                            <span class="unit">
+                                <span class="id" title=move || read(|best| best.id.to_string())>
+                                    {move || read(|best| format::id(&best.id))}
+                                </span>
+                                ", " {move || read(|best| best.length.clone())}
                             </span>
-                            ", " {move || read(|best| best.length.clone())}
-                        </span>
+                        </Show>
                     </span>
                 </h2>
                 <Show

@@ -185,7 +185,7 @@ pub(super) fn shared_range(rows: &[Row]) -> Range {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::Progress;
+    use crate::storage::{Progress, Times};
 
     fn row(id: &str, status: RunStatus, best: Option<f64>, usd: Option<f64>, touched: f64) -> Row {
         let record = RunRecord {
@@ -204,6 +204,7 @@ mod tests {
                 usd,
                 ..Progress::default()
             },
+            times: Times::default(),
         };
         let here = BTreeSet::from(["here".to_owned()]);
         let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);

@@ -67,6 +67,8 @@ pub(super) struct Asking {
     pub(super) tests: RwSignal<BTreeMap<Role, Test>>,
     /// The latest test of the workload's own agent.
     pub(super) agent: RwSignal<Option<AgentTest>>,
+    /// The examples found in both splits, once they were asked for.
+    pub(super) duplicates: RwSignal<Option<Vec<String>>>,
 }
 
 #[derive(Default)]
@@ -90,6 +92,7 @@ impl Asking {
             forecast: RwSignal::new(None),
             tests: RwSignal::new(BTreeMap::new()),
             agent: RwSignal::new(None),
+            duplicates: RwSignal::new(None),
         }
     }
 
@@ -175,6 +178,17 @@ impl Asking {
         });
     }
 
+    /// Asks which examples are in both splits.
+    pub(super) fn find_duplicates(self, workload: Table, files: DataFiles, seed: u64) {
+        let ticket = self.ticket();
+        self.tell(&Order::Duplicates {
+            ticket,
+            workload,
+            files,
+            seed,
+        });
+    }
+
     fn ticket(self) -> u64 {
         let drawn = self.inner.try_update_value(|inner| {
             inner.ticket += 1;
@@ -210,6 +224,7 @@ impl Asking {
                     self.looked.set(Some(looked));
                 }
             }
+            Report::Duplicates { ids, .. } => self.duplicates.set(Some(ids)),
             Report::Probed { ticket, answer } => self.probed(ticket, answer),
             Report::Failed { message } => self.failed(&message),
             // Reports of runs.

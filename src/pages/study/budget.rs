@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 
 use super::field::{Number, NumberField};
+use super::prices::Prices;
 use super::section::Section;
 
 /// Seconds in what the field counts in.
@@ -57,6 +58,7 @@ pub(super) fn BudgetSection() -> impl IntoView {
     view! {
         <Section number=6 title="Budget" lead=move || lead>
             <div class="fields">{fields}</div>
+            <Prices/>
         </Section>
     }
 }

@@ -166,6 +166,9 @@ fn usual_threshold(metric: &MetricSpec) -> f64 {
     }
 }
 
+/// The shortest prompt that a threshold may ask for, in thousand characters.
+const SHORTEST: f64 = 0.001;
+
 #[component]
 fn Constraints() -> impl IntoView {
     let form = expect_context::<Form>();
@@ -288,8 +291,14 @@ fn threshold(metric: &str, relative: bool, spec: Option<&MetricSpec>) -> Number 
         },
     );
     match spec {
-        _ if relative => number.in_unit("% of seed", 100.0),
-        Some(spec) if Quantity::of(spec) == Quantity::Rate => number.in_unit("%", 100.0),
+        _ if relative => number.in_unit("% of seed", 100.0).at_least(0.0),
+        Some(spec) if Quantity::of(spec) == Quantity::Rate => {
+            number.in_unit("%", 100.0).at_least(0.0).at_most(100.0)
+        }
+        // Nobody can do without a prompt.
+        Some(spec) if spec.name == PROMPT_LENGTH => number
+            .in_unit(&Quantity::of(spec).unit(spec), 1.0)
+            .at_least(SHORTEST),
         Some(spec) => number.in_unit(&Quantity::of(spec).unit(spec), 1.0),
         None => number,
     }

@@ -169,7 +169,7 @@ fn reading(forecast: &Value) -> String {
     let unknown: Vec<&str> = unknown.into_iter().collect();
     if !unknown.is_empty() {
         sentences.push(format!(
-            "The price of {} is unknown: state it to bound the dollars.",
+            "The price of {} is unknown: state it under Budget to bound the dollars.",
             format::listed(&unknown)
         ));
     }

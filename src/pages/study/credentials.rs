@@ -43,7 +43,6 @@ fn variable(role: Role, table: &Value) -> Option<String> {
 pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
     let form = expect_context::<Form>();
     let provider = form.memo(move |study| Place::Model(role).text(study, "provider"));
-    let elsewhere = form.memo(move |study| !Place::Model(role).text(study, "base_url").is_empty());
     let fields = move || {
         let provider = provider
             .with(|name| ProviderName::find(name))
@@ -51,12 +50,21 @@ pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
         if provider.in_process {
             return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
         }
-        let with_address = elsewhere.get() || !matches!(provider.key, Key::Required(_));
+        let needs_key = matches!(provider.key, Key::Required(_));
+        // An address that is being deleted letter by letter keeps its field.
+        let with_address = Memo::new(move |before: Option<&bool>| {
+            let elsewhere = form
+                .draft
+                .with(|draft| !Place::Model(role).text(&draft.study, "base_url").is_empty());
+            !needs_key || elsewhere || before == Some(&true)
+        });
         Some(
             view! {
                 <div class="stack close">
-                    {with_address.then(|| view! { <Address role wrong usual=provider.base_url/> })}
-                    <KeyField role wrong needed=matches!(provider.key, Key::Required(_))/>
+                    <Show when=move || with_address.get()>
+                        <Address role wrong usual=provider.base_url/>
+                    </Show>
+                    <KeyField role wrong needed=needs_key/>
                     <HeaderKeys role/>
                 </div>
             }

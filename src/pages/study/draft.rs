@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 
 use capo_core::methods;
-use capo_core::study::{Constraint, Objective, Study, StudyError, Table};
+use capo_core::study::{Constraint, Objective, Prompt, Study, StudyError, Table};
 use capo_workloads::tau2::settings::KIND;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::place::Place;
+use super::prices;
 use super::problem::Problem;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
@@ -22,13 +24,16 @@ pub(super) const DESCRIPTIONS: &str = "tool_descriptions";
 pub(super) const EMBEDDINGS: &str = "embeddings";
 
 /// A study being set up.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Draft {
     /// As far as it can be written down.
     pub(super) study: Study,
     /// The data files it names, by path.
+    #[serde(skip)]
     pub(super) files: DataFiles,
-    /// Texts in fields that the study cannot hold, by the key the field is for.
+    /// Texts in fields that the study cannot hold, by the key the field is for. Kept nowhere: one of them
+    /// may be a key in the wrong place.
+    #[serde(skip)]
     pub(super) wrong: BTreeMap<String, Mistyped>,
     /// What was set up for other kinds of workload, by kind.
     shelf: BTreeMap<String, Shelved>,
@@ -44,8 +49,10 @@ pub(super) struct Mistyped {
 }
 
 /// What belongs to a kind of workload.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Shelved {
+    name: String,
+    prompt: Prompt,
     workload: Table,
     objective: Objective,
     constraints: Vec<Constraint>,
@@ -85,7 +92,13 @@ impl Draft {
             .collect();
         problems.extend(self.empty_budgets());
         problems.extend(self.prompt_elsewhere());
-        problems.extend(self.written_keys());
+        let half = prices::half_stated(&self.study);
+        // What the models' own check says of these is less plain.
+        problems.extend(if half.is_empty() {
+            self.written_keys()
+        } else {
+            half
+        });
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -198,12 +211,26 @@ impl Draft {
             return;
         }
         let now = Shelved {
+            name: self.study.study.name.clone(),
+            prompt: self.study.prompt.clone(),
             workload: self.study.workload.clone(),
             objective: self.study.objective.clone(),
             constraints: self.study.constraints.clone(),
         };
+        let next = self.shelf.remove(kind).unwrap_or_else(|| {
+            // A name and a prompt of somebody's own go along, those of the other kind do not.
+            let (before, mut next) = (beginning(self.kind()), beginning(kind));
+            if now.name != before.name {
+                next.name.clone_from(&now.name);
+            }
+            if now.prompt != before.prompt {
+                next.prompt.clone_from(&now.prompt);
+            }
+            next
+        });
         self.shelf.insert(self.kind().to_owned(), now);
-        let next = self.shelf.remove(kind).unwrap_or_else(|| beginning(kind));
+        self.study.study.name = next.name;
+        self.study.prompt = next.prompt;
         self.study.workload = next.workload;
         self.study.objective = next.objective;
         self.study.constraints = next.constraints;
@@ -225,6 +252,27 @@ impl Draft {
         let kept: Table = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.study.method = methods::complete(method, &kept).unwrap_or(defaults);
         self.forget_wrong("method.");
+    }
+
+    /// Names the study after a file of rows, unless it has a name of its own.
+    pub(super) fn name_after(&mut self, file: &str) {
+        let stem = file.rsplit('/').next().unwrap_or(file);
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
+        if self.study.study.name == beginning(self.kind()).name && !stem.is_empty() && stem != "rows" {
+            self.study.study.name = stem.replace(['_', '-'], " ");
+        }
+    }
+
+    /// The same without whatever a key may have been written into; nothing when that is the study itself.
+    pub(super) fn without_secrets(&self) -> Option<Self> {
+        if !self.written_keys().is_empty() {
+            return None;
+        }
+        let mut draft = self.clone();
+        draft
+            .shelf
+            .retain(|_, shelved| capo_workloads::check_written(&shelved.workload).is_ok());
+        Some(draft)
     }
 
     /// Drops texts of fields that are no longer there.
@@ -288,8 +336,10 @@ impl Draft {
 
 /// What a kind of workload starts with.
 fn beginning(kind: &str) -> Shelved {
-    let (workload, objective) = match kind {
+    let (name, prompt, workload, objective) = match kind {
         "table" => (
+            "own table",
+            "Answer the question. Write nothing but the answer.",
             json!({
                 "kind": "table", "data": "", "user": "", "evaluate": 0,
                 "metric": [{ "name": "correct", "type": "normalized", "expected": "" }],
@@ -297,6 +347,8 @@ fn beginning(kind: &str) -> Shelved {
             "correct",
         ),
         "external" => (
+            "own agent",
+            "Do what you are asked, and be exact.",
             json!({
                 "kind": "external", "data": "", "endpoint": "", "evaluate": 0,
                 "metric": [{ "name": "success", "direction": "objective" }],
@@ -304,15 +356,29 @@ fn beginning(kind: &str) -> Shelved {
             "success",
         ),
         KIND => (
+            "tau2 airline",
+            "You serve customers. Keep to the <policy> below. In each turn either write to the customer or call a \
+             tool, never both. Be helpful, and write tool arguments as valid JSON.",
             json!({ "kind": KIND, "domain": "airline", "data": "data/tau2" }),
             "success",
         ),
         _ => (
+            "help desk",
+            "",
             json!({ "kind": "desk", "optimize": 74, "evaluate": 40 }),
             "success",
         ),
     };
+    let prompt = match studies::help_desk() {
+        Ok(built_in) if prompt.is_empty() => built_in.prompt,
+        _ => Prompt {
+            text: Some(prompt.to_owned()),
+            file: None,
+        },
+    };
     Shelved {
+        name: name.to_owned(),
+        prompt,
         workload: workload.as_object().cloned().unwrap_or_default(),
         objective: Objective {
             metric: objective.to_owned(),
@@ -472,6 +538,46 @@ mod tests {
         assert!(draft.study.constraints.is_empty());
         draft.take_kind("desk");
         assert_eq!(draft.study, before);
+    }
+
+    #[test]
+    fn every_workload_begins_with_a_name_and_a_prompt_of_its_own() {
+        let mut draft = draft();
+        let mut seen = vec![(draft.study.study.name.clone(), draft.study.prompt.clone())];
+        for kind in ["table", "external", KIND] {
+            draft.take_kind(kind);
+            let begun = (draft.study.study.name.clone(), draft.study.prompt.clone());
+            assert!(!seen.contains(&begun), "{begun:?}");
+            seen.push(begun);
+        }
+        let mut named = Draft::new().unwrap();
+        named.study.study.name = "mine".into();
+        named.take_kind("table");
+        assert_eq!(named.study.study.name, "mine");
+        assert!(!named.study.prompt.text.unwrap().contains("customer"));
+        let mut filed = Draft::new().unwrap();
+        filed.take_kind("table");
+        filed.name_after("data/capital_cities.csv");
+        assert_eq!(filed.study.study.name, "capital cities");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_draft_holds_no_key() {
+        let mut draft = draft();
+        let mistyped = Mistyped {
+            text: "Authorization: Bearer sk-secret".into(),
+            message: String::new(),
+        };
+        draft.wrong.insert("models.agent.headers".into(), mistyped);
+        draft.take_kind("external");
+        let endpoint = "https://agent.example/?key=sk-secret";
+        draft.study.workload.insert("endpoint".into(), endpoint.into());
+        assert!(draft.without_secrets().is_none());
+        draft.take_kind("table");
+        let kept = serde_json::to_string(&draft.without_secrets().unwrap()).unwrap();
+        assert!(!kept.contains("sk-secret"), "{kept}");
+        let read: Draft = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read.study, draft.study);
     }
 
     #[test]

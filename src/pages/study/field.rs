@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use super::draft::{Draft, Mistyped};
 use super::form::Form;
 use super::place::{self, Place};
-use super::typed;
+use crate::format::typed;
 
 type Read<T> = Arc<dyn Fn(&Study) -> T + Send + Sync>;
 type Write<T> = Arc<dyn Fn(&mut Study, T) + Send + Sync>;
@@ -28,6 +28,8 @@ pub(super) struct Number {
     whole: bool,
     /// What an empty field means; a number is needed where it means nothing.
     blank: Option<String>,
+    /// The least and the most it may be, as shown.
+    range: (f64, f64),
     read: Read<Option<f64>>,
     write: Write<Option<f64>>,
 }
@@ -47,6 +49,7 @@ impl Number {
             scale: 1.0,
             whole: false,
             blank: None,
+            range: (f64::NEG_INFINITY, f64::INFINITY),
             read: Arc::new(read),
             write: Arc::new(write),
         }
@@ -59,7 +62,7 @@ impl Number {
             whole,
             ..Self::new(
                 &place.path(key),
-                &place::label(key),
+                &place.label(key),
                 move |study| place.table(study)?.get(&read)?.as_f64(),
                 move |study, value| {
                     place.set(study, &write, value.map(|value| place::number(value, whole)));
@@ -84,6 +87,18 @@ impl Number {
     /// Counted in whole numbers.
     pub(super) fn counted(mut self) -> Self {
         self.whole = true;
+        self
+    }
+
+    /// At least so much, as shown.
+    pub(super) fn at_least(mut self, least: f64) -> Self {
+        self.range.0 = least;
+        self
+    }
+
+    /// At most so much, as shown.
+    pub(super) fn at_most(mut self, most: f64) -> Self {
+        self.range.1 = most;
         self
     }
 
@@ -112,7 +127,12 @@ impl Number {
         if value.is_none() && self.blank.is_none() {
             return Err("Write a number.".into());
         }
-        Ok(value.map(|value| value / self.scale))
+        let (least, most) = self.range;
+        match value {
+            Some(value) if value < least => Err(format!("Write a number of {least} or more.")),
+            Some(value) if value > most => Err(format!("Write a number of {most} or less.")),
+            value => Ok(value.map(|value| value / self.scale)),
+        }
     }
 }
 

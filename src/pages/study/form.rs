@@ -10,7 +10,9 @@ use web_sys::File;
 
 use super::asking::Asking;
 use super::draft::Draft;
+use super::kept;
 use super::measured::Measured;
+use super::prices;
 use super::problem::Problem;
 use crate::frame::keys::TabKeys;
 use crate::keys::Keys;
@@ -60,10 +62,11 @@ pub(super) enum Said {
 }
 
 impl Form {
-    /// A form with the draft that was left, or a new one.
+    /// A form with the draft that was left or kept, or a new one.
     pub(super) fn new(keys: TabKeys, journals: Callback<File>) -> Option<Self> {
         let left = LEFT.with_borrow(Clone::clone);
-        let draft = RwSignal::new(left.or_else(|| Draft::new().ok())?);
+        let draft = left.or_else(kept::read).or_else(|| Draft::new().ok());
+        let draft = RwSignal::new(draft?);
         let workload = Memo::new(move |_| {
             draft.with(|draft| {
                 (
@@ -89,7 +92,11 @@ impl Form {
         let problems = Memo::new(move |_| {
             let mut problems = checked.with(|checked| checked.clone().err().unwrap_or_default());
             let of_workload = measured.with(|measured| measured.problem.clone());
+            let unpriced = draft.with(|draft| {
+                measured.with(|measured| prices::without_price(&draft.study, &measured.asked(&draft.study)))
+            });
             let nothing_else = problems.is_empty() && of_workload.is_none();
+            problems.extend(unpriced);
             problems.extend(of_workload);
             if nothing_else && let Some(Err(message)) = asking.forecast.get() {
                 problems.push(Problem::of_text(&message));

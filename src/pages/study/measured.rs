@@ -8,6 +8,7 @@ use capo_workloads::tau2::settings::KIND;
 
 use super::draft::{DESCRIPTIONS, EMBEDDINGS};
 use super::problem::Problem;
+use crate::worker::ADVICE;
 use crate::worker::protocol::{DataFiles, Looked};
 
 /// What a workload measures.
@@ -35,7 +36,7 @@ impl Measured {
         };
         let problem = looked
             .wrong
-            .map(|wrong| missing(workload, files).unwrap_or_else(|| Problem::of_text(&wrong)));
+            .map(|wrong| missing(workload, files).unwrap_or_else(|| duplicate(&wrong)));
         Self {
             is_known: true,
             metrics: looked.metrics,
@@ -78,6 +79,20 @@ impl Measured {
         asked
     }
 }
+
+/// What is wrong, an example in both splits at the field that leaves examples out.
+fn duplicate(wrong: &str) -> Problem {
+    match wrong.split_once(ADVICE) {
+        Some((what, _)) => Problem {
+            key: DUPLICATE.into(),
+            message: format!("{what}. Leave one of them out."),
+        },
+        None => Problem::of_text(wrong),
+    }
+}
+
+/// The key whose problem is an example in both splits.
+pub(super) const DUPLICATE: &str = "workload.exclude";
 
 /// The file that is not there, in words that fit a page without a disk.
 fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {

@@ -9,10 +9,11 @@ use serde_json::Value;
 use super::feedback::FeedbackFields;
 use super::field::{Number, NumberField};
 use super::form::Form;
-use super::place::{self, Place};
+use super::place::Place;
 use super::section::Section;
 use super::setting_field::SettingField;
 use super::settings::{Setting, settings};
+use crate::format;
 use crate::schemas;
 use crate::studies;
 
@@ -133,7 +134,7 @@ fn explained(setting: Setting) -> impl IntoView {
     };
     view! {
         <tr>
-            <th scope="row">{place::label(&setting.key)}</th>
+            <th scope="row">{format::setting(&setting.key)}</th>
             <td>{setting.explanation}</td>
             <td class="num">{default}</td>
         </tr>

@@ -15,26 +15,25 @@ mod file;
 mod form;
 mod further;
 mod headers;
+mod kept;
 mod link;
 mod measured;
 mod method;
 mod metrics;
 mod models;
-mod passphrase;
 mod place;
 mod preview;
+mod prices;
 mod problem;
 mod prompt;
 mod reach;
 mod readiness;
-mod remember;
 mod rows;
 mod section;
 mod setting_field;
 mod settings;
 mod start;
 mod tau2;
-mod typed;
 mod workload;
 
 use std::cell::RefCell;
@@ -45,6 +44,7 @@ use leptos_router::hooks::use_location;
 use self::budget::BudgetSection;
 use self::constraints::GoalsSection;
 use self::cost::Cost;
+use self::draft::Draft;
 use self::file::{StudyFile, put, take_file, take_handed_over};
 use self::form::{Form, Said};
 use self::method::MethodSection;
@@ -65,6 +65,7 @@ pub fn StudyPage() -> impl IntoView {
         open_links(form);
         take_handed_over(form);
         ask_cost(form);
+        kept::follow(form);
         view! { <Setup form/> }
     })
 }
@@ -114,6 +115,12 @@ fn ask_cost(form: Form) {
 
 #[component]
 fn Setup(form: Form) -> impl IntoView {
+    let anew = move |_| {
+        if let Ok(new) = Draft::new() {
+            form.renew(|draft| *draft = new);
+            form.said.set(None);
+        }
+    };
     let over = RwSignal::new(false);
     let drop = move |event: web_sys::DragEvent| {
         over.set(false);
@@ -152,7 +159,13 @@ fn Setup(form: Form) -> impl IntoView {
             <div class="page-head">
                 <div>
                     <h1>"New study"</h1>
-                    <p>"The same study runs from the command line: what is set here is one TOML file."</p>
+                    <p>
+                        "The same study runs from the command line: what is set here is one TOML file. This browser keeps it \
+                         as a draft, without keys. "
+                        <button type="button" class="link" on:click=anew>
+                            "Start anew"
+                        </button>
+                    </p>
                 </div>
             </div>
             <Show when=move || over.get()>

@@ -11,9 +11,9 @@ use super::credentials::{KeyFields, provider_of};
 use super::form::Form;
 use super::further::Further;
 use super::place::Place;
-use super::remember::Remember;
 use super::section::Section;
 use crate::format::decimals;
+use crate::frame::remember::Remember;
 use crate::keys::Keys;
 use crate::live::sending;
 
@@ -79,14 +79,35 @@ fn does(role: Role) -> &'static str {
     }
 }
 
+/// What a role's cells hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// Nobody asks it.
+    NotNeeded,
+    /// A model of its own does.
+    Own,
+    /// Another role's model does.
+    ByOther,
+}
+
 #[component]
 fn RoleRow(role: Role) -> impl IntoView {
     let form = expect_context::<Form>();
-    let own = form.memo(move |study| study.models.get(&role).cloned());
     let asked = Memo::new(move |_| {
         let measured = form.measured.get();
         form.draft
             .with(|draft| measured.asked(&draft.study).contains(&role))
+    });
+    // The cells change with this alone: with the table itself they would be made anew at every key that is
+    // pressed in them, and lose the focus.
+    let served = Memo::new(move |_| {
+        if form.draft.with(|draft| draft.study.models.contains_key(&role)) {
+            Served::Own
+        } else if asked.get() {
+            Served::ByOther
+        } else {
+            Served::NotNeeded
+        }
     });
     let serves = form.memo(move |study| {
         serving(role, &study.models).map(|(of, table)| {
@@ -97,7 +118,6 @@ fn RoleRow(role: Role) -> impl IntoView {
             (of, model.unwrap_or_default())
         })
     });
-    let needed = move || asked.get() || own.with(Option::is_some);
     let note = move || {
         if asked.get() {
             does(role)
@@ -107,55 +127,29 @@ fn RoleRow(role: Role) -> impl IntoView {
     };
     let test = Memo::new(move |_| current_test(form, role));
     let failed = Memo::new(move |_| row_message(form, role, test));
-    let cells = move || {
-        if !needed() {
-            return view! {
-                <td class="hide-s">
-                    <span class="quiet">"–"</span>
-                </td>
-                <td></td>
-                <td></td>
-                <td>
-                    <span class="quiet">"not needed"</span>
-                </td>
-            }
-            .into_any();
+    let is_needed = Memo::new(move |_| served.get() != Served::NotNeeded);
+    let other = move || {
+        let of = serves.get().map(|(of, _)| role_name(of).to_lowercase());
+        of.unwrap_or_else(|| "nobody".into())
+    };
+    let model = move || match served.get() {
+        Served::Own => view! { <ModelName role/> }.into_any(),
+        Served::ByOther => {
+            view! { <span class="quiet">{move || serves.get().map(|(_, model)| model)}</span> }.into_any()
         }
-        let other = move || {
-            let of = serves.get().map(|(of, _)| role_name(of).to_lowercase());
-            of.unwrap_or_else(|| "nobody".into())
-        };
-        if own.with(Option::is_some) {
-            view! {
-                <td>
-                    <ProviderSelect role/>
-                </td>
-                <td>
-                    <ModelName role/>
-                </td>
-                <td>
-                    <KeyFields role wrong=Signal::derive(move || failed.with(Option::is_some))/>
-                </td>
-                <td>
-                    <TestButton role test/>
-                </td>
-            }
-            .into_any()
-        } else {
-            view! {
-                <td>
-                    <ProviderSelect role/>
-                </td>
-                <td>
-                    <span class="quiet">{move || serves.get().map(|(_, model)| model)}</span>
-                </td>
-                <td>
-                    <span class="quiet">"as " {other}</span>
-                </td>
-                <td></td>
-            }
-            .into_any()
+        Served::NotNeeded => ().into_any(),
+    };
+    let key = move || match served.get() {
+        Served::Own => {
+            view! { <KeyFields role wrong=Signal::derive(move || failed.with(Option::is_some))/> }.into_any()
         }
+        Served::ByOther => view! { <span class="quiet">"as " {other}</span> }.into_any(),
+        Served::NotNeeded => ().into_any(),
+    };
+    let tested = move || match served.get() {
+        Served::Own => view! { <TestButton role test/> }.into_any(),
+        Served::ByOther => ().into_any(),
+        Served::NotNeeded => view! { <span class="quiet">"not needed"</span> }.into_any(),
     };
     let message = move || {
         let (what, advice) = failed.get()?;
@@ -178,7 +172,14 @@ fn RoleRow(role: Role) -> impl IntoView {
                 <b>{role_name(role)}</b>
                 <div class="note">{note}</div>
             </th>
-            {cells}
+            <td class:hide-s=move || !is_needed.get()>
+                <Show when=move || is_needed.get() fallback=|| view! { <span class="quiet">"–"</span> }>
+                    <ProviderSelect role/>
+                </Show>
+            </td>
+            <td>{model}</td>
+            <td>{key}</td>
+            <td>{tested}</td>
         </tr>
         {message}
     }

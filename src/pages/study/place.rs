@@ -4,7 +4,7 @@ use capo_core::llm::Role;
 use capo_core::study::{Study, Table};
 use serde_json::Value;
 
-use crate::format;
+use crate::format::setting;
 
 /// A table of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,15 @@ impl Place {
         }
     }
 
+    /// What one of its keys is called on screen.
+    pub(super) fn label(self, key: &str) -> String {
+        match (self, key) {
+            // Of a judge's grades, not of the search.
+            (Self::Metric(_), "best") => "Best grade".to_owned(),
+            _ => setting(key),
+        }
+    }
+
     /// A text in it, empty when left out.
     pub(super) fn text(self, study: &Study, key: &str) -> String {
         let value = self.table(study).and_then(|table| table.get(key));
@@ -79,41 +88,4 @@ pub(super) fn number(value: f64, whole: bool) -> Value {
     } else {
         value.into()
     }
-}
-
-/// What a key is called on screen.
-pub(super) fn label(key: &str) -> String {
-    let known = match key {
-        "parents" => "Parents per round",
-        "children" => "Children per parent",
-        "pool" => "Pool",
-        "best" => "Leading candidates",
-        "beta" => "Dual step β",
-        "lambda_max" => "Cap λmax",
-        "lambda_init" => "First λ",
-        "gamma" => "Selection γ",
-        "noise" => "Noise σ",
-        "mask" => "Eligible parents",
-        "dual_step" => "How multipliers move",
-        "count_satisfied" => "Step when satisfied",
-        "kp" => "Gain kp",
-        "ki" => "Gain ki",
-        "kd" => "Gain kd",
-        "rho" => "Penalty ρ",
-        "k" => "Rewrites",
-        "weight" => "Weight of constraints",
-        "usd" => "Dollars",
-        "seconds" => "Time",
-        "max_steps" => "Most steps",
-        "base_url" => "Base URL",
-        "api_key_env" => "Variable of the key",
-        "max_tokens" => "Most tokens an answer",
-        "timeout_seconds" => "Patience, seconds",
-        "concurrency" => "Calls at a time",
-        "abort_after" => "Give up after failures",
-        "rewrite_form" => "Asked for rewrites",
-        "latency" => "Seconds per simulated second",
-        other => return format::label(other),
-    };
-    known.to_owned()
 }

@@ -2,6 +2,8 @@
 
 use capo_core::study::StudyError;
 
+use crate::format;
+
 /// What is wrong, and with which key of the study.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
@@ -20,7 +22,7 @@ impl Problem {
                 message,
             },
             StudyError::Invalid { key, problem } => Self {
-                key: by_metric(&key),
+                key: within(by_metric(&key), &problem),
                 message: sentence(&problem),
             },
         }
@@ -51,9 +53,16 @@ impl Problem {
             "budget",
         ];
         let start = key.split('.').next().unwrap_or_default();
-        if known.contains(&start) {
+        if let Some((table, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            // `[workload] optimize = 999 and …`
+            let name = rest.split_whitespace().next().unwrap_or_default();
             Self {
-                key,
+                key: format!("{table}.{name}"),
+                message: sentence(rest),
+            }
+        } else if known.contains(&start) {
+            Self {
+                key: within(key, problem),
                 message: sentence(problem),
             }
         } else {
@@ -74,9 +83,61 @@ fn by_metric(key: &str) -> String {
     metric.map_or_else(|| key.to_owned(), |metric| format!("constraint.{metric}"))
 }
 
+/// The key within a table that a problem of the table begins with.
+fn within(key: String, problem: &str) -> String {
+    let named = problem.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+    match named {
+        Some((name, _)) if matches!(key.as_str(), "method" | "workload" | "study") => format!("{key}.{name}"),
+        _ => key,
+    }
+}
+
+/// The words for a key where a problem names it as `key` or as key = value; other words as they are.
+fn worded(problem: &str) -> String {
+    // What the command line offers, this page does not.
+    let problem = problem.replace(", or `capo evaluate`", "");
+    let name = |word: &str| {
+        let is_key =
+            word.contains('_') || ["optimize", "evaluate", "parents", "gamma", "beta"].contains(&word);
+        if is_key { phrased(word) } else { word.to_owned() }
+    };
+    let in_code: Vec<String> = problem.split('`').map(str::to_owned).collect();
+    let parts = in_code.iter().enumerate().map(|(place, part)| {
+        if place % 2 == 1
+            && part
+                .chars()
+                .all(|letter| letter.is_ascii_lowercase() || letter == '_')
+        {
+            return name(part);
+        }
+        let words: Vec<&str> = part.split(' ').collect();
+        let said = words
+            .iter()
+            .enumerate()
+            .filter(|(_, word)| **word != "=")
+            .map(|(place, word)| {
+                if words.get(place + 1) == Some(&"=") {
+                    name(word)
+                } else {
+                    (*word).to_owned()
+                }
+            });
+        said.collect::<Vec<_>>().join(" ")
+    });
+    parts.collect()
+}
+
+/// A key's name within a sentence.
+fn phrased(key: &str) -> String {
+    let name = format::setting(key);
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_lowercase().to_string());
+    format!("{}{}", first.unwrap_or_default(), letters.as_str())
+}
+
 /// With a capital and a full stop, without code marks.
 fn sentence(problem: &str) -> String {
-    let plain = problem.replace('`', "");
+    let plain = worded(problem);
     let mut letters = plain.trim_end_matches('.').chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
@@ -85,6 +146,42 @@ fn sentence(problem: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn problems_stand_at_their_field_in_words() {
+        let invalid = |key: &str, problem: &str| {
+            let problem = Problem::of(StudyError::Invalid {
+                key: key.into(),
+                problem: problem.into(),
+            });
+            (problem.key, problem.message)
+        };
+        assert_eq!(
+            invalid("method", "`parents` and `mask` must be at least 1"),
+            (
+                "method.parents".into(),
+                "Parents per round and mask must be at least 1.".into()
+            )
+        );
+        assert_eq!(
+            invalid(
+                "study.rounds",
+                "0 rounds search nothing; use 1 or more, or `capo evaluate`"
+            )
+            .1,
+            "0 rounds search nothing; use 1 or more."
+        );
+        let split = Problem::of_text(
+            "[workload] optimize = 999 and evaluate = 40 need 1039 tasks, but the help desk has 114; lower one of them",
+        );
+        assert_eq!(split.key, "workload.optimize");
+        assert_eq!(
+            split.message,
+            "Optimize 999 and evaluate 40 need 1039 tasks, but the help desk has 114; lower one of them."
+        );
+        let wanted = Problem::of_text("models.agent: provider `openai-compatible` needs a `base_url`");
+        assert_eq!(wanted.message, "Provider openai-compatible needs a base URL.");
+    }
 
     #[test]
     fn words_of_a_workload_find_their_field() {

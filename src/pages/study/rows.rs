@@ -10,8 +10,10 @@ use super::draft::Draft;
 use super::field::{TextField, Wrong};
 use super::file::take_file;
 use super::form::{Form, Said};
+use super::measured::DUPLICATE;
 use super::place::Place;
 use super::preview::{self, Preview};
+use super::problem::Problem;
 use crate::components::Choose;
 use crate::format::count;
 
@@ -55,6 +57,7 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
         draft.files.remove(&path);
     }
     draft.files.insert(name.to_owned(), text.into());
+    draft.name_after(name);
     let study = &mut draft.study;
     for key in ["format", "id", "exclude", "optimize", "evaluate_data"] {
         Place::Workload.set(study, key, None);
@@ -62,6 +65,9 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
     Place::Workload.set(study, "data", Some(name.into()));
     Place::Workload.set(study, "evaluate", Some(json!(preview.count / 3)));
     draft.forget_wrong("workload.");
+    // An agent that measures itself is sent the whole row; of its columns only the name is anybody's.
+    let names_only = draft.kind() != "table";
+    let study = &mut draft.study;
     let guesses = [
         (
             Use::Message,
@@ -74,10 +80,13 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
         (Use::Name, &["id", "name", "key"][..]),
     ];
     for (used, names) in guesses {
+        if names_only && used != Use::Name {
+            continue;
+        }
         let guess = preview::guess(&preview.columns, names);
         if let Some(column) = guess.filter(|column| used == Use::Name || preview::template(column).is_some())
         {
-            used.put(column, &mut draft.study);
+            used.put(column, study);
         }
     }
 }
@@ -88,7 +97,51 @@ pub(super) fn Exclude(
     #[prop(default = "One a line: their ids, or without an id column the numbers of their lines.")]
     explanation: &'static str,
 ) -> impl IntoView {
+    let form = expect_context::<Form>();
+    let asking = form.asking;
+    let twins = Memo::new(move |_| {
+        let of_twins = |problem: &Problem| problem.key == DUPLICATE;
+        form.measured
+            .with(|measured| measured.problem.as_ref().is_some_and(of_twins))
+    });
+    let busy = RwSignal::new(false);
+    let find = move |_| {
+        if !busy.get_untracked() {
+            busy.set(true);
+            let (workload, files, seed) = form.draft.with_untracked(|draft| {
+                (
+                    draft.study.workload.clone(),
+                    draft.files.clone(),
+                    draft.study.study.seed,
+                )
+            });
+            asking.find_duplicates(workload, files, seed);
+        }
+    };
+    Effect::new(move |_| {
+        let Some(found) = asking.duplicates.get() else {
+            return;
+        };
+        asking.duplicates.set(None);
+        busy.set(false);
+        form.renew(|draft| {
+            let left_out = excluded(&draft.study);
+            exclude(&mut draft.study, &format!("{left_out}\n{}", found.join("\n")));
+        });
+        let words = crate::format::counted(found.len(), "example");
+        form.said.set(Some(Said::Done(format!(
+            "{} left out, as the others ask the same.",
+            crate::format::capitalized(&words)
+        ))));
+    });
     view! {
+        <Show when=move || twins.get()>
+            <div class="row">
+                <button type="button" on:click=find>
+                    {move || if busy.get() { "Looking through the rows…" } else { "Leave all duplicates out" }}
+                </button>
+            </div>
+        </Show>
         <TextField
             key="workload.exclude"
             label="Examples to leave out"
@@ -152,6 +205,10 @@ fn Drop() -> impl IntoView {
             take_file(form, file);
         }
     });
+    let take_text = move |text: &str| match preview::notation(text) {
+        "tsv" => take_tabs(form, "rows.tsv", text),
+        notation => take(form, &format!("rows.{notation}"), text.to_owned()),
+    };
     let paste = move |event: ClipboardEvent| {
         let text = event
             .clipboard_data()
@@ -159,10 +216,14 @@ fn Drop() -> impl IntoView {
             .unwrap_or_default();
         if !text.trim().is_empty() {
             event.prevent_default();
-            match preview::notation(&text) {
-                "tsv" => take_tabs(form, "rows.tsv", &text),
-                notation => take(form, &format!("rows.{notation}"), text),
-            }
+            take_text(&text);
+        }
+    };
+    // Rows that were typed count once the field is left.
+    let typed = move |event| {
+        let text = event_target_value(&event);
+        if !text.trim().is_empty() {
+            take_text(&text);
         }
     };
     view! {
@@ -186,6 +247,7 @@ fn Drop() -> impl IntoView {
                 aria-label="Paste rows here"
                 placeholder="or paste rows here"
                 on:paste=paste
+                on:change=typed
             ></textarea>
             <p class="note">"The rows stay in this browser; models see one of them at a time."</p>
             <div class="field">
@@ -360,6 +422,27 @@ mod tests {
             &Preview::of("rows.csv", text).unwrap(),
         );
         assert_eq!(chosen.study, draft.study);
+    }
+
+    #[test]
+    fn an_agent_of_one_s_own_is_told_of_no_columns() {
+        let mut draft = Draft::new().unwrap();
+        draft.take_kind("external");
+        Place::Workload.set(
+            &mut draft.study,
+            "endpoint",
+            Some("http://127.0.0.1:9/run".into()),
+        );
+        let text = "id,question,answer\nx,a,1\ny,b,2\nz,c,3\n";
+        add(
+            &mut draft,
+            "rows.csv",
+            text.into(),
+            &Preview::of("rows.csv", text).unwrap(),
+        );
+        assert_eq!(Place::Workload.text(&draft.study, "id"), "id");
+        let measured = Measured::of(&draft.study.workload, &draft.files, 0);
+        assert_eq!(measured.problem, None);
     }
 
     #[test]

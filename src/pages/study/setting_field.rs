@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::field::{Number, NumberField, TextField, Wrong, id};
 use super::form::Form;
-use super::place::{self, Place};
+use super::place::Place;
 use super::settings::{Kind, Setting};
 
 /// The field of a key that a schema describes.
@@ -27,7 +27,10 @@ pub(super) fn SettingField(
     let key = setting.key.clone();
     match setting.kind.clone() {
         kind @ (Kind::Whole | Kind::Number) => {
-            let number = Number::of(place, &key, kind == Kind::Whole);
+            let (least, most) = setting.range;
+            let number = Number::of(place, &key, kind == Kind::Whole)
+                .at_least(least)
+                .at_most(most);
             let number = if setting.needed {
                 number
             } else {
@@ -40,7 +43,7 @@ pub(super) fn SettingField(
             view! {
                 <TextField
                     key=place.path(&key)
-                    label=place::label(&key)
+                    label=place.label(&key)
                     explanation
                     code=true
                     read=move |study| place.text(study, &read)
@@ -84,7 +87,7 @@ fn FlagField(place: Place, setting: Setting, explanation: String) -> impl IntoVi
                     prop:checked=move || checked.get()
                     on:change=change
                 />
-                <span>{place::label(&key)}</span>
+                <span>{place.label(&key)}</span>
             </label>
             <span class="note" id=note>
                 {explanation}
@@ -133,7 +136,10 @@ fn ChoiceField(
         .into_iter()
         .map(|(word, _)| {
             let own = word.clone();
-            let shown = crate::format::label(&word.replace('-', " "));
+            let shown = match word.as_str() {
+                "llm" => "A language model".to_owned(),
+                _ => crate::format::label(&word.replace('-', " ")),
+            };
             view! {
                 <option value=word prop:selected=move || value.with(|value| *value == own)>
                     {shown}
@@ -144,7 +150,7 @@ fn ChoiceField(
     let note = format!("{id}-note");
     view! {
         <div class="field">
-            <label for=id.clone()>{place::label(&key)}</label>
+            <label for=id.clone()>{place.label(&key)}</label>
             <select id=id aria-describedby=note.clone() on:change=change>
                 {unsaid}
                 {options}

@@ -30,6 +30,8 @@ pub(super) struct Setting {
     pub(super) default: Option<Value>,
     /// Whether it must be there.
     pub(super) needed: bool,
+    /// The least and the most a number may be.
+    pub(super) range: (f64, f64),
 }
 
 /// The keys of an object's schema that a form can show. Others, such as nested tables, are left to
@@ -50,6 +52,7 @@ pub(super) fn settings(schema: &Value) -> Vec<Setting> {
                 kind: kind(&whole)?,
                 default: whole.get("default").filter(|value| !value.is_null()).cloned(),
                 needed: needed(key),
+                range: range(key, &whole),
             })
         })
         .collect()
@@ -103,6 +106,23 @@ fn resolved(property: &Value, definitions: &Value) -> Map<String, Value> {
         );
     }
     whole
+}
+
+/// What a number may be: as its schema says, or as makes sense for the steps of a search, whose schema leaves
+/// them open.
+fn range(key: &str, schema: &Map<String, Value>) -> (f64, f64) {
+    const STEEP: f64 = 1e6;
+    let stated = |bound: &str| schema.get(bound).and_then(Value::as_f64);
+    let (least, most) = match key {
+        "beta" | "gamma" | "lambda_max" | "lambda_init" | "noise" | "kp" | "ki" | "kd" | "rho" | "weight" => {
+            (0.0, STEEP)
+        }
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    (
+        stated("minimum").unwrap_or(least).max(least),
+        stated("maximum").unwrap_or(most).min(most),
+    )
 }
 
 fn kind(schema: &Map<String, Value>) -> Option<Kind> {

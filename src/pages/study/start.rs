@@ -7,7 +7,6 @@ use leptos::prelude::*;
 use super::draft::Draft;
 use super::field;
 use super::form::Form;
-use super::place;
 use super::problem::Problem;
 use super::readiness;
 use super::workload;
@@ -127,7 +126,7 @@ fn item(problem: Problem) -> impl IntoView {
     };
     let named = (!problem.key.is_empty()).then(|| {
         view! {
-            <a href=address rel="external">{place::label(&name)}</a>
+            <a href=address rel="external">{format::setting(&name)}</a>
             ": "
         }
     });

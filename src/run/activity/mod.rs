@@ -15,6 +15,7 @@ use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 
 use super::in_force::Examples;
+use super::lineage;
 use super::measured;
 use super::rounds::{on_screen, planned, under_way, written_in};
 use super::sentence::Sentence;
@@ -122,10 +123,11 @@ impl Activity {
                 self.answered(&effect, "Asked again, then answered.");
             }
             Event::Rollout(rollout) => {
-                self.answered(
-                    &failures::effect_of_rollout(rollout),
-                    "Tried again, then answered.",
-                );
+                let outcome = match rollout.failed {
+                    None => "Tried again, then answered.",
+                    Some(_) => "Given up: it counts as the worst value.",
+                };
+                self.answered(&failures::effect_of_rollout(rollout), outcome);
                 self.rollout(rollout, state, at);
             }
             Event::Rewrite(rewrite) => {
@@ -137,6 +139,17 @@ impl Activity {
                 self.answered(&effect, outcome);
             }
             Event::Failure(failure) => self.failure(failure, state, at),
+            Event::Discard(discard) => {
+                let headline = Sentence::default()
+                    .prompt(discard.candidate)
+                    .text(" cannot be run and leaves the search.");
+                self.say(at, Kind::Failure, headline, Sentence::new(discard.reason.clone()));
+            }
+            Event::LeaveOut(left) => {
+                let headline =
+                    Sentence::new(format!("Example {} is left out for every prompt.", left.example));
+                self.say(at, Kind::Failure, headline, Sentence::new(left.reason.clone()));
+            }
             Event::Round(round) => self.closed(round, state, at),
             Event::Steer(steer) => {
                 for headline in wording::steer(steer, state) {
@@ -211,7 +224,9 @@ impl Activity {
 
     fn closed(&mut self, round: &RoundEvent, state: &RunState, at: Option<f64>) {
         let feasible = round.scores.values().any(|score| score.feasible);
-        let is_first = feasible && !self.first_feasible;
+        let of_seed = lineage::seed(state).and_then(|seed| round.scores.get(&seed));
+        let seed_was = of_seed.is_some_and(|score| score.feasible);
+        let is_first = feasible && !self.first_feasible && !seed_was;
         self.first_feasible |= feasible;
         let (headline, detail) = wording::closed(round, is_first, state);
         self.say(at, Kind::Round, headline, detail).announce = true;

@@ -251,7 +251,7 @@ pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Se
             (Sentence::new(kept), detail)
         }
         Status::Stopped => (
-            Sentence::new("Stopped. Calls under way were finished and counted."),
+            Sentence::new("Stopped. What was answered is counted and kept."),
             Sentence::default(),
         ),
         Status::Failed => (

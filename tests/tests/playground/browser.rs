@@ -218,6 +218,40 @@ impl Browser {
         .await;
     }
 
+    /// Types into the field of this accessible name key by key, in place of what it holds.
+    ///
+    /// # Panics
+    /// When there is no such field, or it has not got what was typed and the focus in the end.
+    pub(crate) async fn type_in(&self, label: &str, text: &str) {
+        let find = "const label = arguments[0];
+            const labelled = [...document.querySelectorAll('label')].filter((one) => one.innerText.trim() === label)
+                .map((one) => one.control || document.getElementById(one.htmlFor));
+            const all = [...document.querySelectorAll(`[aria-label=\"${label}\"]`), ...labelled];
+            const field = all.find((one) => one && one.offsetParent && !one.disabled);
+            if (!field) return false;
+            field.focus();
+            field.select();
+            window.typedInto = field;
+            return true";
+        self.until(&format!("there is a field `{label}`"), async || {
+            self.js_with(find, vec![json!(label)]).await == json!(true)
+        })
+        .await;
+        self.keys(text).await;
+        let typed = "const one = window.typedInto;
+            return [one.isConnected && document.activeElement === one, document.activeElement.value]";
+        let typed = self.js(typed).await;
+        assert_eq!(typed, json!([true, text]), "what was typed into `{label}`");
+    }
+
+    /// Presses the keys of a text one after another on whatever has the focus.
+    pub(crate) async fn keys(&self, text: &str) {
+        // A line break is the key that makes one.
+        let keys = text.replace('\n', "\u{e007}");
+        let chain = self.driver.action_chain().send_keys(keys);
+        chain.perform().await.expect("keys can be pressed");
+    }
+
     /// Runs a script in the page.
     pub(crate) async fn js(&self, script: &str) -> Value {
         self.js_with(script, Vec::new()).await

@@ -8,9 +8,11 @@
 mod benchmark;
 mod browser;
 mod hardships;
+mod lasting;
 mod new_study;
 mod page;
 mod trace;
+mod typing;
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A user's examples: read from JSONL or CSV, named, and split.
+//! A user's examples: read from JSONL, CSV or TSV, named, and split.
 //!
 //! Shared by the kinds `table` and `external`. The split depends on the data and its own seed
 //! alone, never on the study's seed: otherwise a prompt found with seed 1 would be judged, under
@@ -28,7 +28,7 @@ use crate::settings::BuildError;
 pub struct DataSettings {
     /// File of examples, relative to the study file.
     pub data: String,
-    /// Notation of the data files; told by the extension (`.jsonl`, `.csv`) when left out.
+    /// Notation of the data files; told by the extension (`.jsonl`, `.csv`, `.tsv`) when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
     /// Column that names each example; the line number does when left out.

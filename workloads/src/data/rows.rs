@@ -1,4 +1,4 @@
-//! From the bytes of a JSONL or CSV file to rows with line numbers.
+//! From the bytes of a JSONL, CSV or TSV file to rows with line numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,18 @@ use serde_json::{Map, Value};
 
 use crate::settings::BuildError;
 
-/// The two notations of a data file.
+/// The notations of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// JSON Lines: one object a line, blank lines ignored.
     Jsonl,
-    /// Comma-separated values (RFC 4180) under a header line; every value is text.
+    /// Comma-separated values (RFC 4180) under a header line; every value is text. Where the format is
+    /// left out, the file's name ends in `.csv` and the header line has no comma, tabs separate, or else
+    /// semicolons, as spreadsheets of many countries write.
     Csv,
+    /// Tab-separated values under a header line; every value is text.
+    Tsv,
 }
 
 impl Format {
@@ -23,6 +27,7 @@ impl Format {
         match extension.to_ascii_lowercase().as_str() {
             "jsonl" | "ndjson" => Some(Self::Jsonl),
             "csv" => Some(Self::Csv),
+            "tsv" | "tab" => Some(Self::Tsv),
             _ => None,
         }
     }
@@ -39,26 +44,24 @@ pub(super) struct Row {
 
 /// Reads all rows of a file.
 pub(super) fn parse(file: &str, bytes: &[u8], format: Option<Format>) -> Result<Vec<Row>, BuildError> {
+    let is_stated = format.is_some();
     let format = format.or_else(|| Format::of_path(file)).ok_or_else(|| {
         BuildError::data(
             file,
-            "neither .jsonl nor .csv; say which with format = \"jsonl\" or format = \"csv\"",
+            "neither .jsonl nor .csv nor .tsv; say which with format = \"jsonl\", \"csv\" or \"tsv\"",
         )
     })?;
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        BuildError::data(
-            file,
-            format!(
-                "not UTF-8: the byte at offset {} is not part of a character; save the file as UTF-8",
-                error.valid_up_to()
-            ),
-        )
+        let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
+        BuildError::line(file, line as u64, "not UTF-8; save the file as UTF-8")
     })?;
     // Spreadsheets write a byte order mark that is no part of the first column's name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rows = match format {
         Format::Jsonl => parse_jsonl(file, text)?,
-        Format::Csv => parse_csv(file, text)?,
+        Format::Csv if is_stated => parse_csv(file, text, b',')?,
+        Format::Csv => parse_csv(file, text, separator(text))?,
+        Format::Tsv => parse_csv(file, text, b'\t')?,
     };
     if rows.is_empty() {
         return Err(BuildError::data(file, "the file holds no examples"));
@@ -108,12 +111,37 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-fn parse_csv(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+/// What separates the columns of a `.csv`, by its header line alone: a comma if there is one outside
+/// quotes, else a tab, else a semicolon.
+fn separator(text: &str) -> u8 {
+    let mut quoted = false;
+    let mut others = [false; 2];
+    for byte in text.trim_start_matches(['\r', '\n']).bytes() {
+        match byte {
+            b'"' => quoted = !quoted,
+            _ if quoted => {}
+            b',' => return b',',
+            b'\t' => others[0] = true,
+            b';' => others[1] = true,
+            b'\r' | b'\n' => break,
+            _ => {}
+        }
+    }
+    match others {
+        [true, _] => b'\t',
+        [false, true] => b';',
+        [false, false] => b',',
+    }
+}
+
+fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(separator)
+        .from_reader(text.as_bytes());
     let mut lines = Lines::of(text);
     let header = reader
         .headers()
-        .map_err(|error| csv_error(file, &error, &mut lines))?;
+        .map_err(|error| csv_error(file, &error, separator, &mut lines))?;
     let header_line = header.position().map_or(1, |position| lines.at(position));
     let names: Vec<String> = header.iter().map(str::to_owned).collect();
     for (index, name) in names.iter().enumerate() {
@@ -134,7 +162,7 @@ fn parse_csv(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
     }
     let mut rows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| csv_error(file, &error, &mut lines))?;
+        let record = record.map_err(|error| csv_error(file, &error, separator, &mut lines))?;
         let fields = names
             .iter()
             .cloned()
@@ -191,7 +219,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn csv_error(file: &str, error: &csv::Error, lines: &mut Lines<'_>) -> BuildError {
+fn csv_error(file: &str, error: &csv::Error, separator: u8, lines: &mut Lines<'_>) -> BuildError {
+    let separators = match separator {
+        b'\t' => "tabs",
+        b';' => "semicolons",
+        _ => "commas",
+    };
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
             pos,
@@ -201,7 +234,8 @@ fn csv_error(file: &str, error: &csv::Error, lines: &mut Lines<'_>) -> BuildErro
             file: file.to_owned(),
             line: pos.as_ref().map(|position| lines.at(position)),
             problem: format!(
-                "{len} fields where the header has {expected_len}; quote fields that hold commas or line breaks"
+                "{len} fields where the header, separated by {separators}, has {expected_len}; quote fields that \
+                 hold {separators} or line breaks"
             ),
         },
         _ => BuildError::data(file, error),
@@ -265,9 +299,38 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_that_is_not_utf8_is_named_by_its_offset() {
-        let error = problem("a.csv", b"q\ncaf\xe9\n");
-        assert!(error.contains("not UTF-8: the byte at offset 5"), "{error}");
+    fn a_line_that_is_not_utf8_is_named() {
+        let error = problem("a.csv", b"q\r\nfine\r\ncaf\xe9\r\n");
+        assert_eq!(error, "a.csv line 3: not UTF-8; save the file as UTF-8");
+    }
+
+    #[test]
+    fn tables_may_be_separated_by_semicolons_or_tabs() {
+        for (file, text) in [
+            ("a.csv", "q;n\na, b;1\n"),
+            ("a.csv", "\n\"q\";n\n\"a, b\";1\n"),
+            ("a.csv", "q\tn\na, b\t1\n"),
+            ("a.tsv", "q\tn\na, b\t1\n"),
+            ("a.csv", "q,n\n\"a, b\",1\n"),
+        ] {
+            let rows = parse(file, text.as_bytes(), None).unwrap();
+            assert_eq!(
+                Value::Object(rows[0].fields.clone()),
+                json!({"q": "a, b", "n": "1"}),
+                "{text:?}"
+            );
+        }
+        // Stated, the format means commas.
+        let rows = parse("a.csv", b"q;n\na, b;1\n", Some(Format::Csv));
+        assert!(rows.unwrap_err().to_string().contains("separated by commas"));
+        // A comma in the header decides, and quotes hide it.
+        assert_eq!(separator("a;b,c\n"), b',');
+        assert_eq!(separator("\"a,b\";c\n1,2,3\n"), b';');
+        assert_eq!(separator("a;b\tc"), b'\t');
+        assert_eq!(separator("question\na;b,c"), b',');
+        assert!(problem("a.csv", b"q;a\n1;2;3\n").contains(
+            "line 2: 3 fields where the header, separated by semicolons, has 2; quote fields that hold semicolons"
+        ));
     }
 
     #[test]
@@ -285,7 +348,10 @@ mod tests {
 
     #[test]
     fn csv_shape_errors_name_the_line() {
-        assert!(problem("a.csv", b"q,n\nx,1\ny\n").contains("line 3: 1 fields where the header has 2"));
+        assert!(
+            problem("a.csv", b"q,n\nx,1\ny\n")
+                .contains("line 3: 1 fields where the header, separated by commas, has 2")
+        );
         assert!(problem("a.csv", b"q,q\n1,2\n").contains("two columns are named `q`"));
         assert!(problem("a.csv", b"q,\n1,2\n").contains("column 2 has no name"));
         assert!(problem("a.csv", b"q,n\n\n\ny\n").contains("line 4: 1 fields"));

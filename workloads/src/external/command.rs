@@ -1,14 +1,21 @@
 //! An agent that is a command: the request on its standard input, the response on its standard
 //! output. Each rollout starts it anew.
 
+use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::Stdio;
+use std::time::Duration;
 
 use capo_core::llm::FailureKind;
 use capo_core::workload::RolloutError;
+use futures::future::{Either, select};
+use futures_timer::Delay;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
+use super::family::{Family, Mark};
 use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 
 /// Variables every command gets: where programs, home and temporary files are, and the language.
@@ -31,6 +38,9 @@ const ENVIRONMENT: [&str; 16] = [
     "APPDATA",
     "USERPROFILE",
 ];
+
+/// When a command has ended and its streams say nothing for so long, they will say nothing more.
+const QUIET: Duration = Duration::from_millis(300);
 
 /// A command to run.
 pub(super) struct Program {
@@ -71,8 +81,9 @@ impl Program {
                 "commands need a tokio runtime".to_owned(),
             )));
         }
-        let (mut child, secrets) = self.start().map_err(Unanswered::Refused)?;
-        let mut group = Group::of(&child);
+        let mark = Mark::new();
+        let (mut child, secrets) = self.start(&mark).map_err(Unanswered::Refused)?;
+        let mut family = Family::of(&child, mark);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(Unanswered::Refused(tool(
@@ -86,17 +97,34 @@ impl Program {
             let _ = stdin.write_all(request.as_bytes()).await;
             let _ = stdin.shutdown().await;
         };
-        // What the command leaves running may hold its streams open, which would end no reading:
-        // it goes with the command.
-        let ended = async {
+        // What the command leaves running goes with it. What cannot be found may hold its streams
+        // open, which would end no reading: once the command has ended and nothing more comes, the
+        // answer is whole.
+        let (answer, complaints) = (Stream::default(), Stream::default());
+        let streams = pin!(async {
+            futures::join!(write, answer.read(stdout), complaints.read(stderr));
+        });
+        let status = pin!(async {
             let status = child.wait().await;
-            group.end();
+            family.end();
             status
+        });
+        let status = match select(streams, status).await {
+            Either::Left(((), status)) => status.await,
+            Either::Right((status, mut streams)) => {
+                let read = || answer.length() + complaints.length();
+                loop {
+                    let before = read();
+                    let ended = select(&mut streams, Delay::new(QUIET)).await;
+                    if matches!(ended, Either::Left(_)) || read() == before {
+                        break status;
+                    }
+                }
+            }
         };
-        let ((), answer, complaints, status) = futures::join!(write, read(stdout), read(stderr), ended);
         let status = status
             .map_err(|error| Unanswered::Failed(tool(true, format!("it cannot be waited for: {error}"))))?;
-        let complaints = complaints.unwrap_or_else(|partial| partial);
+        let complaints = complaints.take().unwrap_or_else(|partial| partial);
         if !status.success() {
             return Err(Unanswered::Failed(tool(
                 true,
@@ -106,19 +134,21 @@ impl Program {
                 ),
             )));
         }
-        let bytes = answer.map_err(|_| Unanswered::Failed(too_large(&self.executable)))?;
+        let bytes = answer
+            .take()
+            .map_err(|_| Unanswered::Failed(too_large(&self.executable)))?;
         Ok(Answer { bytes, secrets })
     }
 
-    fn start(&self) -> Result<(Child, Secrets), RolloutError> {
+    fn start(&self, mark: &Mark) -> Result<(Child, Secrets), RolloutError> {
         let mut command = tokio::process::Command::new(&self.executable);
         command.args(&self.arguments).env_clear().kill_on_drop(true);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // Its own group, so that a keyboard interrupt reaches Capo alone, which then finishes the
-        // rollouts under way, and so that all it started can be ended.
+        // Its own group, so that a keyboard interrupt reaches Capo alone, and so that all it started
+        // can be ended.
         #[cfg(unix)]
         command.process_group(0);
         if let Some(directory) = &self.directory {
@@ -135,7 +165,13 @@ impl Program {
             secrets.add(&value);
             command.env(name, value);
         }
+        command.env(Mark::VARIABLE, mark.as_str());
         let child = command.spawn().map_err(|error| {
+            // The system is short of something for a moment.
+            let passes = matches!(
+                error.kind(),
+                ErrorKind::WouldBlock | ErrorKind::OutOfMemory | ErrorKind::ExecutableFileBusy
+            );
             let place = self
                 .directory
                 .as_ref()
@@ -143,7 +179,7 @@ impl Program {
                 .unwrap_or_default();
             failed(
                 FailureKind::Tool,
-                false,
+                passes,
                 &self.executable,
                 format!("it cannot be started{place}: {error}; check workload.command"),
             )
@@ -152,64 +188,44 @@ impl Program {
     }
 }
 
-/// All bytes of a stream; where there are more than Capo keeps, the last ones it read, as an error.
-async fn read(mut stream: impl AsyncRead + Unpin) -> Result<Vec<u8>, Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut buffer = vec![0; 64 << 10];
-    let mut overflow = false;
-    loop {
-        match stream.read(&mut buffer).await {
-            Ok(0) | Err(_) => break,
-            Ok(count) => {
-                if bytes.len() + count > MOST_BYTES {
-                    overflow = true;
-                    bytes.clear();
+/// What has been read of a stream so far.
+#[derive(Default)]
+struct Stream {
+    kept: RefCell<Vec<u8>>,
+    length: Cell<u64>,
+}
+
+impl Stream {
+    /// Reads to the end. Where there is more than Capo keeps, the last bytes are kept.
+    async fn read(&self, mut stream: impl AsyncRead + Unpin) {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match stream.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(count) => {
+                    let mut kept = self.kept.borrow_mut();
+                    if kept.len() + count > MOST_BYTES {
+                        kept.clear();
+                    }
+                    kept.extend_from_slice(&buffer[..count]);
+                    self.length.set(self.length.get() + count as u64);
                 }
-                bytes.extend_from_slice(&buffer[..count]);
             }
         }
     }
-    if overflow { Err(bytes) } else { Ok(bytes) }
-}
 
-/// The command's whole process group, ended with the command or when dropped: a wrapper such as a
-/// package runner does not pass its own end on to what it started.
-struct Group {
-    #[cfg(unix)]
-    leader: Option<rustix::process::Pid>,
-}
+    /// Bytes read so far.
+    fn length(&self) -> u64 {
+        self.length.get()
+    }
 
-impl Group {
-    #[cfg(unix)]
-    fn of(child: &Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self {
-            leader: id.and_then(rustix::process::Pid::from_raw),
+    /// All bytes; where there were more than Capo keeps, the last ones, as an error.
+    fn take(&self) -> Result<Vec<u8>, Vec<u8>> {
+        let bytes = self.kept.take();
+        if self.length.get() > MOST_BYTES as u64 {
+            Err(bytes)
+        } else {
+            Ok(bytes)
         }
-    }
-
-    /// Ends what is left of the group, once: after the command's own end its id may soon be
-    /// another's.
-    #[cfg(unix)]
-    fn end(&mut self) {
-        if let Some(leader) = self.leader.take() {
-            // Nothing can be done about a group that is gone already.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn of(_child: &Child) -> Self {
-        Self {}
-    }
-
-    #[cfg(not(unix))]
-    fn end(&mut self) {}
-}
-
-#[cfg(unix)]
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
     }
 }

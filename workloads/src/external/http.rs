@@ -18,6 +18,10 @@ use crate::settings::BuildError;
 /// How a failure begins of which nobody at the address knows.
 pub(super) const NO_ANSWER: &str = "no answer: ";
 
+/// How long one try waits for a connection; the time a rollout may take is for the agent's work.
+#[cfg(not(target_arch = "wasm32"))]
+const CONNECT: Duration = Duration::from_secs(10);
+
 /// An HTTP endpoint.
 pub(super) struct Endpoint {
     address: Address,
@@ -77,7 +81,7 @@ impl Endpoint {
             if reached {
                 Unanswered::Failed(error)
             } else {
-                Unanswered::Refused(error)
+                Unanswered::NotNow { asked: None, error }
             }
         })?;
         let status = response.status();
@@ -91,9 +95,12 @@ impl Endpoint {
             return Ok(Answer { bytes: body, secrets });
         }
         let error = self.refused(status, retry_after.as_deref(), &secrets.tail(&body));
-        if status == StatusCode::TOO_MANY_REQUESTS {
+        if matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        ) {
             let asked = retry_after.as_deref().and_then(waiting_time);
-            return Err(Unanswered::SlowDown { asked, error });
+            return Err(Unanswered::NotNow { asked, error });
         }
         if status.is_server_error() {
             return Err(Unanswered::Failed(error));
@@ -163,7 +170,9 @@ impl Endpoint {
     /// another host, and without a proxy for this machine's own addresses.
     #[cfg(not(target_arch = "wasm32"))]
     fn configured(&self) -> reqwest::ClientBuilder {
-        let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT);
         if self.address.is_here() {
             builder.no_proxy()
         } else {
@@ -204,7 +213,10 @@ impl Endpoint {
     }
 
     fn refused(&self, status: StatusCode, retry_after: Option<&str>, tail: &str) -> RolloutError {
-        let says = format!("HTTP {status}; it says: {tail}");
+        let wait = retry_after
+            .map(|wait| format!("; it asks to wait {wait}"))
+            .unwrap_or_default();
+        let says = format!("HTTP {status}; it says: {tail}{wait}");
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let names: Vec<&str> = self
@@ -225,17 +237,12 @@ impl Endpoint {
                     format!("{says}; {hint}"),
                 )
             }
-            StatusCode::TOO_MANY_REQUESTS => {
-                let wait = retry_after
-                    .map(|wait| format!("; it asks to wait {wait}"))
-                    .unwrap_or_default();
-                failed(
-                    FailureKind::RateLimit,
-                    true,
-                    &self.shown,
-                    format!("{says}{wait}; lower workload.concurrency if this goes on"),
-                )
-            }
+            StatusCode::TOO_MANY_REQUESTS => failed(
+                FailureKind::RateLimit,
+                true,
+                &self.shown,
+                format!("{says}; lower workload.concurrency if this goes on"),
+            ),
             status if status.is_redirection() => failed(
                 FailureKind::Tool,
                 false,

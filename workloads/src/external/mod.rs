@@ -6,6 +6,8 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod command;
+#[cfg(not(target_arch = "wasm32"))]
+mod family;
 mod http;
 mod pace;
 pub mod protocol;
@@ -66,6 +68,9 @@ pub struct ExternalSettings {
     #[serde(default = "default_timeout")]
     #[schemars(range(max = 86_400.0))]
     pub timeout: f64,
+    /// How often a request that failed is tried again: 5 times unless stated, 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// Rollouts the agent does at a time.
     #[serde(default = "default_concurrency")]
     #[schemars(range(min = 1))]
@@ -276,7 +281,7 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
         fingerprint: sources.fingerprint(),
         timeout: Duration::from_secs_f64(own.timeout),
         permits: Semaphore::new(own.concurrency),
-        pace: pace::Pace::default(),
+        pace: pace::Pace::new(own.retries.unwrap_or(pace::RETRIES)),
     };
     Ok(vec![Rc::new(workload)])
 }
@@ -316,6 +321,12 @@ fn content(example: &Example, id: Option<&str>) -> String {
 /// server does not let it read the answer (CORS).
 pub fn is_unreached(error: &RolloutError) -> bool {
     matches!(error, RolloutError::Failed { message, .. } if message.contains(http::NO_ANSWER))
+}
+
+/// Whether a `[workload]` table says that its agent is never tried again.
+pub fn never_tries_again(kind_and_settings: &Map<String, Value>) -> bool {
+    kind_and_settings.get("kind").and_then(Value::as_str) == Some(NAME)
+        && kind_and_settings.get("retries").and_then(Value::as_u64) == Some(0)
 }
 
 /// Refuses an address or a header with a key in it, whatever else the settings say. An address that is

@@ -1,6 +1,9 @@
 //! One rollout by the external agent: request, wait, response, checks.
 
-use capo_core::llm::{FailureKind, Role};
+use std::pin::pin;
+use std::time::Duration;
+
+use capo_core::llm::{CallUsage, FailureKind, LlmError, Role};
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
@@ -10,7 +13,7 @@ use futures_timer::Delay;
 use serde_json::Value;
 use web_time::Instant;
 
-use super::pace::Pace;
+use super::pace::{LONGEST_ASKED, jitter, sleep, unless_interrupted};
 use super::protocol::{PROTOCOL, Request, Response, WireUsage, without_nan};
 use super::transport::{Answer, Unanswered, failed};
 use super::{Agent, External};
@@ -58,29 +61,51 @@ impl Workload for External {
 impl External {
     async fn run(&self, context: RolloutContext<'_>) -> Result<Rollout, RolloutError> {
         let request = self.request(context)?;
-        let _permit = self
-            .permits
-            .acquire()
-            .await
-            .map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?;
-        let mut slowed = 0;
-        loop {
-            self.pace.wait(context.caller).await?;
+        let caller = context.caller;
+        for tries in 1.. {
+            let permit = match unless_interrupted(caller, self.permits.acquire()).await {
+                Some(permit) => {
+                    permit.map_err(|_| self.failed(FailureKind::Tool, false, "it was shut down"))?
+                }
+                None => return Err(interrupted()),
+            };
+            self.pace.wait(caller).await?;
             // The clock starts with the work, not with the wait for other rollouts.
             let start = Instant::now();
-            let attempt = self.attempt(request.clone()).await;
+            let attempt = pin!(self.attempt(request.clone()));
+            let answer = match select(attempt, caller.abandoned()).await {
+                Either::Left((answer, _)) => Some(answer),
+                Either::Right(_) => None,
+            };
             let elapsed = start.elapsed().as_secs_f64();
-            match attempt {
-                Ok(answer) => return self.rollout_of(&answer, elapsed, context.prompt),
-                Err(Unanswered::Failed(error)) => return Err(error.after(unknown(elapsed))),
-                Err(Unanswered::Refused(error)) => return Err(error),
-                Err(Unanswered::SlowDown { asked, error }) => match Pace::waiting(slowed, asked) {
-                    Some(wait) => self.pace.hold(wait),
-                    None => return Err(error),
+            let Some(answer) = answer else {
+                caller.consumed(&unknown(elapsed));
+                return Err(interrupted());
+            };
+            drop(permit);
+            let (error, asked, everybody) = match answer {
+                Ok(answer) => match self.rollout_of(&answer, elapsed, context.prompt) {
+                    Ok(rollout) => return Ok(rollout),
+                    Err(error) => (error, None, false),
                 },
+                Err(Unanswered::Failed(error)) => (error.after(unknown(elapsed)), None, false),
+                Err(Unanswered::Refused(error)) => (error, None, false),
+                Err(Unanswered::NotNow { asked, error }) => (error, asked, true),
+            };
+            let RolloutError::Failed { retryable, usage, .. } = &error else {
+                return Err(error);
+            };
+            let Some(wait) = self.pace.waiting(tries, asked, jitter()).filter(|_| *retryable) else {
+                return Err(given_up(error, tries, asked));
+            };
+            caller.consumed(usage);
+            if everybody {
+                self.pace.hold(wait);
+            } else {
+                sleep(wait, caller).await?;
             }
-            slowed += 1;
         }
+        unreachable!("tries are counted until a rollout or an error")
     }
 
     /// One request, answered in time or not.
@@ -167,6 +192,27 @@ impl External {
         };
         failed(kind, retryable, who, problem)
     }
+}
+
+/// The failure of a rollout's last try, with how often it was tried and why no longer.
+fn given_up(mut error: RolloutError, tries: u32, asked: Option<Duration>) -> RolloutError {
+    if let RolloutError::Failed { message, .. } = &mut error {
+        if tries > 1 {
+            *message = format!("{message} (tried {tries} times)");
+        }
+        if asked.is_some_and(|asked| asked > LONGEST_ASKED) {
+            let most = LONGEST_ASKED.as_secs();
+            *message = format!("{message} (longer than the {most} s that are waited)");
+        }
+    }
+    error
+}
+
+/// The run was interrupted; what the rollout had consumed is counted.
+fn interrupted() -> RolloutError {
+    RolloutError::Llm(LlmError::Interrupted {
+        usage: CallUsage::default(),
+    })
 }
 
 /// What the agent says it consumed in a rollout that took so many seconds; one that says nothing

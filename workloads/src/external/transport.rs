@@ -24,8 +24,8 @@ pub(super) enum Unanswered {
     Failed(RolloutError),
     /// It never had the request, or refused it: nothing was consumed.
     Refused(RolloutError),
-    /// It asks to slow down, and perhaps says for how long. The error tells it when nobody waits.
-    SlowDown {
+    /// It takes no request just now, nobody's, and perhaps says for how long: nothing was consumed.
+    NotNow {
         asked: Option<Duration>,
         error: RolloutError,
     },

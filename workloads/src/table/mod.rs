@@ -246,7 +246,8 @@ fn compile(
     Ok(columns)
 }
 
-/// Refuses an empty, reserved or repeated metric name.
+/// Refuses an empty, reserved or repeated metric name, and one that a line of text or of a command could not
+/// hold: names stand in tables, in messages and before `=` on the command line.
 pub(crate) fn check_name<'a>(
     name: &str,
     mut earlier: impl Iterator<Item = &'a str>,
@@ -256,12 +257,22 @@ pub(crate) fn check_name<'a>(
         "a metric needs a name".to_owned()
     } else if name == PROMPT_LENGTH {
         format!("`{PROMPT_LENGTH}` is measured for every workload; choose another name")
+    } else if name
+        .chars()
+        .any(|c| c == '=' || c.is_control() || is_line_break(c))
+    {
+        format!("the name {name:?} holds `=`, a line break or another control character; choose one without")
     } else if earlier.any(|other| other == name) {
         format!("two metrics are named `{name}`")
     } else {
         return Ok(());
     };
     Err(BuildError::setting(format!("{key}.name"), problem))
+}
+
+/// Unicode's line and paragraph separators, which are no control characters.
+fn is_line_break(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 impl Case {

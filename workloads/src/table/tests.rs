@@ -252,7 +252,7 @@ fn bad_settings_are_refused_by_key() {
         ),
         (
             json!({"optimize": -1}),
-            "workload.optimize: invalid value: integer `-1`",
+            "workload.optimize: expected a whole number of at least 0, found -1",
         ),
         (
             json!({"data": "none.jsonl"}),

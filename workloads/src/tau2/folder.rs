@@ -101,7 +101,7 @@ impl<'a, 'f> Folder<'a, 'f> {
                      the study file's folder"
                 ),
             ),
-            other @ FileError::Unreadable { .. } => BuildError::file("workload.data", other),
+            other => BuildError::file("workload.data", other),
         })?;
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Text { path, text }),

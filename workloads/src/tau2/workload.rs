@@ -126,7 +126,7 @@ fn embeddings(files: &dyn Files, file: &str) -> Result<Embeddings, BuildError> {
                 "no file `{file}`; `capo embed STUDY` makes it, and without `embeddings` words are counted"
             ),
         ),
-        other @ FileError::Unreadable { .. } => BuildError::file(key, other),
+        other => BuildError::file(key, other),
     })?;
     Embeddings::parse(file, &content)
 }

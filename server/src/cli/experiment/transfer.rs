@@ -25,7 +25,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         max_batch: args.max_batch,
     };
     drawn.drawing().check().map_err(TrainError::from)?;
-    let files = args.study.iter().map(|path| StudyFile::read(path));
+    let files = args.study.iter().map(|path| args.outside.read(path));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let rewriter = Transferred::find(name, drawn)?;
     let targets = targets(&files, &rewriter)?;

@@ -11,7 +11,7 @@ use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use crate::cli::failure::{Ending, Failure, print};
+use crate::cli::failure::{Ending, Failure, print_data};
 use crate::cli::report;
 use crate::files::write_whole;
 use crate::recorded::{RecordedRun, estimate};
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
         Format::Markdown => markdown_text(&rows),
     };
     match &args.out {
-        None => print(&text)?,
+        None => print_data(&text)?,
         Some(path) => write_whole(path, text.as_bytes())
             .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?,
     }

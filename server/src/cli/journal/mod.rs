@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use crate::files::read_whole_lines;
+use crate::recorded::expect_file;
 use crate::session::block_on;
 
 /// Look into the journal of a run, check it, export it, or branch off.
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &JournalArgs) -> Result<Ending, Failure> {
 
 /// The whole lines of a journal; a last one that a crash has cut off is left out.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+    expect_file(path)?;
     let text = read_whole_lines("journal", path).map_err(|error| Failure::new(error.to_string()))?;
     Ok(text.lines().map(str::to_owned).collect())
 }

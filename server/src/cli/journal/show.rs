@@ -5,7 +5,7 @@ use std::path::Path;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{RoundEvent, StudyEvent};
 use capo_core::run_state::RunState;
-use capo_core::summary::{all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -67,6 +67,7 @@ fn means(run: &RecordedRun, id: &CandidateId, split: Split) -> Value {
 
 fn overview(run: &RecordedRun) -> String {
     let (state, study) = (&run.state, &run.study);
+    let evaluated = run.evaluated();
     let search = &study.study.study;
     let mut text = format!(
         "{}: {}, seed {}, started {}\n{} in {}, study {}\n",
@@ -97,12 +98,26 @@ fn overview(run: &RecordedRun) -> String {
             Some(reason) => format!("{}: {reason}\n", report::status(finished.status)),
             None => format!("{}\n", report::status(finished.status)),
         },
+        None if !evaluated.is_empty() => format!(
+            "{} measured by `capo evaluate`; nothing was searched\n",
+            counted(evaluated.len() as u64, "prompt")
+        ),
         None => "it has not ended: run or resume it with `capo optimize`\n".to_owned(),
     };
     if !state.rounds().is_empty() {
         text += &format!("\n{}", rounds(state, study));
     }
-    text += &format!("\n{}", candidates(run));
+    for (split, examples) in [
+        (Split::Optimize, "examples of the search"),
+        (Split::Evaluate, "held-out examples"),
+    ] {
+        // A search measures its result alone on the held-out ones, and says so at its end.
+        if evaluated.is_empty() && split == Split::Optimize {
+            text += &format!("\n{}", candidates(run, split));
+        } else if evaluated.iter().any(|id| run.is_measured(id, split)) {
+            text += &format!("\nOn the {examples}\n{}", candidates(run, split));
+        }
+    }
     let failures: Vec<String> = state
         .failures()
         .iter()
@@ -114,7 +129,11 @@ fn overview(run: &RecordedRun) -> String {
             text += &format!("The last one: {}\n", last.message);
         }
     }
-    text += &format!("\n{}", report::spend(state));
+    text += &format!(
+        "\n{}{}",
+        report::failures(Failures::of(state).as_ref()),
+        report::spend(state)
+    );
     if let Some(id) = state.finished().and_then(|finished| finished.best)
         && let Some(best) = state.candidate(&id)
     {
@@ -165,8 +184,8 @@ fn lambda(round: &RoundEvent, metric: &str) -> String {
         .map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.2}"))
 }
 
-/// One line for each candidate with its means on the optimisation split.
-fn candidates(run: &RecordedRun) -> String {
+/// One line for each candidate with its means on a split.
+fn candidates(run: &RecordedRun, split: Split) -> String {
     let heading = ["Candidate", "round", "origin", "parent", "characters"].map(str::to_owned);
     let metrics: Vec<&str> = report::metrics(&run.study).collect();
     let last = ["feasible".to_owned()];
@@ -184,7 +203,7 @@ fn candidates(run: &RecordedRun) -> String {
                 .map_or_else(|| NOTHING.to_owned(), CandidateId::short),
             count(candidate.characters as u64),
         ];
-        let mean = |metric: &str| Some(estimate(&run.state, id, metric, Split::Optimize)?.mean);
+        let mean = |metric: &str| Some(estimate(&run.state, id, metric, split)?.mean);
         cells.extend(
             metrics
                 .iter()

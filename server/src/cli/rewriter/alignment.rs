@@ -11,12 +11,13 @@ use capo_rewriter::alignment::{
 use capo_rewriter::engine::Engine;
 use capo_rewriter::folder::{JOURNAL, PolicyFolder};
 use capo_rewriter::template::RewriteTemplate;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::failure::{Failure, SCREEN, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, counted, significant};
 use crate::files::write_whole;
+use crate::progress::style;
 use crate::train::{Device, TrainError};
 
 /// Confidence of the intervals.
@@ -176,8 +177,7 @@ fn measure<'a>(
         .into());
     }
     let bar = SCREEN.add(ProgressBar::new(count as u64));
-    let style = ProgressStyle::with_template("{spinner} [{bar:24}] pair {pos}/{len} · {eta} left");
-    bar.set_style(style.expect("a constant template").progress_chars("━╸ "));
+    bar.set_style(style("{spinner} [{bar:12}] pair {pos}/{len} · {eta} left"));
     let align = |((round, policies), read): ((&'a LearnedRound, &[PolicyFolder; 2]), RoundExamples)| {
         let alignments = engine.align(policies, &read.examples, round.temperature(), &mut || bar.inc(1))?;
         Ok(Measured {

@@ -20,8 +20,8 @@ use crate::cli::failure::{Ending, Failure, print, print_json, warn};
 use crate::cli::layout::counted;
 use crate::cli::optimize::ending;
 use crate::cli::report;
-use crate::cli::watch::watched;
-use crate::progress::Progress;
+use crate::cli::watch::Watched;
+use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::train::local::take_over;
 use crate::train::sampler::VllmSampler;
@@ -87,18 +87,24 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         online.rewriter,
         online.learner,
     )?;
-    let journal = open_journal(&path, Fsync::default())?;
+    let journal = open_journal(&path, Fsync::default(), "--out")?;
     check_progress(&folder, online.rounds, journal.state())?;
     let curves = Rc::new(RefCell::new(Curves::new(&folder, journal.state())?));
     let drawn = Rc::clone(&curves);
-    let outcome = watched(
-        &path,
-        "Choose another folder with --out",
+    let progress = Progress::of_search(LogFormat::Text);
+    session.tell(progress.of_waits());
+    let watched = Watched {
+        path: &path,
+        resume: &again(args),
+        way_out: "Choose another folder with --out",
+        progress: &progress,
+    };
+    let outcome = watched.carry_out(
         journal,
-        &Progress::of_search(),
+        session.control(),
         move |event, _| drawn.borrow_mut().follow(event),
-        async |journal, control| {
-            let outcome = session.optimize(journal, control).await?;
+        async |journal| {
+            let outcome = session.optimize(journal).await?;
             if let (Some(sampler), true) = (&sampler, outcome.finished.status != Status::Failed)
                 && let Err(error) = sampler.release().await
             {
@@ -260,6 +266,7 @@ fn again(args: &GrpoArgs) -> CommandLine {
     let training = &args.training;
     CommandLine::new("train grpo", &training.study.study)
         .option("seed", training.study.seed)
+        .flag("allow-outside", training.study.outside.allow_outside)
         .option("init", Some(&args.init))
         .path("out", training.out.as_deref())
         .path("settings", training.settings.as_deref())

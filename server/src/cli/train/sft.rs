@@ -12,7 +12,7 @@ use capo_rewriter::folder::SFT;
 use capo_rewriter::memory::peak_bytes;
 use capo_rewriter::pairs::{Pair, Pairs, Tally};
 use capo_rewriter::template::{RewriteTemplate, TemplateError};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,6 +21,8 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, SCREEN, print, print_json, warn};
 use crate::cli::layout::{Grid, count, counted};
 use crate::interrupt::Interrupts;
+use crate::progress::style;
+use crate::terminal::writable;
 use crate::train::TrainError;
 use crate::train::log::{TrainingEvent, TrainingLog};
 use crate::train::tensorboard::TensorBoard;
@@ -227,9 +229,9 @@ struct Watch {
 impl Watch {
     fn new(folder: &Path, done: u64, steps: u64, peak_flops: Option<f64>) -> Result<Self, Failure> {
         let bar = SCREEN.add(ProgressBar::new(steps).with_position(done));
-        let style =
-            ProgressStyle::with_template("{spinner} [{bar:24}] step {pos}/{len} · {msg} · {eta} left");
-        bar.set_style(style.expect("a constant template").progress_chars("━╸ "));
+        bar.set_style(style(
+            "{spinner} [{bar:12}] step {pos}/{len} · {msg} · {eta} left",
+        ));
         bar.enable_steady_tick(Duration::from_millis(100));
         if done > 0 {
             warn(&format!("resuming after step {}", count(done)));
@@ -296,8 +298,9 @@ impl Watch {
             .evaluated
             .map(|loss| format!(" · held out {loss:.4}"))
             .unwrap_or_default();
-        self.bar
-            .set_message(format!("loss {:.4}{evaluated} · {speed:.0} tokens/s", step.loss));
+        self.bar.set_message(
+            writable(&format!("loss {:.4}{evaluated} · {speed:.0} tokens/s", step.loss)).into_owned(),
+        );
         self.bar.set_position(step.step);
         Ok(())
     }
@@ -343,6 +346,7 @@ fn again(args: &SftArgs) -> CommandLine {
     let training = &args.training;
     CommandLine::new("train sft", &training.study.study)
         .option("seed", training.study.seed)
+        .flag("allow-outside", training.study.outside.allow_outside)
         .option("model", Some(&args.model))
         .path("out", training.out.as_deref())
         .path("settings", training.settings.as_deref())

@@ -3,6 +3,7 @@
 use capo_core::estimate::Estimate;
 
 use super::labelled;
+use crate::cli::layout::counted;
 use crate::experiment::figure::{Axis, Figure, Panel, Point, Series, Threshold};
 use crate::experiment::record::{Outcome, RunRecord, Runs};
 use crate::experiment::statistics::Share;
@@ -65,9 +66,9 @@ pub(in crate::experiment) fn outcomes(runs: &Runs, axis: &str) -> Figure {
         name: "outcomes".into(),
         title: format!("{}: returned prompts by {axis}", runs.base.study.name),
         caption: format!(
-            "Mean over {} seeds; bars are one standard error over seeds, not over examples; for shares Wilson's 95 % \
+            "Mean over {}; bars are one standard error over seeds, not over examples; for shares Wilson's 95 % \
              interval.",
-            runs.seeds()
+            counted(runs.seeds() as u64, "seed")
         ),
         panels,
     }

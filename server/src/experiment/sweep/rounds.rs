@@ -3,6 +3,7 @@
 use capo_core::estimate::Estimate;
 
 use super::labelled;
+use crate::cli::layout::counted;
 use crate::experiment::figure::{Axis, Figure, Panel, Point, Series, Threshold};
 use crate::experiment::record::{RoundRecord, RunRecord, Runs};
 
@@ -49,9 +50,9 @@ pub(in crate::experiment) fn trajectories(runs: &Runs) -> Figure {
         name: "trajectories".into(),
         title: format!("{}: the best candidate of each round", runs.base.study.name),
         caption: format!(
-            "Best by the round's Lagrangian score, on the optimisation split; mean over {} seeds, bands are one standard \
+            "Best by the round's Lagrangian score, on the optimisation split; mean over {}, bands are one standard \
              error over seeds, not over examples.{}",
-            runs.seeds(),
+            counted(runs.seeds() as u64, "seed"),
             ended_sooner(runs)
         ),
         panels,
@@ -64,8 +65,8 @@ pub(in crate::experiment) fn multipliers(runs: &Runs) -> Figure {
         name: "multipliers".into(),
         title: format!("{}: multipliers by round", runs.base.study.name),
         caption: format!(
-            "Mean over {} seeds; bands are one standard error over seeds.{}",
-            runs.seeds(),
+            "Mean over {}; bands are one standard error over seeds.{}",
+            counted(runs.seeds() as u64, "seed"),
             ended_sooner(runs)
         ),
         panels: runs

@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 
 use super::Sweep;
+use crate::cli::layout::counted;
 use crate::experiment::record::{Outcome, RunRecord, Runs};
 use crate::experiment::statistics::Share;
 use crate::experiment::table::{Cell, Column, ColumnKind, Table};
@@ -87,9 +88,9 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         table.push(row);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error over seeds, not over examples (s/√n, ddof = 1); shares with \
+        "Means over {} ± one standard error over seeds, not over examples (s/√n, ddof = 1); shares with \
          Wilson's 95 % interval. Differences are paired by seed.",
-        runs.seeds()
+        counted(runs.seeds() as u64, "seed")
     ));
     if let Some(label) = sweep.paper {
         table.notes.push(format!(
@@ -149,8 +150,8 @@ pub(super) fn pressures(runs: &Runs, sweep: Sweep) -> Table {
         table.push(row);
     }
     table.notes.push(format!(
-        "Means over {} seeds ± one standard error over seeds, after the last round.",
-        runs.seeds()
+        "Means over {} ± one standard error over seeds, after the last round.",
+        counted(runs.seeds() as u64, "seed")
     ));
     table
 }

@@ -1,6 +1,7 @@
 //! Seed prompt and transferred rewrite side by side.
 
 use super::{CANDIDATES, PAPER, Target};
+use crate::cli::layout::counted;
 use crate::experiment::sweep::{mean, published_rows, share};
 use crate::experiment::{Cell, Column, ColumnKind, Outcome, Report, RunRecord, Runs, Table};
 
@@ -118,10 +119,10 @@ fn rewrites(record: &RunRecord) -> usize {
 
 fn notes(records: &[&RunRecord]) -> Vec<String> {
     let mut notes = vec![format!(
-        "Means over {} seeds ± one standard error over seeds, not over examples (s/√n, ddof = 1); shares with \
+        "Means over {} ± one standard error over seeds, not over examples (s/√n, ddof = 1); shares with \
          Wilson's 95 % interval. Differences are paired by seed. J is that of the chosen rewrite on the optimisation \
          split; rewrites are the different ones of {CANDIDATES}.",
-        records.len()
+        counted(records.len() as u64, "seed")
     )];
     let without = records.iter().filter(|record| rewrites(record) == 0).count();
     if without > 0 {

@@ -204,6 +204,51 @@ async fn output_larger_than_a_pipe_does_not_block() {
     );
 }
 
+/// Whether a process runs, by its id.
+#[cfg(target_os = "linux")]
+fn alive(id: &str) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // The state follows the name in brackets; a zombie is dead and waits for its parent.
+    state
+        .rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "current_thread")]
+async fn what_left_the_commands_group_ends_with_it() {
+    // A session of its own, with and without the standard output.
+    for silent in ["True", "False"] {
+        let code = format!(
+            "import json, subprocess; r = json.loads({GOOD:?}); \
+             p = subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=-3 if {silent} else None); \
+             r['details'] = p.pid; print(json.dumps(r))"
+        );
+        let start = Instant::now();
+        let rollout = roll(&*python(&code, json!({"timeout": 20})), "1", "p")
+            .await
+            .unwrap();
+        let sleeper = rollout.trace.details.to_string();
+        while alive(&sleeper) {
+            assert!(start.elapsed() < Duration::from_secs(20), "the sleeper lives on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "current_thread")]
+async fn an_answer_counts_though_somebody_unknown_holds_its_stream() {
+    // Without its environment it is not found.
+    let code = format!(
+        "import subprocess; subprocess.Popen(['sleep', '15'], start_new_session=True, env={{}}); print({GOOD:?})"
+    );
+    let start = Instant::now();
+    let rollout = roll(&*python(&code, json!({"timeout": 60})), "1", "p").await;
+    assert_eq!(rollout.unwrap().measurements["words"], 3.0);
+    assert!(start.elapsed() < Duration::from_secs(14));
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "current_thread")]
 async fn a_timeout_ends_the_command_and_what_it_started() {
@@ -223,14 +268,7 @@ async fn a_timeout_ends_the_command_and_what_it_started() {
     );
     assert!(start.elapsed() < Duration::from_secs(20));
     let grandchild = std::fs::read_to_string(&file).unwrap();
-    let alive = || {
-        let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
-        // The state follows the name in brackets; a zombie is dead and waits for its parent.
-        state
-            .rsplit_once(") ")
-            .is_some_and(|(_, rest)| !rest.starts_with('Z'))
-    };
-    while alive() {
+    while alive(&grandchild) {
         assert!(
             start.elapsed() < Duration::from_secs(20),
             "the grandchild lives on"

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 
 /// Serves connections on loopback with `respond`, which gets the request's text.
-async fn serve<R, F>(respond: R) -> String
+pub(super) async fn serve<R, F>(respond: R) -> String
 where
     R: Fn(String) -> F + 'static,
     F: Future<Output = String> + 'static,
@@ -27,7 +27,7 @@ where
     address
 }
 
-async fn converse<R, F>(mut stream: TcpStream, respond: &R)
+pub(super) async fn converse<R, F>(mut stream: TcpStream, respond: &R)
 where
     R: Fn(String) -> F,
     F: Future<Output = String>,
@@ -55,7 +55,7 @@ where
     let _ = stream.write_all(response.as_bytes()).await;
 }
 
-fn http(status: &str, head: &str, body: &str) -> String {
+pub(super) fn http(status: &str, head: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n{head}\r\n{body}",
         body.len()
@@ -138,58 +138,12 @@ async fn an_agent_that_asks_to_slow_down_is_waited_for_by_all() {
                 async move { response }
             })
             .await;
-            let workload = build(json!({"endpoint": endpoint, "concurrency": 1})).unwrap();
+            let workload = build(json!({"endpoint": endpoint, "concurrency": 1, "retries": 5})).unwrap();
             let start = std::time::Instant::now();
             let rollouts = join_all(["1", "2"].map(|example| roll(&*workload, example, "p"))).await;
             assert!(rollouts.iter().all(Result::is_ok), "{rollouts:?}");
             assert_eq!(requests.get(), 4);
             assert!(start.elapsed() >= Duration::from_millis(400));
-        })
-        .await;
-}
-
-/// Of a run that is over once a first request was made.
-struct Over(Rc<Cell<u32>>);
-
-impl Caller for Over {
-    fn call(&self, role: Role, _: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        panic!("an external agent asked the {role}");
-    }
-
-    fn may_go_on(&self) -> Result<(), LlmError> {
-        match self.0.get() {
-            0 => Ok(()),
-            _ => Err(LlmError::Budget("interrupted".to_owned())),
-        }
-    }
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn nobody_waits_for_an_agent_once_the_run_is_over() {
-    tokio::task::LocalSet::new()
-        .run_until(async {
-            let requests = Rc::new(Cell::new(0));
-            let count = Rc::clone(&requests);
-            let endpoint = serve(move |_| {
-                count.set(count.get() + 1);
-                async { http("429 Too Many Requests", "retry-after: 200\r\n", "busy") }
-            })
-            .await;
-            let workload = build(json!({"endpoint": endpoint})).unwrap();
-            let caller = Over(Rc::clone(&requests));
-            let context = RolloutContext {
-                prompt: "p",
-                example: "1",
-                repeat: 0,
-                seed: 0,
-                caller: &caller,
-            };
-            let rollout = tokio::time::timeout(Duration::from_secs(20), workload.rollout(context)).await;
-            assert!(
-                matches!(rollout.unwrap(), Err(RolloutError::Llm(LlmError::Budget(_)))),
-                "the run is over"
-            );
-            assert_eq!(requests.get(), 1);
         })
         .await;
 }
@@ -225,6 +179,7 @@ async fn a_failure_costs_something_unknown_unless_the_request_was_not_taken() {
                 ("200 OK", "too slow", 0.2, false),
                 ("401 Unauthorized", "", 5.0, true),
                 ("404 Not Found", "", 5.0, true),
+                ("503 Service Unavailable", "", 5.0, true),
             ] {
                 let endpoint = serve(move |_| async move {
                     if body == "too slow" {

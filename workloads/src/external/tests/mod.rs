@@ -3,6 +3,7 @@
 mod command;
 mod documentation;
 mod http;
+mod retries;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ struct Examples(PathBuf);
 
 impl Examples {
     fn new() -> Self {
-        Self(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples"))
+        Self(Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/own-agent"))
     }
 }
 
@@ -56,7 +57,9 @@ fn metrics() -> Value {
 }
 
 fn build_with(changes: Value, files: &dyn Files) -> Result<Rc<dyn Workload>, String> {
-    let mut settings = json!({"kind": "external", "data": "data.jsonl", "evaluate": 1, "shuffle": false, "metric": metrics()});
+    let mut settings = json!({
+        "kind": "external", "data": "data.jsonl", "evaluate": 1, "shuffle": false, "metric": metrics(), "retries": 0,
+    });
     let (Value::Object(map), Value::Object(changes)) = (&mut settings, changes) else {
         panic!("objects")
     };
@@ -74,13 +77,22 @@ fn build(changes: Value) -> Result<Rc<dyn Workload>, String> {
 }
 
 async fn roll(workload: &dyn Workload, example: &str, prompt: &str) -> Result<Rollout, RolloutError> {
+    roll_for(&Nobody, workload, example, prompt).await
+}
+
+async fn roll_for(
+    caller: &dyn Caller,
+    workload: &dyn Workload,
+    example: &str,
+    prompt: &str,
+) -> Result<Rollout, RolloutError> {
     workload
         .rollout(RolloutContext {
             prompt,
             example,
             repeat: 2,
             seed: u64::MAX,
-            caller: &Nobody,
+            caller,
         })
         .await
 }

@@ -1,11 +1,10 @@
 //! The dialog that asks for a passphrase, to keep keys with or to take them out again.
 
 use leptos::html::Dialog;
-use leptos::portal::Portal;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::form::Form;
+use super::keys::TabKeys;
 use crate::vault;
 
 /// Letters a passphrase must have at least.
@@ -29,7 +28,7 @@ pub(super) enum Done {
     Unlocked(Vec<String>),
 }
 
-/// Asks for a passphrase. It stands outside of the page's form, being one of its own.
+/// Asks for a passphrase.
 #[component]
 pub(super) fn PassphraseDialog(
     dialog: NodeRef<Dialog>,
@@ -37,7 +36,7 @@ pub(super) fn PassphraseDialog(
     done: Callback<Done>,
     closed: Callback<()>,
 ) -> impl IntoView {
-    let form = expect_context::<Form>();
+    let keys = expect_context::<TabKeys>();
     let first = RwSignal::new(String::new());
     let second = RwSignal::new(String::new());
     let busy = RwSignal::new(false);
@@ -65,11 +64,11 @@ pub(super) fn PassphraseDialog(
         busy.set(true);
         spawn_local(async move {
             let result = match what {
-                Purpose::Keep => vault::remember(&form.keys.now(), &passphrase)
+                Purpose::Keep => vault::remember(&keys.now(), &passphrase)
                     .await
                     .map(|()| Done::Kept),
                 Purpose::Unlock => vault::recall(&passphrase).await.map(|content| {
-                    form.keys.extend(content.keys);
+                    keys.extend(content.keys);
                     Done::Unlocked(content.homeless)
                 }),
             };
@@ -102,33 +101,31 @@ pub(super) fn PassphraseDialog(
         }
     };
     view! {
-        <Portal>
-            <dialog node_ref=dialog aria-labelledby="passphrase-title" on:close=clear>
-                <form class="sheet" on:submit=go>
-                    <h2 id="passphrase-title">{title}</h2>
-                    <p>{explanation}</p>
-                    <PassphraseField id="passphrase" label="Passphrase" value=first first=true/>
-                    <Show when=keeps>
-                        <PassphraseField id="passphrase-again" label="The same once more" value=second/>
-                        <Strength passphrase=first/>
-                    </Show>
-                    <p class="note" id="passphrase-why">
-                        {problem}
-                    </p>
-                    {move || {
-                        failed.get().map(|message| view! { <div class="msg" role="alert"><b>{message}</b></div> })
-                    }}
-                    <footer>
-                        <button type="button" on:click=move |_| close()>
-                            "Cancel"
-                        </button>
-                        <button type="submit" disabled=move || busy.get() || problem().is_some()>
-                            {move || if keeps() { "Remember" } else { "Unlock" }}
-                        </button>
-                    </footer>
-                </form>
-            </dialog>
-        </Portal>
+        <dialog node_ref=dialog aria-labelledby="passphrase-title" on:close=clear>
+            <form class="sheet" on:submit=go>
+                <h2 id="passphrase-title">{title}</h2>
+                <p>{explanation}</p>
+                <PassphraseField id="passphrase" label="Passphrase" value=first first=true/>
+                <Show when=keeps>
+                    <PassphraseField id="passphrase-again" label="The same once more" value=second/>
+                    <Strength passphrase=first/>
+                </Show>
+                <p class="note" id="passphrase-why">
+                    {problem}
+                </p>
+                {move || {
+                    failed.get().map(|message| view! { <div class="msg" role="alert"><b>{message}</b></div> })
+                }}
+                <footer>
+                    <button type="button" on:click=move |_| close()>
+                        "Cancel"
+                    </button>
+                    <button type="submit" disabled=move || busy.get() || problem().is_some()>
+                        {move || if keeps() { "Remember" } else { "Unlock" }}
+                    </button>
+                </footer>
+            </form>
+        </dialog>
     }
 }
 

@@ -5,7 +5,7 @@
 ///
 /// # Errors
 /// What is wrong with it and what to do.
-pub(super) fn number(text: &str) -> Result<Option<f64>, String> {
+pub fn number(text: &str) -> Result<Option<f64>, String> {
     let text = text.trim().trim_end_matches('%').trim().replace('−', "-");
     if text.is_empty() {
         return Ok(None);
@@ -21,7 +21,7 @@ pub(super) fn number(text: &str) -> Result<Option<f64>, String> {
 ///
 /// # Errors
 /// As [`number`], and when it is no whole number of at least 0.
-pub(super) fn whole(text: &str) -> Result<Option<f64>, String> {
+pub fn whole(text: &str) -> Result<Option<f64>, String> {
     match number(text)? {
         Some(number) if number < 0.0 || number.fract() != 0.0 || number > MOST => {
             Err("Write a whole number of 0 or more.".into())
@@ -34,10 +34,10 @@ pub(super) fn whole(text: &str) -> Result<Option<f64>, String> {
 const MOST: f64 = 9_007_199_254_740_992.0;
 
 /// How a number stands in a field: all its digits, commas between the thousands of what is counted.
-pub(super) fn text(value: Option<f64>, counted: bool) -> String {
+pub fn text(value: Option<f64>, counted: bool) -> String {
     match value {
         None => String::new(),
-        Some(value) if counted => crate::format::count(value as u64),
+        Some(value) if counted => super::count(value as u64),
         // Multiplying by a hundred may leave a last digit that nobody typed.
         Some(value) => ((value * 1e9).round() / 1e9).to_string(),
     }

@@ -4,87 +4,130 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::form::Form;
+use super::keys::TabKeys;
 use super::passphrase::{Done, PassphraseDialog, Purpose};
 use crate::format;
 use crate::vault;
 
-/// The switch that remembers keys, and the way to those remembered.
+/// The keys kept on this device, for every place that asks for one.
+#[derive(Clone, Copy)]
+pub struct KeptKeys {
+    /// Whether there are any.
+    kept: RwSignal<bool>,
+    /// Whether this tab has them.
+    unlocked: RwSignal<bool>,
+    said: RwSignal<Option<String>>,
+    purpose: RwSignal<Purpose>,
+    passphrase: NodeRef<Dialog>,
+    question: NodeRef<Dialog>,
+}
+
+impl Default for KeptKeys {
+    fn default() -> Self {
+        let kept = RwSignal::new(false);
+        spawn_local(async move {
+            // A browser that keeps nothing has kept no keys.
+            kept.set(vault::is_kept().await.unwrap_or_default());
+        });
+        Self {
+            kept,
+            unlocked: RwSignal::new(false),
+            said: RwSignal::new(None),
+            purpose: RwSignal::new(Purpose::Keep),
+            passphrase: NodeRef::new(),
+            question: NodeRef::new(),
+        }
+    }
+}
+
+impl KeptKeys {
+    fn ask(self, what: Purpose) {
+        self.purpose.set(what);
+        open(self.passphrase);
+    }
+}
+
+fn open(dialog: NodeRef<Dialog>) {
+    if let Some(dialog) = dialog.get_untracked() {
+        // Fails only when it is open already.
+        let _ = dialog.show_modal();
+    }
+}
+
+/// The dialogs that [`Remember`] and [`Unlock`] open, once for all pages: outside of their forms, being
+/// forms of their own.
 #[component]
-pub(super) fn Remember() -> impl IntoView {
-    let form = expect_context::<Form>();
-    let kept = RwSignal::new(false);
-    let unlocked = RwSignal::new(false);
-    let said = RwSignal::new(None::<String>);
-    let (passphrase, question) = (NodeRef::<Dialog>::new(), NodeRef::<Dialog>::new());
-    let purpose = RwSignal::new(Purpose::Keep);
-    spawn_local(async move {
-        // A browser that keeps nothing has kept no keys.
-        let there = vault::is_kept().await.unwrap_or_default();
-        // The page may be gone by now.
-        let _ = kept.try_set(there);
-    });
-    let open = move |dialog: NodeRef<Dialog>| {
-        if let Some(dialog) = dialog.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
-    };
-    let ask = move |what: Purpose| {
-        purpose.set(what);
-        open(passphrase);
-    };
-    let change = move |event| {
-        if event_target_checked(&event) {
-            ask(Purpose::Keep);
-        } else {
-            open(question);
-        }
-    };
+pub fn KeptKeysDialogs() -> impl IntoView {
+    let keys = expect_context::<TabKeys>();
+    let all = expect_context::<KeptKeys>();
     let forget = Callback::new(move |()| {
         spawn_local(async move {
             let words = match vault::forget().await {
                 Ok(()) => {
-                    let _ = kept.try_set(false);
+                    all.kept.set(false);
                     "Forgotten on this device. This tab still holds them.".to_owned()
                 }
                 Err(error) => error.to_string(),
             };
-            let _ = said.try_set(Some(words));
+            all.said.set(Some(words));
         });
     });
     let done = Callback::new(move |done: Done| {
-        kept.set(true);
-        unlocked.set(true);
-        said.set(Some(match done {
+        all.kept.set(true);
+        all.unlocked.set(true);
+        all.said.set(Some(match done {
             Done::Kept => "Kept, encrypted. The passphrase is kept nowhere.".into(),
-            Done::Unlocked(homeless) => unlocked_words(&untrack(|| form.keys.names()), &homeless),
+            Done::Unlocked(homeless) => unlocked_words(&untrack(|| keys.names()), &homeless),
         }));
     });
     // The box shows what is, not what was about to be.
-    let closed = Callback::new(move |()| kept.notify());
+    let closed = Callback::new(move |()| all.kept.notify());
+    view! {
+        <PassphraseDialog dialog=all.passphrase purpose=all.purpose done closed/>
+        <ForgetDialog dialog=all.question forget closed/>
+    }
+}
+
+/// The switch that remembers keys, and the way to those remembered.
+#[component]
+pub fn Remember() -> impl IntoView {
+    let all = expect_context::<KeptKeys>();
+    let change = move |event| {
+        if event_target_checked(&event) {
+            all.ask(Purpose::Keep);
+        } else {
+            open(all.question);
+        }
+    };
     view! {
         <label class="choice">
-            <input type="checkbox" prop:checked=move || kept.get() on:change=change/>
+            <input type="checkbox" prop:checked=move || all.kept.get() on:change=change/>
             <span>"Remember on this device, encrypted with a passphrase"</span>
         </label>
-        <Show when=move || kept.get() && !unlocked.get()>
+        <Unlock/>
+        <Show when=move || all.kept.get() && all.unlocked.get()>
             <p>
-                <button type="button" class="link" on:click=move |_| ask(Purpose::Unlock)>
-                    "Unlock the keys kept here"
-                </button>
-            </p>
-        </Show>
-        <Show when=move || kept.get() && unlocked.get()>
-            <p>
-                <button type="button" class="link" on:click=move |_| ask(Purpose::Keep)>
+                <button type="button" class="link" on:click=move |_| all.ask(Purpose::Keep)>
                     "Keep the keys of this tab anew"
                 </button>
             </p>
         </Show>
-        {move || said.get().map(|words| view! { <p role="status">{words}</p> })}
-        <PassphraseDialog dialog=passphrase purpose done closed/>
-        <ForgetDialog dialog=question forget closed/>
+    }
+}
+
+/// The way to the keys kept here, where there are any that this tab does not have.
+#[component]
+pub fn Unlock() -> impl IntoView {
+    let all = expect_context::<KeptKeys>();
+    view! {
+        <Show when=move || all.kept.get() && !all.unlocked.get()>
+            <p>
+                <button type="button" class="link" on:click=move |_| all.ask(Purpose::Unlock)>
+                    "Unlock the keys kept here"
+                </button>
+            </p>
+        </Show>
+        {move || all.said.get().map(|words| view! { <p role="status">{words}</p> })}
     }
 }
 

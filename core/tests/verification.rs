@@ -1,0 +1,124 @@
+//! Every honest journal verifies, wherever it was cut and however it was resumed.
+
+mod world;
+
+use std::rc::Rc;
+
+use capo_core::arena::RunOptions;
+use capo_core::study::{Rounds, Study, UntilBudget};
+use capo_core::verify;
+use futures::executor::block_on;
+use proptest::prelude::*;
+use world::{EFFORT, Probe, resume, study};
+
+/// Every method, with settings that make it measure more than once in a round where it can.
+const METHODS: [(&str, &str); 7] = [
+    ("capo", ""),
+    ("capo-ea", "[method]\npool = 3\n"),
+    ("count", ""),
+    ("dcapo", ""),
+    ("dcapo", "[method]\ndepth = 3\nparents = 2\n"),
+    ("sampling", "[method]\nk = 4\n"),
+    ("injected", ""),
+];
+
+const RELATIVE: &str = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    method: usize,
+    seed: u64,
+    relative: bool,
+    repeats: u32,
+    batch: Option<usize>,
+    until_budget: bool,
+}
+
+impl Case {
+    fn study(self, budget: Option<u64>) -> Study {
+        let (method, settings) = METHODS[self.method];
+        let constraint = if self.relative { RELATIVE } else { EFFORT };
+        let budget = budget.map_or(String::new(), |budget| format!("[budget]\nrollouts = {budget}\n"));
+        let mut study = study(self.seed, method, constraint, &format!("{settings}{budget}"));
+        study.study.repeats = self.repeats;
+        study.study.batch = self.batch;
+        study.study.rounds = if self.until_budget {
+            Rounds::Open(UntilBudget::UntilBudget)
+        } else {
+            Rounds::Count(3)
+        };
+        study
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        0..METHODS.len(),
+        0_u64..50,
+        any::<bool>(),
+        1_u32..4,
+        prop_oneof![2 => Just(None), 1 => (3_usize..20).prop_map(Some)],
+        any::<bool>(),
+    )
+        .prop_map(|(method, seed, relative, repeats, batch, until_budget)| Case {
+            method,
+            seed,
+            relative,
+            repeats,
+            batch,
+            until_budget,
+        })
+}
+
+/// Runs a study over given lines and verifies what comes of it.
+fn verified(study: Study, probe: &Rc<Probe>, lines: Vec<String>, options: RunOptions) -> Vec<String> {
+    let place = format!("{:?} {:?}", study.study, study.budget);
+    let (_, lines) = resume(study, probe, lines, options);
+    block_on(verify(&lines)).unwrap_or_else(|difference| panic!("{place}: {difference}"));
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_run_that_a_budget_cuts_anywhere_verifies_and_so_does_it_resumed(
+        case in case(),
+        budgets in proptest::collection::vec(1_u64..260, 1..4),
+        disorder in 0_u64..4,
+    ) {
+        let probe = Rc::new(Probe::default());
+        probe.disorder.set(disorder);
+        let (mut lines, mut spent) = (Vec::new(), 0);
+        for more in budgets {
+            spent += more;
+            lines = verified(case.study(Some(spent)), &probe, lines, RunOptions::default());
+        }
+        if !case.until_budget {
+            verified(case.study(None), &probe, lines, RunOptions::default());
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_killed_anywhere_and_then_interrupted_verifies(
+        case in case(),
+        budget in 40_u64..500,
+        cut in 0.0..1.0_f64,
+        disorder in 0_u64..4,
+    ) {
+        let probe = Rc::new(Probe::default());
+        probe.disorder.set(disorder);
+        let whole = verified(case.study(Some(budget)), &probe, Vec::new(), RunOptions::default());
+        // The first line holds frozen thresholds once the seed is measured, which was never cut before.
+        let frozen = if case.relative { 2 + 24 * case.repeats as usize } else { 1 };
+        let least = frozen.min(whole.len());
+        let kept = whole[..least + (cut * (whole.len() - least) as f64) as usize].to_vec();
+        // Whoever interrupts at once pays for nothing, and says what the journal holds.
+        let options = RunOptions::default();
+        options.control.interrupt();
+        let probe = Rc::new(Probe::default());
+        let lines = verified(case.study(Some(budget)), &probe, kept, options);
+        prop_assert_eq!(probe.calls.get(), 0);
+        verified(case.study(Some(budget)), &probe, lines, RunOptions::default());
+    }
+}

@@ -1,0 +1,277 @@
+//! How hard a model thinks, in its provider's terms, and what it does not take beside that.
+
+use capo_core::llm::{ChatRequest, Message};
+use futures::FutureExt;
+use rig_core::ProviderError;
+use rig_core::catalog::{Catalog, ModelSpec as Known, Sampling};
+use rig_core::completion::Reasoning;
+use rig_core::providers::registry::ProviderId;
+
+use crate::client::{Asking, asked};
+use crate::conversation::Turns;
+use crate::providers::{Access, Account, Provider};
+use crate::spec::{ModelSpec, ReasoningEffort};
+use crate::transport::Recorder;
+
+/// The thinking tokens of an effort for models that take a budget and no effort: those that Google's API documents for
+/// `reasoning_effort` of Gemini 2.5. Each is within every such model's bounds.
+fn budget(effort: ReasoningEffort) -> Option<u32> {
+    match effort {
+        ReasoningEffort::Minimal | ReasoningEffort::Low => Some(1_024),
+        ReasoningEffort::Medium => Some(8_192),
+        ReasoningEffort::High => Some(24_576),
+        ReasoningEffort::None | ReasoningEffort::Xhigh | ReasoningEffort::Max => None,
+    }
+}
+
+/// What a model is asked for.
+pub(crate) fn reasoning(provider: &Provider, model: &str, effort: ReasoningEffort) -> Reasoning {
+    let takes_budget = match provider.name {
+        "gemini" => model.starts_with("gemini-2.5-"),
+        // No Claude has an effort `minimal`.
+        "anthropic" => effort != ReasoningEffort::Minimal && takes_budget_alone(provider, model),
+        _ => false,
+    };
+    match budget(effort) {
+        Some(tokens) if takes_budget => Reasoning::Budget { tokens },
+        _ => effort.into(),
+    }
+}
+
+/// Whether a table asks for thinking that a number of tokens bounds.
+pub(crate) fn thinks_within_a_budget(spec: &ModelSpec) -> bool {
+    let reasoning = spec
+        .model
+        .as_deref()
+        .zip(spec.reasoning_effort)
+        .map(|(model, effort)| reasoning(spec.provider.get(), model, effort));
+    matches!(reasoning, Some(Reasoning::Budget { .. }))
+}
+
+/// What the catalogue says of a model, if it knows it.
+fn known(provider: &Provider, model: &str) -> Option<&'static Known> {
+    let provider = provider.catalogue.and_then(ProviderId::catalog)?;
+    Catalog::builtin().find(provider, model)
+}
+
+/// Refuses a temperature that the model does not take.
+fn check_temperature(spec: &ModelSpec, model: &str) -> Result<(), String> {
+    let provider = spec.provider.get();
+    let Some(temperature) = spec.temperature else {
+        return Ok(());
+    };
+    let remedy = match known(provider, model).and_then(|known| known.sampling) {
+        Some(Sampling::Never) => "leave it out",
+        Some(Sampling::ReasoningOff) if spec.reasoning_effort != Some(ReasoningEffort::None) => {
+            "leave it out, or write reasoning_effort = \"none\""
+        }
+        _ if provider.name == "anthropic" && temperature > 1.0 => {
+            return Err("`temperature` is from 0 to 1 at Anthropic".to_owned());
+        }
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{}/{model} takes no `temperature`; {remedy}",
+        provider.name
+    ))
+}
+
+fn takes_budget_alone(provider: &Provider, model: &str) -> bool {
+    known(provider, model)
+        .is_some_and(|known| known.reasoning.levels.is_empty() && known.reasoning.budget.is_some())
+}
+
+/// Refuses what the provider would refuse at every call, by making a request that is not sent.
+pub(crate) fn check(spec: &ModelSpec) -> Result<(), String> {
+    let provider = spec.provider.get();
+    let (Access::Http { connect, .. }, Some(model)) = (provider.access(), &spec.model) else {
+        return Ok(());
+    };
+    let effort = spec
+        .reasoning_effort
+        .filter(|effort| *effort != ReasoningEffort::None);
+    if provider.name == "anthropic" && spec.temperature.is_some() && effort.is_some() {
+        return Err(
+            "Anthropic takes no `temperature` beside `reasoning_effort`; leave one of the two out".to_owned(),
+        );
+    }
+    check_temperature(spec, model)?;
+    let account = Account {
+        key: None,
+        variable: None,
+        base_url: provider.base_url.unwrap_or("http://localhost").to_owned(),
+    };
+    let question = ChatRequest::new(vec![Message::user("?")]);
+    let request = asked(&Asking::of(spec, model), &question, &Turns::default())?;
+    let made = connect(&account, model, Recorder::nowhere())
+        .call(request)
+        .now_or_never();
+    let Some(Err(ProviderError::UnsupportedOption(refusal))) = made else {
+        return Ok(());
+    };
+    let key = match &*refusal.option {
+        "reasoning" => "reasoning_effort",
+        option => option,
+    };
+    Err(format!(
+        "`{key}` is not possible with {}/{model}: {}",
+        provider.name, refusal.reason
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(provider: &str, model: &str, effort: &str) -> Result<Reasoning, String> {
+        let table = json!({ "provider": provider, "model": model, "reasoning_effort": effort });
+        let spec = ModelSpec::parse(&table)?;
+        Ok(reasoning(
+            spec.provider.get(),
+            model,
+            spec.reasoning_effort.unwrap(),
+        ))
+    }
+
+    #[test]
+    fn a_temperature_is_refused_where_the_model_takes_none() {
+        let parsed = |provider: &str, model: &str, temperature: f64, effort: Option<&str>| {
+            let mut table = json!({ "provider": provider, "model": model, "temperature": temperature });
+            if let Some(effort) = effort {
+                table["reasoning_effort"] = json!(effort);
+            }
+            ModelSpec::parse(&table).map(drop)
+        };
+        for (provider, model, temperature, effort, said) in [
+            (
+                "openai",
+                "gpt-5-mini",
+                1.0,
+                None,
+                "openai/gpt-5-mini takes no `temperature`; leave it out",
+            ),
+            (
+                "openai",
+                "gpt-5.1",
+                0.5,
+                Some("low"),
+                "reasoning_effort = \"none\"",
+            ),
+            ("openai", "gpt-5.1", 0.5, None, "reasoning_effort = \"none\""),
+            (
+                "anthropic",
+                "claude-opus-4-8",
+                0.5,
+                None,
+                "takes no `temperature`",
+            ),
+            ("anthropic", "claude-sonnet-4-5", 1.5, None, "from 0 to 1"),
+        ] {
+            let error = parsed(provider, model, temperature, effort).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+        for (provider, model, temperature, effort) in [
+            ("openai", "gpt-5.1", 0.5, Some("none")),
+            ("openai", "gpt-4.1-mini", 2.0, None),
+            ("openai", "gpt-99", 2.0, None),
+            ("anthropic", "claude-sonnet-4-5", 1.0, None),
+            ("gemini", "gemini-2.5-flash", 2.0, None),
+            ("openai-compatible", "gpt-5-mini", 1.0, None),
+        ] {
+            let mut outcome = parsed(provider, model, temperature, effort);
+            if let Err(error) = &outcome
+                && error.contains("base_url")
+            {
+                outcome = Ok(());
+            }
+            assert_eq!(outcome, Ok(()), "{provider}/{model}");
+        }
+    }
+
+    fn tokens(tokens: u32) -> Reasoning {
+        Reasoning::Budget { tokens }
+    }
+
+    #[test]
+    fn models_that_take_a_budget_get_one_for_every_effort_they_can_have() {
+        for model in [
+            "gemini-2.5-pro",
+            "gemini-2.5-flash",
+            "gemini-2.5-flash-lite",
+            "gemini-2.5-flash-preview-09-2025",
+        ] {
+            assert_eq!(of("gemini", model, "minimal").unwrap(), tokens(1_024));
+            assert_eq!(of("gemini", model, "low").unwrap(), tokens(1_024));
+            assert_eq!(of("gemini", model, "medium").unwrap(), tokens(8_192));
+            assert_eq!(of("gemini", model, "high").unwrap(), tokens(24_576));
+        }
+        for model in [
+            "claude-sonnet-4-5",
+            "claude-haiku-4-5-20251001",
+            "claude-opus-4-1",
+        ] {
+            assert_eq!(of("anthropic", model, "low").unwrap(), tokens(1_024));
+            assert_eq!(of("anthropic", model, "high").unwrap(), tokens(24_576));
+        }
+        assert_eq!(of("gemini", "gemini-2.5-flash", "none"), Ok(Reasoning::Off));
+        assert!(matches!(
+            of("gemini", "gemini-3-flash-preview", "low"),
+            Ok(Reasoning::Effort(_))
+        ));
+        assert!(matches!(
+            of("anthropic", "claude-opus-4-6", "high"),
+            Ok(Reasoning::Effort(_))
+        ));
+        assert!(matches!(
+            of("openai", "gpt-5-mini", "low"),
+            Ok(Reasoning::Effort(_))
+        ));
+    }
+
+    #[test]
+    fn efforts_that_a_model_cannot_have_are_refused_with_their_table() {
+        for (provider, model, effort) in [
+            ("gemini", "gemini-2.5-pro", "none"),
+            ("gemini", "gemini-2.5-flash", "max"),
+            ("gemini", "gemini-3-pro", "medium"),
+            ("anthropic", "claude-sonnet-4-5", "minimal"),
+            ("anthropic", "claude-sonnet-4-5", "xhigh"),
+        ] {
+            let refusal = of(provider, model, effort).unwrap_err();
+            let begin = format!("`reasoning_effort` is not possible with {provider}/{model}: ");
+            assert!(refusal.starts_with(&begin), "{refusal}");
+        }
+    }
+
+    fn refusal(more: &Value) -> Option<String> {
+        let mut table = json!({ "provider": "anthropic", "model": "claude-sonnet-4-5" });
+        table
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        ModelSpec::parse(&table).err()
+    }
+
+    #[test]
+    fn thinking_at_anthropic_leaves_room_for_the_answer_and_takes_no_temperature() {
+        let refused = refusal(&json!({ "reasoning_effort": "high", "max_tokens": 24_576 })).unwrap();
+        assert!(refused.contains("below `max_tokens`"), "{refused}");
+        assert_eq!(
+            refusal(&json!({ "reasoning_effort": "high", "max_tokens": 24_577 })),
+            None
+        );
+        assert_eq!(refusal(&json!({ "reasoning_effort": "high" })), None);
+        let refused = refusal(&json!({ "reasoning_effort": "low", "temperature": 0.5 })).unwrap();
+        assert!(
+            refused.contains("`temperature` beside `reasoning_effort`"),
+            "{refused}"
+        );
+        assert_eq!(
+            refusal(&json!({ "reasoning_effort": "none", "temperature": 0.5 })),
+            None
+        );
+        assert_eq!(refusal(&json!({ "temperature": 0.5 })), None);
+    }
+}

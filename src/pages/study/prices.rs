@@ -1,0 +1,168 @@
+//! What tokens cost, where no table of prices knows it.
+
+use capo_core::llm::Role;
+use capo_core::study::Study;
+use capo_models::prices::PriceTable;
+use capo_models::serving;
+use leptos::prelude::*;
+use serde_json::{Map, Value};
+
+use super::credentials::provider_of;
+use super::field::{Number, NumberField};
+use super::form::Form;
+use super::models::{ROLES, role_name};
+use super::place::Place;
+use super::problem::Problem;
+
+/// The key of a model's table.
+const PRICE: &str = "price";
+/// What of it is asked for, and how it is called.
+const PARTS: [(&str, &str); 2] = [("input", "Tokens read"), ("output", "Tokens written")];
+
+/// The model that a table names, if it is elsewhere and its price is in no table.
+fn unlisted(table: &Value) -> Option<String> {
+    thread_local! {
+        static LISTED: PriceTable = PriceTable::shipped();
+    }
+    let provider = provider_of(table).filter(|provider| !provider.in_process)?;
+    let model = table["model"].as_str().or(provider.model)?;
+    let listed = LISTED.with(|listed| listed.get(provider.name, model).is_some());
+    (!listed).then(|| model.to_owned())
+}
+
+/// The roles whose own model is elsewhere and has no listed price, or a stated one.
+fn roles(study: &Study) -> Vec<(Role, String)> {
+    let asked = ROLES.into_iter().filter_map(|role| {
+        let table = study.models.get(&role)?;
+        let provider = provider_of(table).filter(|provider| !provider.in_process)?;
+        let stated = table
+            .get(PRICE)
+            .and_then(|_| table["model"].as_str().or(provider.model));
+        Some((role, unlisted(table).or(stated.map(str::to_owned))?))
+    });
+    asked.collect()
+}
+
+/// That dollars cannot be counted: a budget of them would end the run with its first call.
+pub(super) fn without_price(study: &Study, asked: &[Role]) -> Option<Problem> {
+    study.budget.usd?;
+    let mut tables = asked
+        .iter()
+        .filter_map(|role| Some(serving(*role, &study.models)?.1));
+    let model = tables.find_map(|table| unlisted(table).filter(|_| table.get(PRICE).is_none()))?;
+    Some(Problem {
+        key: "budget.usd".into(),
+        message: format!(
+            "The price of {model} is unknown, so dollars cannot be counted. State below what its tokens cost, or \
+             clear this field."
+        ),
+    })
+}
+
+/// Prices of which one half is stated.
+pub(super) fn half_stated(study: &Study) -> Vec<Problem> {
+    let of_role = |(role, table): (&Role, &Value)| {
+        let price = table.get(PRICE)?.as_object()?;
+        let (missing, name) = PARTS.into_iter().find(|(part, _)| !price.contains_key(*part))?;
+        Some(Problem {
+            key: Place::Model(*role).path(&format!("{PRICE}.{missing}")),
+            message: format!(
+                "State the price of {} too, 0 if they cost nothing.",
+                name.to_lowercase()
+            ),
+        })
+    };
+    study.models.iter().filter_map(of_role).collect()
+}
+
+/// A part of a role's price.
+fn number(role: Role, part: &'static str, name: &str) -> Number {
+    Number::new(
+        &Place::Model(role).path(&format!("{PRICE}.{part}")),
+        name,
+        move |study| Place::Model(role).table(study)?.get(PRICE)?.get(part)?.as_f64(),
+        move |study, value| {
+            let place = Place::Model(role);
+            let price = place.table(study).and_then(|table| table.get(PRICE));
+            let mut price: Map<String, Value> = price.and_then(Value::as_object).cloned().unwrap_or_default();
+            match value {
+                Some(value) => price.insert(part.to_owned(), value.into()),
+                None => price.shift_remove(part),
+            };
+            let price = (!price.is_empty()).then_some(Value::Object(price));
+            place.set(study, PRICE, price);
+        },
+    )
+    .in_unit("$ per million", 1.0)
+    .at_least(0.0)
+    .optional("unknown")
+}
+
+/// Fields for the prices that no table knows.
+#[component]
+pub(super) fn Prices() -> impl IntoView {
+    let form = expect_context::<Form>();
+    let wanted = form.memo(roles);
+    let of_role = |(role, model): (Role, String)| {
+        let fields = PARTS
+            .map(|(part, name)| view! { <NumberField number=number(role, part, name)/> })
+            .collect_view();
+        view! {
+            <fieldset>
+                <legend>"Price of " {model} ", " {role_name(role).to_lowercase()}</legend>
+                <div class="fields">{fields}</div>
+            </fieldset>
+        }
+    };
+    view! {
+        <For each=move || wanted.get() key=Clone::clone let(one)>
+            {of_role(one)}
+        </For>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn study(agent: Value) -> Study {
+        let mut study = crate::studies::help_desk().unwrap();
+        study.budget.usd = Some(1.0);
+        study.models.insert(Role::Agent, agent);
+        study
+    }
+
+    fn own(price: Option<Value>) -> Value {
+        let mut table =
+            json!({ "provider": "openai-compatible", "model": "mine", "base_url": "http://localhost:1" });
+        if let Some(price) = price {
+            table[PRICE] = price;
+        }
+        table
+    }
+
+    #[test]
+    fn a_budget_of_dollars_wants_a_price() {
+        let asked = [Role::Agent, Role::Critic];
+        let problem = without_price(&study(own(None)), &asked).unwrap();
+        assert!(problem.message.contains("price of mine"), "{}", problem.message);
+        let stated = study(own(Some(json!({ "input": 1.0, "output": 2.0 }))));
+        assert_eq!(without_price(&stated, &asked), None);
+        assert_eq!(roles(&stated), [(Role::Agent, "mine".to_owned())]);
+        let listed = study(json!({ "provider": "openai", "model": "gpt-4o-mini" }));
+        assert_eq!(without_price(&listed, &asked), None);
+        assert!(roles(&listed).is_empty());
+        let mut unbounded = study(own(None));
+        unbounded.budget.usd = None;
+        assert_eq!(without_price(&unbounded, &asked), None);
+    }
+
+    #[test]
+    fn half_a_price_is_none() {
+        let half = study(own(Some(json!({ "input": 1.0 }))));
+        let problems = half_stated(&half);
+        assert_eq!(problems[0].key, "models.agent.price.output");
+    }
+}

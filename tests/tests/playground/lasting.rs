@@ -1,0 +1,200 @@
+//! What a run outlives: other tabs, cleared site data, reloads; and how soon it stops.
+
+use std::time::{Duration, Instant};
+
+use capo_tests::journal::of_kind;
+use capo_tests::stub::{Answer, Stub};
+use capo_tests::study::Study;
+use serde_json::{Value, json};
+
+use crate::browser::Browser;
+use crate::{LATENCY, SECRET, hold_after, set_up};
+
+#[tokio::test]
+async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    hold_after(&browser, &stub, 30, "Run study").await;
+    let address = browser.js("return location.href").await;
+    let second = browser.driver.new_tab().await.unwrap();
+    browser.driver.switch_to_window(second).await.unwrap();
+    browser.driver.goto(address.as_str().unwrap()).await.unwrap();
+    browser
+        .until_shown("This run goes on in another tab of this browser.")
+        .await;
+    browser.until_shown("running in another tab").await;
+    let shown = browser.text("main").await;
+    for misleading in ["interrupted", "needs a key", "Resume", "broke off"] {
+        assert!(!shown.contains(misleading), "{misleading} in {shown}");
+    }
+    let rollouts = async || {
+        let meter = "return document.querySelector('.meter .v')?.innerText ?? ''";
+        browser.js(meter).await
+    };
+    let before = rollouts().await;
+    stub.admit(40);
+    browser
+        .until("the spend shown here grows", async || rollouts().await != before)
+        .await;
+    stub.admit_all();
+    browser.until_shown("Finished.").await;
+    browser.until_shown("See the result").await;
+    assert!(!browser.text("main").await.contains("in another tab"));
+}
+
+#[tokio::test]
+async fn cleared_site_data_leave_a_run_in_memory_that_says_so() {
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    let all = json!({ "origin": browser.page, "storageTypes": "all" });
+    browser.devtools("Storage.clearDataForOrigin", all).await;
+    browser
+        .until_shown("The stored data of this page were deleted.")
+        .await;
+    browser.until_shown("Finished.").await;
+    let shown = browser.text("body").await;
+    for wrong in [
+        "InvalidStateError",
+        "is kept. Resume",
+        "A newer version of this page",
+    ] {
+        assert!(!shown.contains(wrong), "{wrong} in {shown}");
+    }
+    browser.click("Download journal").await;
+    let journal = browser.downloaded(".jsonl").await;
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    let last: Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&first["event"], &last["event"]),
+        (&json!("study"), &json!("finished"))
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_database_is_noticed_at_once() {
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    let first = browser.driver.window().await.unwrap();
+    let second = browser.driver.new_tab().await.unwrap();
+    browser.driver.switch_to_window(second).await.unwrap();
+    browser
+        .driver
+        .goto(format!("{}/icons/capo.svg", browser.page))
+        .await
+        .unwrap();
+    browser.js("indexedDB.deleteDatabase('capo')").await;
+    browser.driver.switch_to_window(first).await.unwrap();
+    browser
+        .until_shown("The stored data of this page were deleted.")
+        .await;
+    browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn stop_ends_a_run_within_two_seconds_whatever_its_server_does() {
+    let study = Study::new("http://unused");
+    let models = study.models();
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), move |question, _| {
+        if question.is_rewrite() {
+            return Answer::Silence;
+        }
+        models.answer(question)
+    });
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    browser.click("Run study").await;
+    browser
+        .until("the rewriter is asked", async || {
+            stub.books().asked(capo_tests::stub::Question::is_rewrite) > 0
+        })
+        .await;
+    browser.click("Stop").await;
+    browser.until_shown("Stop this run?").await;
+    let confirm =
+        "[...document.querySelectorAll('dialog[open] button')].find((one) => one.type === 'submit').click()";
+    browser.js(confirm).await;
+    let asked = Instant::now();
+    browser
+        .until_shown("Stopped. The best prompt so far is kept")
+        .await;
+    let took = asked.elapsed();
+    assert!(took < Duration::from_millis(2_500), "{took:?}");
+    let lines = crate::journal(&browser).await;
+    assert_eq!(of_kind(&lines, "finished").last().unwrap()["status"], "stopped");
+}
+
+#[tokio::test]
+async fn a_wait_for_a_server_is_said_while_it_lasts() {
+    let study = Study::new("http://unused");
+    let models = study.models();
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), move |question, asked| match asked {
+        0 => Answer::Error(429, Some(4)),
+        _ => models.answer(question),
+    });
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    browser.click("Run study").await;
+    let asked = Instant::now();
+    browser.until_shown("asked to wait").await;
+    assert!(asked.elapsed() < Duration::from_secs(3));
+    let bar = browser.text(".runbar").await;
+    assert!(bar.contains("Nothing was counted as a score"), "{bar}");
+}
+
+#[tokio::test]
+async fn times_and_the_spend_outlast_a_reload() {
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 2 closed").await;
+    browser.until_shown("Finished.").await;
+    browser.reload().await;
+    browser.until_shown("Finished.").await;
+    let times = "return [...document.querySelectorAll('.log time')].map((one) => one.innerText)";
+    let times = browser.js(times).await;
+    let times: Vec<&str> = times
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        times.len() > 3 && times.iter().all(|time| time.contains(':')),
+        "{times:?}"
+    );
+    browser.click("Result").await;
+    browser.until_shown("in this browser").await;
+}
+
+#[tokio::test]
+async fn a_budget_is_raised_above_what_is_spent() {
+    let study = Study::new("http://unused").with_budget("rollouts = 40");
+    let stub = Stub::start_with(Duration::ZERO, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = set_up(&study, SECRET).await;
+    browser.click("Run study").await;
+    browser.click("Raise the budget…").await;
+    browser.type_in("Rollouts", "30").await;
+    browser.click("Go on with this budget").await;
+    browser.until_shown("are spent already").await;
+    browser.type_in("Rollouts", "4000").await;
+    browser.click("Go on with this budget").await;
+    browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn a_threshold_is_typed_while_the_run_goes_on() {
+    let browser = Browser::open("/").await;
+    browser.click("Run the help-desk study").await;
+    browser.until_shown("Round 1 closed").await;
+    browser.type_in("Human requests, as a number", "42").await;
+    browser.press(thirtyfour::Key::Tab).await;
+    browser.until_shown("→ 42%").await;
+    browser.until_shown("Round 3 closed").await;
+    let lines = crate::journal(&browser).await;
+    let steers = of_kind(&lines, "steer");
+    assert_eq!(steers[0]["thresholds"]["human_requests"], json!(0.42));
+}

@@ -1,0 +1,328 @@
+//! New study as people fill it in: key by key.
+
+use capo_tests::stub::Stub;
+use capo_tests::study::Study;
+use serde_json::{Value, json};
+use thirtyfour::Key;
+
+use crate::SECRET;
+use crate::browser::Browser;
+
+/// Opens all that is folded away, and marks every field of the form that text can be typed into.
+const MARK: &str = "for (const one of document.querySelectorAll('main details')) one.open = true;
+    const all = 'main textarea, main input:not([type=checkbox]):not([type=file]):not([type=radio])';
+    window.fields = [...document.querySelectorAll(all)].filter((one) => one.offsetParent && !one.disabled);
+    return window.fields.map((one) => one.getAttribute('aria-label') || one.labels[0]?.innerText || one.id)";
+
+/// Puts the cursor into the marked field of a number, in place of what it holds.
+const ENTER: &str = "const one = window.fields[arguments[0]];
+    if (!one.isConnected || one.disabled) return false;
+    one.focus();
+    one.select();
+    return true";
+
+/// Whether the focus is still there, and what the field holds.
+const HOLDS: &str = "const one = window.fields[arguments[0]];
+    return [document.activeElement === one && one.isConnected, one.value]";
+
+/// Presses two keys in every field of the form, one after another.
+async fn type_everywhere(browser: &Browser) {
+    let fields = browser.js(MARK).await;
+    let fields = fields.as_array().unwrap().clone();
+    assert!(fields.len() > 20, "{fields:?}");
+    for (number, name) in fields.iter().enumerate() {
+        if browser.js_with(ENTER, vec![json!(number)]).await != json!(true) {
+            // What was typed before it took its place away.
+            continue;
+        }
+        browser.keys("12").await;
+        let holds = browser.js_with(HOLDS, vec![json!(number)]).await;
+        assert_eq!(holds, json!([true, "12"]), "what was typed into {name}");
+    }
+}
+
+#[tokio::test]
+async fn every_field_keeps_the_focus_and_what_is_typed() {
+    let browser = Browser::open("/study").await;
+    for workload in ["Help desk", "Own table", "HTTP endpoint", "tau2 benchmark"] {
+        browser.click(workload).await;
+        for provider in ["openai-compatible", "openai"] {
+            let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
+                if (!one) return false;
+                one.value = arguments[0];
+                one.dispatchEvent(new Event('change', { bubbles: true }));
+                return true";
+            browser
+                .until("there is a provider to choose", async || {
+                    browser.js_with(choose, vec![json!(provider)]).await == json!(true)
+                })
+                .await;
+            type_everywhere(&browser).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
+    let browser = crate::set_up(&study, "").await;
+    browser.type_in("Base URL of task agent", &stub.base_url).await;
+    browser.type_in("Key of task agent", SECRET).await;
+    browser.click("Test").await;
+    browser.until_shown("answers").await;
+    // A question mark in a key is part of the key, and calls for no help.
+    browser.type_in("Key of task agent", "sk-a?b").await;
+    assert_eq!(
+        browser
+            .js("return document.querySelector('dialog[open]') === null")
+            .await,
+        Value::Bool(true)
+    );
+    browser.type_in("Base URL of task agent", "h").await;
+    browser.press(Key::Backspace).await;
+    let left = "const one = document.activeElement; return [one.getAttribute('aria-label'), one.value]";
+    assert_eq!(browser.js(left).await, json!(["Base URL of task agent", ""]));
+}
+
+#[tokio::test]
+async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
+    let browser = Browser::open("/study").await;
+    browser.click("HTTP endpoint").await;
+    browser.type_in("Address", "http://127.0.0.1:9/run").await;
+    browser
+        .type_in("Paste rows here", "id,question,answer\na,1,2\nb,3,4\nc,5,6")
+        .await;
+    browser.press(Key::Tab).await;
+    browser.until_shown("3 rows").await;
+    browser
+        .until("the study can run", async || {
+            let ready = "return [...document.querySelectorAll('button')]
+                .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
+            browser.js(ready).await == Value::Bool(true)
+        })
+        .await;
+    assert!(!browser.text("main").await.contains("no such setting"));
+}
+
+/// The value of the field of this id.
+async fn held(browser: &Browser, id: &str) -> String {
+    let value = "return document.getElementById(arguments[0])?.value ?? ''";
+    let value = browser.js_with(value, vec![json!(id)]).await;
+    value.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = crate::set_up(&study, "").await;
+    browser.type_in("Key of task agent", SECRET).await;
+    browser.type_in("Dollars", "2").await;
+    browser.until_shown("The price of stub is unknown").await;
+    let runs = "return [...document.querySelectorAll('button')]
+        .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
+    assert_eq!(browser.js(runs).await, Value::Bool(false));
+    browser.type_in("Tokens read", "0.5").await;
+    browser.until_shown("State the price of tokens written too").await;
+    browser.type_in("Tokens written", "1.5").await;
+    browser
+        .until("the study can run", async || {
+            browser.js(runs).await == Value::Bool(true)
+        })
+        .await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    assert!(browser.text("main").await.contains("/ $2.00"));
+}
+
+#[tokio::test]
+async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
+    let browser = Browser::open("/study").await;
+    browser.click("Own table").await;
+    browser
+        .type_in("Paste rows here", "question,answer\na,1\nb,2\nc,3")
+        .await;
+    browser.press(Key::Tab).await;
+    browser.until_shown("3 rows").await;
+    browser.type_in("System prompt", "Answer with a number.").await;
+    let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
+        one.value = 'openai';
+        one.dispatchEvent(new Event('change', { bubbles: true }))";
+    browser.js(choose).await;
+    browser.type_in("Model of task agent", "gpt-4o-mini").await;
+    browser.type_in("Key of task agent", SECRET).await;
+    browser.type_in("Rounds", "3").await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    browser.reload().await;
+    browser.until_shown("3 rows").await;
+    assert_eq!(held(&browser, "f-prompt-text").await, "Answer with a number.");
+    assert_eq!(held(&browser, "f-study-rounds").await, "3");
+    assert_eq!(held(&browser, "f-study-name").await, "own table");
+    let stored = browser.js_async(crate::STORED).await.to_string();
+    assert!(
+        stored.contains("gpt-4o-mini") && !stored.contains(SECRET),
+        "{stored}"
+    );
+    browser.click("Start anew").await;
+    browser
+        .until("the built-in study is back", async || {
+            held(&browser, "f-study-name").await == "help desk"
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_value_that_makes_no_sense_is_refused_at_its_field() {
+    let browser = Browser::open("/study").await;
+    for (label, typed, words) in [
+        ("Selection γ", "-1", "Write a number of 0 or more."),
+        ("Dual step β", "1e308", "Write a number of 1000000 or less."),
+        (
+            "Threshold for human requests",
+            "150",
+            "Write a number of 100 or less.",
+        ),
+    ] {
+        browser.type_in(label, typed).await;
+        let said = "const one = document.activeElement;
+            const ids = (one.getAttribute('aria-describedby') || '').split(' ');
+            const words = ids.map((id) => document.getElementById(id)?.innerText || '').join(' ');
+            return [one.getAttribute('aria-invalid'), words]";
+        browser
+            .until(&format!("{label} {typed} is refused"), async || {
+                let said = browser.js(said).await;
+                said[0] == "true" && said[1].as_str().unwrap().contains(words)
+            })
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_key_is_asked_for_where_it_is_told() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = crate::set_up(&study, "").await;
+    browser.type_in("Key of task agent", "sk-a-wrong-one").await;
+    browser.click("Run study").await;
+    let host = stub
+        .base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1");
+    browser
+        .until_shown(&format!("{host} refused the key (401)."))
+        .await;
+    // Above the fold, with its field.
+    let place = "return [...document.querySelectorAll('input[type=password]')]
+        .map((one) => one.getBoundingClientRect().bottom)";
+    let place = browser.js(place).await;
+    assert!(place[0].as_f64().unwrap() < 600.0, "{place}");
+    let shown = browser.text("main").await;
+    assert!(!shown.contains("is being measured"), "{shown}");
+    // The top bar leads to the same key.
+    browser.click("Keys").await;
+    browser.until_shown("Keys of this tab").await;
+    browser.click("Close").await;
+    browser.type_in(&format!("Key for {host}"), SECRET).await;
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn keys_kept_here_are_offered_where_a_run_asks_for_one() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(crate::LATENCY, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &stub.base_url);
+    let browser = crate::set_up(&study, "").await;
+    browser.type_in("Key of task agent", SECRET).await;
+    browser.click("Keys").await;
+    browser.until_shown("Keys of this tab").await;
+    let remember = "document.querySelector('dialog[open] input[type=checkbox]').click()";
+    browser.js(remember).await;
+    browser.type_in("Passphrase", "correct horse battery").await;
+    browser
+        .type_in("The same once more", "correct horse battery")
+        .await;
+    browser.press(Key::Enter).await;
+    browser.until_shown("Kept, encrypted").await;
+    browser.click("Close").await;
+    crate::pause_after(&browser, &stub, 30, "Run study").await;
+    browser.reload().await;
+    browser.until_shown("To go on, this run needs a key.").await;
+    browser.click("Unlock the keys kept here").await;
+    browser.type_in("Passphrase", "correct horse battery").await;
+    browser.press(Key::Enter).await;
+    browser.until_shown("Taken out:").await;
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn without_constraints_the_live_page_has_no_holes() {
+    let browser = Browser::open("/study").await;
+    browser.click("Own table").await;
+    browser
+        .type_in(
+            "Paste rows here",
+            "question,answer\n1+1,2\n1+2,3\n2+2,4\n3+2,5\n4+2,6\n4+4,8",
+        )
+        .await;
+    browser.press(Key::Tab).await;
+    browser.until_shown("6 rows").await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    let plates = "return [...document.querySelectorAll('.g-run > * .plate h2, .g-run > .plate h2')]
+        .map((one) => one.innerText.replace(/\\s+/g, ' ').trim())";
+    let plates = browser.js(plates).await.to_string();
+    assert!(plates.contains("A Correct"), "{plates}");
+    assert!(
+        plates.contains("B Pool") && plates.contains("C Activity"),
+        "{plates}"
+    );
+    assert!(
+        !plates.contains("Steer") && !plates.contains("residual"),
+        "{plates}"
+    );
+    assert!(browser.text("main").await.contains("Own table"));
+}
+
+#[tokio::test]
+async fn one_constraint_leaves_its_plates_wider_than_tall() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, None, study.models().script());
+    let study = study
+        .with("http://unused", &stub.base_url)
+        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "");
+    let browser = crate::set_up(&study, "").await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    let shapes = "return [...document.querySelectorAll('.strips > .plate')]
+        .map((one) => one.getBoundingClientRect()).map(({ width, height }) => [width, height])";
+    let shapes = browser.js(shapes).await;
+    let shapes = shapes.as_array().unwrap();
+    assert_eq!(shapes.len(), 2);
+    for shape in shapes {
+        assert!(shape[0].as_f64() >= shape[1].as_f64(), "{shapes:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_duplicates_of_a_table_are_left_out_with_one_press() {
+    let browser = Browser::open("/study").await;
+    browser.click("Own table").await;
+    let rows: Vec<String> = (0..12).map(|row| format!("q{},{}", row % 4, row % 4)).collect();
+    let text = format!("question,answer\n{}", rows.join("\n"));
+    browser.type_in("Paste rows here", &text).await;
+    browser.press(Key::Tab).await;
+    browser.until_shown("is the same as").await;
+    assert!(!browser.text("main").await.contains("exclude ="));
+    browser.click("Leave all duplicates out").await;
+    browser.until_shown("left out, as the others ask the same").await;
+    browser
+        .until("nothing is wrong any more", async || {
+            !browser.text("main").await.contains("is the same as")
+        })
+        .await;
+}
