@@ -12,10 +12,12 @@
 //! | [`templates`], [`evidence`] | what critic and rewriter are sent |
 //! | [`evaluate`], [`statistics`], [`summary`] | one prompt measured; what can be said about a difference; a run's result |
 //! | [`verify()`] | a journal checked against itself |
+//! | [`backoff`] | how long to wait before what failed is tried again |
 //! | [`budget`], [`usage`], [`control`] | what a run may spend, what it spent, how a person steers it |
 
 pub mod address;
 pub mod arena;
+pub mod backoff;
 pub mod budget;
 pub mod causes;
 pub mod control;

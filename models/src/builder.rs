@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::backoff::{self, Backoff};
 use capo_core::control::Control;
 use capo_core::llm::{Llm, Role};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +12,7 @@ use indexmap::IndexMap;
 use rig_reqwest::reqwest;
 use serde_json::Value;
 
+use crate::breaker::Breaker;
 use crate::client::{Asking, Client, Endpoint, host};
 use crate::embedder::Embedder;
 use crate::limiter::Limiter;
@@ -21,7 +23,6 @@ use crate::providers::{
     Access, Account, Connect, Embed, Key, List, LocalError, LocalModels, NoLocalModels, PROVIDERS, Plan,
     Provider,
 };
-use crate::retry::{Backoff, Breaker, FIRST_WAIT};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
 use crate::tariff::Tariff;
@@ -56,7 +57,7 @@ impl<'a> Builder<'a> {
             keys,
             seed: 0,
             prices: PriceTable::shipped(),
-            first_wait: FIRST_WAIT,
+            first_wait: backoff::FIRST_WAIT,
             local: &NoLocalModels,
             control: Control::new(),
             observer: None,
@@ -299,7 +300,7 @@ impl<'a> Builder<'a> {
             asking: Asking::of(spec, model),
             timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
             backoff: Backoff {
-                retries: spec.retries.unwrap_or(5),
+                retries: spec.retries.unwrap_or(backoff::RETRIES),
                 first_wait: self.first_wait,
             },
             abort_after: spec.abort_after.map_or(50, u32::from),

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::address::Address;
+use capo_core::backoff::{Backoff, LONGEST_ASKED};
 use capo_core::control::Control;
 use capo_core::llm::{
     CallUsage, ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, RewriteForm,
@@ -17,6 +18,7 @@ use rig_core::wire::Operation;
 use rig_core::{DynModel, ProviderError};
 use rig_reqwest::reqwest;
 
+use crate::breaker::Breaker;
 use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
 use crate::limiter::Limiter;
@@ -24,7 +26,6 @@ use crate::notice::{Notices, Trouble};
 use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
 use crate::reasoning::reasoning;
-use crate::retry::{Backoff, Breaker, LONGEST_ASKED};
 use crate::secret::Redactor;
 use crate::spec::ModelSpec;
 use crate::tariff::{self, Tariff};

@@ -23,6 +23,7 @@
 //! # Ok::<(), capo_models::BuildError>(())
 //! ```
 
+mod breaker;
 mod builder;
 mod client;
 mod conversation;
@@ -40,7 +41,6 @@ pub mod probe;
 pub mod providers;
 mod rate_limit;
 mod reasoning;
-mod retry;
 mod roles;
 mod secret;
 pub mod simulated;

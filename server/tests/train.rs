@@ -344,10 +344,10 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     let stopped = signalled(&place, &again, ("again/training.jsonl", "step", 1), "-INT");
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(3), "{said}");
-    let (_, command) = said.split_once("To go on, run: capo ").unwrap();
+    let command = told_to_go_on(&said);
     let outcome: Value = serde_json::from_slice(&stopped.stdout).unwrap();
     assert_eq!(outcome["status"], "stopped");
-    let ended = place.capo(command.trim());
+    let ended = place.capo(command);
     assert_eq!(ended.code, 0, "{}", ended.shown());
     assert_eq!(
         ended.json()["best_evaluation_loss"],
@@ -369,8 +369,8 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     let stopped = signalled(&place, &again, ("online/journal.jsonl", "learned", 1), "-INT");
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(3), "{said}");
-    let (_, command) = said.split_once("To go on, run: capo ").unwrap();
-    let ended = place.capo(command.trim());
+    let command = told_to_go_on(&said);
+    let ended = place.capo(command);
     assert_eq!(ended.code, learned.code, "{}", ended.shown());
     assert_eq!(ended.json()["best"], learned.json()["best"]);
     same_curve(
@@ -379,6 +379,12 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     );
     let verified = place.capo("journal verify online/journal.jsonl");
     assert_eq!(verified.code, 0, "{}", verified.shown());
+}
+
+/// The arguments of the last command that standard error names to go on with.
+fn told_to_go_on(said: &str) -> &str {
+    let (_, command) = said.rsplit_once("To go on, run: capo ").unwrap();
+    command.lines().next().unwrap()
 }
 
 /// A short training whose checkpoints are all kept, in `grpo`, from a fine-tuned model, whose checkpoint is returned.

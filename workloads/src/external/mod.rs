@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
+use capo_core::backoff::{self, Backoff};
 use capo_core::metric::{Direction, MetricSpec};
 use capo_core::workload::{RolloutError, Split};
 use schemars::{JsonSchema, Schema};
@@ -165,6 +166,7 @@ pub struct External {
     fingerprint: String,
     timeout: Duration,
     permits: Semaphore,
+    backoff: Backoff,
     pace: pace::Pace,
 }
 
@@ -281,7 +283,16 @@ pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Re
         fingerprint: sources.fingerprint(),
         timeout: Duration::from_secs_f64(own.timeout),
         permits: Semaphore::new(own.concurrency),
-        pace: pace::Pace::new(own.retries.unwrap_or(pace::RETRIES)),
+        backoff: Backoff {
+            retries: own.retries.unwrap_or(backoff::RETRIES),
+            // Tests do not wait as long.
+            first_wait: if cfg!(test) {
+                Duration::from_millis(50)
+            } else {
+                backoff::FIRST_WAIT
+            },
+        },
+        pace: pace::Pace::default(),
     };
     Ok(vec![Rc::new(workload)])
 }

@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use capo_core::backoff::LONGEST_ASKED;
 use capo_core::llm::{CallUsage, FailureKind, LlmError, Role};
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
 use capo_core::usage::{RoleUsage, Usage};
@@ -13,7 +14,7 @@ use futures_timer::Delay;
 use serde_json::Value;
 use web_time::Instant;
 
-use super::pace::{LONGEST_ASKED, jitter, sleep, unless_interrupted};
+use super::pace::{jitter, sleep, unless_interrupted};
 use super::protocol::{PROTOCOL, Request, Response, WireUsage, without_nan};
 use super::transport::{Answer, Unanswered, failed};
 use super::{Agent, External};
@@ -95,7 +96,7 @@ impl External {
             let RolloutError::Failed { retryable, usage, .. } = &error else {
                 return Err(error);
             };
-            let Some(wait) = self.pace.waiting(tries, asked, jitter()).filter(|_| *retryable) else {
+            let Some(wait) = self.backoff.wait(tries, asked, jitter()).filter(|_| *retryable) else {
                 return Err(given_up(error, tries, asked));
             };
             caller.consumed(usage);
