@@ -1,6 +1,11 @@
 //! Studies as this page handles them: the built-in one, TOML in and out, links.
 
+use capo_core::llm::Role;
+use capo_core::methods;
 use capo_core::study::{Format, Rounds, Study, StudyError};
+use capo_models::prices::PriceTable;
+use capo_models::{ProviderName, serving};
+use serde_json::Value;
 
 use crate::servers;
 
@@ -53,6 +58,35 @@ pub fn about(study: &Study) -> String {
     let seed = Some(format!("seed {}", study.study.seed));
     let parts: Vec<String> = agent.into_iter().chain(measured).chain(seed).collect();
     parts.join(", ")
+}
+
+/// The model that a table names, if nobody can know what its calls cost: a budget of dollars would end with the
+/// first of them.
+pub fn unpriced(table: &Value) -> Option<String> {
+    thread_local! {
+        static LISTED: PriceTable = PriceTable::shipped();
+    }
+    let provider = ProviderName::find(table["provider"].as_str()?)?.get();
+    if provider.in_process || table.get("price").is_some() {
+        return None;
+    }
+    let model = table["model"].as_str().or(provider.model)?;
+    let known = LISTED.with(|listed| capo_models::is_priced(provider, model, listed));
+    (!known).then(|| model.to_owned())
+}
+
+/// The first model without a known price among those that every run of the study asks: of whoever does the
+/// examples, and of those that its method asks. What else a rollout asks shows in what was spent.
+pub fn first_unpriced(study: &Study) -> Option<String> {
+    let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
+    let mut asked = if own_agent { Vec::new() } else { vec![Role::Agent] };
+    if let Ok(method) = methods::build(&study.study.method, &study.method) {
+        asked.extend(methods::asked(&*method, &study.study.rounds));
+    }
+    let mut tables = asked
+        .into_iter()
+        .filter_map(|role| Some(serving(role, &study.models)?.1));
+    tables.find_map(unpriced)
 }
 
 /// Whether everybody who answers is simulated: every model, and no agent of somebody's own.

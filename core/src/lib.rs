@@ -30,6 +30,7 @@ pub mod llm;
 pub mod methods;
 pub mod metric;
 pub mod multipliers;
+pub mod notice;
 mod optimize;
 pub mod problem;
 pub mod random;

@@ -185,6 +185,13 @@ pub struct CallUsage {
     pub seconds: f64,
 }
 
+impl CallUsage {
+    /// Whether nothing is known to have been consumed.
+    pub(crate) fn is_nothing(&self) -> bool {
+        (self.input_tokens, self.output_tokens) == (0, 0) && self.usd.unwrap_or(0.0) == 0.0
+    }
+}
+
 /// The kinds of failure the journal tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -386,7 +386,7 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
     let last = arena.journal().borrow().state().rounds().last().cloned();
     let unmeasured = |id: &CandidateId| !arena.is_discarded(*id) && !measured_on(*id, &whole);
     let unsettled = last.filter(|round| round.retained.iter().any(unmeasured));
-    let batch = unsettled.map_or(whole, |round| arena.batch(round.round));
+    let batch = unsettled.map_or(whole, |round| arena.batch_of(&round));
     let measured: Vec<CandidateId> = arena
         .enlisted()
         .into_iter()

@@ -9,10 +9,9 @@ use serde::{Serialize, Serializer};
 /// its width from one stream to another.
 pub const RESAMPLES: usize = 4000;
 
-/// Of fewer differences than this that are not zero, an exact test has a word beside the bootstrap:
-/// of six differences between equals, the interval of a bootstrap leaves zero out in 12 of 100
-/// cases instead of 5, of ten in 8; from twenty it is about right.
-const ENOUGH: usize = 20;
+/// Of fewer differences than this that are not zero, every choice of their signs is counted; of more,
+/// choices are drawn.
+const COUNTED: usize = 20;
 
 /// A mean difference over examples with its percentile interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -25,10 +24,10 @@ pub struct PairedDifference {
     pub interval: Option<Interval>,
     /// Number of examples.
     pub n: usize,
-    /// How probable so great a mean difference, of either sign, is between equals: the exact paired
+    /// How probable so great a mean difference, of either sign, is between equals: the paired
     /// permutation test (Fisher 1935), in which every difference is as likely to have the other
-    /// sign. In (0, 1]; `None` where twenty examples or more differ, of which the interval tells enough.
-    pub chance: Option<f64>,
+    /// sign; exact where fewer than twenty examples differ. In (0, 1].
+    pub chance: f64,
     /// The confidence that the interval was asked for, in (0, 1).
     #[serde(skip)]
     pub confidence: f64,
@@ -53,13 +52,16 @@ pub struct Interval {
 }
 
 impl PairedDifference {
-    /// Whether the two differ by more than chance: the interval leaves zero out, and of few examples
-    /// the exact test says so too, which takes at least [`fewest_examples`] of them.
+    /// Whether the two differ by more than chance: the interval leaves zero out, and the permutation
+    /// test says so too, which takes at least [`fewest_examples`].
+    ///
+    /// The test has a word because the interval of a bootstrap is too narrow where few examples differ:
+    /// of six differences between equals it leaves zero out in 12 of 100 cases instead of 5, of ten or forty in 8.
     pub fn is_clear(&self) -> bool {
         let leaves_zero_out = |interval: Interval| interval.low > 0.0 || interval.high < 0.0;
         // 1 − confidence is no round number in binary.
         let is_rare = |chance: f64| chance <= 1.0 - self.confidence + 1e-9;
-        self.chance.is_none_or(is_rare) && self.interval.is_some_and(leaves_zero_out)
+        is_rare(self.chance) && self.interval.is_some_and(leaves_zero_out)
     }
 }
 
@@ -110,25 +112,33 @@ pub fn paired_difference(
         mean,
         interval,
         n,
-        chance: chance_between_equals(&differences),
+        chance: chance_between_equals(&differences, resamples, stream),
         confidence,
     })
 }
 
 /// See [`PairedDifference::chance`]: the share of all 2ᵐ choices of signs of the m differences that
-/// are not zero whose sum is as far from zero as the one found.
-fn chance_between_equals(differences: &[f64]) -> Option<f64> {
+/// are not zero whose sum is as far from zero as the one found; of many, the share of the one found and
+/// `resamples` drawn ones (Phipson and Smyth 2010).
+fn chance_between_equals(differences: &[f64], resamples: usize, stream: &mut ChaCha12Rng) -> f64 {
     let sizes: Vec<f64> = differences
         .iter()
         .map(|difference| difference.abs())
         .filter(|size| *size > 0.0)
         .collect();
-    if sizes.len() >= ENOUGH {
-        return None;
-    }
     let total: f64 = sizes.iter().sum();
     // The same sum in another order may differ in its last digits.
     let found = differences.iter().sum::<f64>().abs() - 1e-9 * total;
+    if sizes.len() >= COUNTED {
+        let mut drawn = || -> f64 {
+            sizes
+                .iter()
+                .map(|size| if stream.random() { *size } else { -size })
+                .sum()
+        };
+        let as_far = (0..resamples).filter(|_| drawn().abs() >= found).count();
+        return (1 + as_far) as f64 / (1 + resamples) as f64;
+    }
     let all = 1_u32 << sizes.len();
     let mut sum = total;
     let mut as_far = u32::from(sum.abs() >= found);
@@ -139,7 +149,7 @@ fn chance_between_equals(differences: &[f64]) -> Option<f64> {
         sum += if is_negative { -2.0 } else { 2.0 } * sizes[turned];
         as_far += u32::from(sum.abs() >= found);
     }
-    Some(f64::from(as_far) / f64::from(all))
+    f64::from(as_far) / f64::from(all)
 }
 
 /// The mean of values that come in clusters, with the percentile interval of a bootstrap over clusters.
@@ -297,10 +307,16 @@ mod tests {
                 772.0 / 1024.0,
             ),
         ] {
-            let found = chance_between_equals(differences).unwrap();
+            let found = chance_between_equals(differences, 0, &mut stream(0));
             assert!((found - expected).abs() < 1e-12, "{differences:?}: {found}");
         }
-        assert_eq!(chance_between_equals(&[1.0; 20]), None);
+        let drawn = chance_between_equals(&[1.0; 20], RESAMPLES, &mut stream(0));
+        assert_eq!(drawn, 1.0 / (1.0 + RESAMPLES as f64));
+        let mut wins = [1.0; 30];
+        wins[..10].fill(-1.0);
+        // P(X ≥ 20 or X ≤ 10) of a binomial of 30.
+        let drawn = chance_between_equals(&wins, RESAMPLES, &mut stream(0));
+        assert!((drawn - 0.0987).abs() < 0.015, "{drawn}");
     }
 
     #[test]
@@ -327,7 +343,7 @@ mod tests {
     fn equals_are_told_apart_about_as_seldom_as_the_confidence_says() {
         // Half of the pairs differ, as answers that are right or wrong do; or all of them do.
         let discordant = |draws: &mut ChaCha12Rng| [-1.0, 0.0, 0.0, 1.0][draws.random_range(0..4)];
-        for n in [6, 10, 15] {
+        for n in [6, 10, 15, 40, 60] {
             for share in [false_stars(n, discordant), false_stars(n, normal)] {
                 assert!(share <= 0.06, "{share} of {n}");
             }

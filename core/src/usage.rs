@@ -48,7 +48,7 @@ impl RoleUsage {
     }
 
     /// Tokens read and written. A server may claim any number of them.
-    pub(crate) fn tokens(&self) -> u64 {
+    pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 }
@@ -122,6 +122,11 @@ impl Usage {
     /// The roles that were asked something, with their shares.
     pub fn iter(&self) -> impl Iterator<Item = (Role, RoleUsage)> + '_ {
         self.by_role.iter().map(|(&role, &usage)| (role, usage))
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Role, &mut RoleUsage)> {
+        self.by_role.iter_mut().map(|(&role, usage)| (role, usage))
     }
 
     /// The sum over roles.

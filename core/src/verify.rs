@@ -117,7 +117,11 @@ async fn replay(journal: Journal, lines: usize) -> Result<Verified, Difference> 
     let rollouts = state.rollouts().count() - counted_as_worst;
     let candidates = state.candidates().len();
 
-    let problem = recorded::problem(&study).map_err(|error| failed(error.to_string()))?;
+    // Its budget and what becomes of failures may have changed since it began.
+    let mut permitted = (*study).clone();
+    permitted.study.budget = state.budget();
+    permitted.study.failures = state.failures_in_force();
+    let problem = recorded::problem(&permitted).map_err(|error| failed(error.to_string()))?;
     if !study.states_its_id() {
         return Err(failed("the study's id is not the hash of its content".into()));
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::llm::{AssistantMessage, ChatRequest, ChatResponse, FailureKind, LlmError, Message, Role};
 use crate::metric::{Measurements, MetricSpec};
+use crate::notice::Notice;
 use crate::usage::Usage;
 
 /// Which part of a workload's examples.
@@ -47,6 +48,9 @@ pub trait Caller {
     fn abandoned(&self) -> LocalBoxFuture<'_, ()> {
         pending().boxed_local()
     }
+
+    /// Tells whoever watches that a rollout waits for an agent, or waits no longer.
+    fn tell(&self, _notice: &Notice) {}
 
     /// Counts what a rollout under way has consumed outside [`Caller::call`], such as in a try that
     /// failed and is repeated. It stands in no [`Rollout::external_usage`] then.
@@ -121,7 +125,7 @@ pub struct Rollout {
     pub external_usage: Usage,
 }
 
-/// Why a rollout gave no measurements. Never a score.
+/// Why a rollout gave no measurements. What a study makes of it, its `[failures]` say.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RolloutError {
     /// A model gave no answer.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use capo_core::backoff::{self, Backoff};
 use capo_core::control::Control;
 use capo_core::llm::{Llm, Role};
+use capo_core::notice::Observer;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use indexmap::IndexMap;
 use rig_reqwest::reqwest;
@@ -17,7 +18,7 @@ use crate::client::{Asking, Client, Endpoint, host};
 use crate::embedder::Embedder;
 use crate::limiter::Limiter;
 use crate::models::{BuildError, Models};
-use crate::notice::{Notices, Observer, Trouble};
+use crate::notice::{Notices, Trouble};
 use crate::prices::PriceTable;
 use crate::providers::{
     Access, Account, Connect, Embed, Key, List, LocalError, LocalModels, NoLocalModels, PROVIDERS, Plan,
@@ -305,11 +306,7 @@ impl<'a> Builder<'a> {
             },
             abort_after: spec.abort_after.map_or(50, u32::from),
             endpoint,
-            tariff: Tariff {
-                stated: spec.price,
-                listed: self.prices.get(provider.name, model),
-                reported: provider.reports_cost,
-            },
+            tariff: Tariff::of(provider, model, spec.price, &self.prices),
             redactor: Redactor::default(),
             turns: RefCell::default(),
             control: self.control.clone(),

@@ -52,13 +52,14 @@ pub mod vllm;
 mod written;
 
 pub use builder::{Builder, build};
+pub use capo_core::notice::{Notice, Observer, Wait};
 pub use embedder::{Embedded, Embedder, embedder_name};
 pub use models::{BuildError, Models};
-pub use notice::{Notice, Observer, Wait};
 pub use pace::{Pace, pace};
 pub use roles::{Serves, check_roles, roles, serving};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Environment;
 pub use secret::{Keys, Redactor, Secret};
 pub use spec::{HeaderText, HeaderVariable, ModelSpec, ProviderName, ReasoningEffort, schema};
+pub use tariff::is_priced;
 pub use written::check_tables;

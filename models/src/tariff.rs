@@ -4,7 +4,8 @@ use capo_core::llm::CallUsage;
 use rig_core::completion::Usage;
 use serde_json::Value;
 
-use crate::prices::{Cached, Price};
+use crate::prices::{Cached, Price, PriceTable};
+use crate::providers::Provider;
 
 /// Where the price of a call comes from: what the study states, else what the provider reports,
 /// else the price table.
@@ -24,7 +25,22 @@ pub(crate) const NOTHING: CallUsage = CallUsage {
     seconds: 0.0,
 };
 
+/// Whether it can be known what a model's calls cost that states no price of its own: a table lists it, or its
+/// provider says in its answers what they cost.
+pub fn is_priced(provider: &Provider, model: &str, prices: &PriceTable) -> bool {
+    Tariff::of(provider, model, None, prices).is_known()
+}
+
 impl Tariff {
+    /// The tariff of a provider's model under the price that a study states.
+    pub(crate) fn of(provider: &Provider, model: &str, stated: Option<Price>, prices: &PriceTable) -> Self {
+        Self {
+            stated,
+            listed: prices.get(provider.name, model),
+            reported: provider.reports_cost,
+        }
+    }
+
     /// What an answer consumed. `document` is the provider's reply, in which some say what they
     /// charged.
     pub(crate) fn answer(&self, usage: &Usage, document: &Value, seconds: f64) -> CallUsage {

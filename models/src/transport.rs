@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use rig_core::http_client::{Error, HttpClientExt, LazyBody, MultipartForm, Result, StreamingResponse};
 use rig_core::wasm_compat::WasmCompatSend;
 use rig_reqwest::{ReqwestClient, reqwest};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::conversation::CallIds;
@@ -114,48 +115,60 @@ fn record(reply: &Mutex<Reply>, change: impl FnOnce(&mut Reply)) {
     change(&mut reply.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Reads a body up to [`MOST_BYTES`].
-async fn read(response: reqwest::Response) -> Result<Bytes> {
+/// Reads a body up to [`MOST_BYTES`] and records what came of it, which was paid for even if the rest did not come.
+async fn read(response: reqwest::Response, reply: &Mutex<Reply>) -> Result<Bytes> {
     let mut body = BytesMut::new();
     let mut chunks = pin!(response.bytes_stream());
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(Error::instance)?;
-        if body.len() + chunk.len() > MOST_BYTES {
-            let most = MOST_BYTES >> 20;
-            return Err(Error::instance(Refused(format!(
-                "the answer is larger than {most} MiB, which is not read"
-            ))));
+    let ended = loop {
+        match chunks.next().await {
+            None => break Ok(()),
+            Some(Err(error)) => break Err(Error::instance(error)),
+            Some(Ok(chunk)) if body.len() + chunk.len() > MOST_BYTES => {
+                let most = MOST_BYTES >> 20;
+                break Err(Error::instance(Refused(format!(
+                    "the answer is larger than {most} MiB, which is not read"
+                ))));
+            }
+            Some(Ok(chunk)) => body.extend_from_slice(&chunk),
         }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body.freeze())
+    };
+    let body = body.freeze();
+    record(reply, |reply| reply.body = body.clone());
+    ended.map(|()| body)
 }
 
-/// The longest arguments that are no JSON and are handed on all the same, in bytes.
+/// The longest arguments that are no JSON and are handed on all the same, in bytes, all those of a body together.
 const LONGEST_BROKEN: usize = 64 << 10;
 
 /// The deepest nesting that JSON may have here, which is the parser's own limit.
 const DEEPEST: usize = 128;
 
-/// Whether a body holds arguments of a tool call that are no JSON and that the library would try to mend for minutes:
+/// Whether a body holds arguments of tool calls that are no JSON and that the library would try to mend for minutes:
 /// its time and memory grow with their length times their depth.
 fn has_costly_arguments(body: &[u8]) -> bool {
-    fn is_costly(text: &str) -> bool {
-        (text.len() > LONGEST_BROKEN || nesting(text) > DEEPEST)
-            && serde_json::from_str::<Value>(text).is_err()
-    }
-    fn find(value: &Value) -> bool {
+    /// Takes the lengths of broken arguments from `left`; false once they are too long or too deep.
+    fn are_cheap(value: &Value, left: &mut usize) -> bool {
         match value {
-            Value::Array(items) => items.iter().any(find),
-            Value::Object(fields) => fields.iter().any(|(name, value)| match value {
-                Value::String(text) => name == "arguments" && is_costly(text),
-                value => find(value),
+            Value::Array(items) => items.iter().all(|item| are_cheap(item, left)),
+            Value::Object(fields) => fields.iter().all(|(name, value)| match value {
+                // OpenAI's name for them, and Anthropic's.
+                Value::String(text) if name == "arguments" || name == "input" => is_cheap(text, left),
+                value => are_cheap(value, left),
             }),
-            _ => false,
+            _ => true,
         }
     }
+    fn is_cheap(text: &str, left: &mut usize) -> bool {
+        if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+            return true;
+        }
+        let rest = left.checked_sub(text.len());
+        *left = rest.unwrap_or(0);
+        rest.is_some() && nesting(text) <= DEEPEST
+    }
     // Most bodies are too small to hold such.
-    body.len() > DEEPEST && serde_json::from_slice(body).is_ok_and(|value| find(&value))
+    body.len() > DEEPEST
+        && serde_json::from_slice(body).is_ok_and(|value| !are_cheap(&value, &mut { LONGEST_BROKEN }))
 }
 
 /// How deep brackets are nested in a text, those in strings included.
@@ -173,18 +186,13 @@ fn nesting(text: &str) -> usize {
 
 /// Reads a body and records it.
 async fn recorded(response: reqwest::Response, reply: &Mutex<Reply>) -> Result<Bytes> {
-    let body = match read(response).await {
-        Ok(body) => {
-            // What is refused now was paid for.
-            record(reply, |reply| reply.body = body.clone());
-            if has_costly_arguments(&body) {
-                let why = "the arguments of a tool call are no JSON, and too long or too deeply nested to be mended";
-                Err(Error::instance(Refused(why.to_owned())))
-            } else {
-                Ok(body)
-            }
+    let body = match read(response, reply).await {
+        Ok(body) if has_costly_arguments(&body) => {
+            let why =
+                "the arguments of a tool call are no JSON, and too long or too deeply nested to be mended";
+            Err(Error::instance(Refused(why.to_owned())))
         }
-        Err(error) => Err(error),
+        read => read,
     };
     if let Err(Error::Instance(error)) = &body {
         let why = error.downcast_ref::<Refused>().map(|refused| refused.0.clone());

@@ -23,7 +23,8 @@ const INTRODUCTION: &str = "\
 A study is one problem with its settings: what a prompt is measured on, what to maximise, what to
 keep below thresholds, who answers, and what the run may spend. It is written in TOML, or in JSON
 when the file's name ends in `.json`. Paths in it start at the folder it lies in, and
-lead to files there or below, also through links; `--allow-outside` lets a command read others. A key that does
+lead to files there or below, also through links; `--allow-outside` lets a command read others. The folder of
+a `local` model may lie anywhere. A key that does
 not exist is an error that names the nearest one that does. Rates are fractions from 0 to 1.
 
 A journal belongs to one study, and a changed study needs another journal. Only `[budget]` and
@@ -67,9 +68,10 @@ left out is discarded in their place.
 
 Some failures end the run whatever is said here, and count for nobody: a refused key, a rate limit and a
 model that cannot be reached say nothing of a prompt or an example. So does a failure that may pass, such
-as a timeout, when no other rollout was made beside it; a resumed run that fails at the same rollout once
-more lets it count. The same command resumes a run, and every failed rollout that nothing was decided on
-is tried again.
+as a timeout, when no other rollout was made since it was first begun; a resumed run that fails at the same
+rollout once more lets it count, but discards nobody for it. With `leave-out` the last example of a round's
+batch counts as the worst value, for a batch of nothing would measure nothing. The same command resumes a
+run, and every failed rollout that nothing was decided on is tried again.
 
 What was discarded, left out or counted as the worst value is told in the result of a run, by
 `capo evaluate` and by `capo journal show`, in the page beside the result and in its activity, and under

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// then, and nobody waits for longer dialogues.
 const MOMENT: Duration = Duration::from_millis(1500);
 
+/// How long a run whose end is insisted on may take to write down what it had under way.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
 /// Knows how often the person has asked for an end. Clones know the same.
 #[derive(Debug, Clone)]
 pub struct Interrupts {
@@ -78,18 +81,21 @@ impl Interrupts {
     }
 
     /// Carries out a run that `control` steers. When an end is asked for, it starts nothing new, and
-    /// a moment later what is under way is dropped, so that it ends by itself. When that is insisted
-    /// on, the run is dropped: `None`. Dropping it ends the commands it has started, and writes out
-    /// its journal.
+    /// a moment later, or when it is insisted on, what is under way is dropped, so that it ends by itself.
+    /// A run that does not even then is dropped: `None`. Dropping it ends the commands it has started, and
+    /// writes out its journal.
     pub async fn carry_out<T>(&self, control: Control, run: impl Future<Output = T>) -> Option<T> {
         let steering = async {
             self.asked().await;
             control.interrupt();
             // Whoever insists waits for no moment.
-            if tokio::time::timeout(MOMENT, self.insisted()).await.is_err() {
-                control.abandon();
+            let insists = tokio::time::timeout(MOMENT, self.insisted()).await.is_ok();
+            control.abandon();
+            if !insists {
                 self.insisted().await;
             }
+            // What is under way is dropped by now, and written down as spent.
+            tokio::time::sleep(LAST_MOMENT).await;
         };
         tokio::select! {
             outcome = run => Some(outcome),

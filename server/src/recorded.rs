@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
-use capo_core::journal::{FileJournal, JournalError, Origin, StudyEvent};
+use capo_core::journal::{FileJournal, JournalError, Origin, StudyEvent, WorkloadRecord};
 use capo_core::run_state::{RunState, SetKey};
 use capo_core::workload::Split;
 
@@ -156,13 +156,13 @@ pub fn estimate(state: &RunState, candidate: &CandidateId, metric: &str, split: 
 /// The number of examples of a split, all workloads together, without those that are left out.
 pub fn examples(state: &RunState, split: Split) -> usize {
     let workloads = state.study().map(|event| &event.workloads);
-    let all: usize = workloads
-        .into_iter()
-        .flatten()
-        .map(|(_, record)| record.split(split).len())
-        .sum();
-    let left_out = state.left_out().iter().filter(|left| left.split == split);
-    all - left_out.count()
+    let counting = |(workload, (_, record)): (u16, (&String, &WorkloadRecord))| {
+        let set = SetKey { workload, split };
+        let all = 0..record.split(split).len();
+        all.filter(|example| !state.rollouts().is_left_out(set, *example))
+            .count()
+    };
+    (0..).zip(workloads.into_iter().flatten()).map(counting).sum()
 }
 
 #[cfg(test)]

@@ -384,6 +384,7 @@ impl Session {
             started_at: now(),
             clock: Rc::new(Elapsed(Instant::now())),
             control: self.control(),
+            observer: Some(self.wires.observer()),
         }
     }
 }

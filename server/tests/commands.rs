@@ -488,6 +488,55 @@ fn a_metric_named_as_a_column_replaces_none() {
 
 #[cfg(unix)]
 #[test]
+fn a_dry_run_names_the_variables_that_an_agent_lacks() {
+    let place = place_with_own_metrics("minutes");
+    let own = place.read("own.toml");
+    let command = "command = [\"sh\", \"agent.sh\"]\n";
+    let endpoint = "endpoint = \"http://127.0.0.1:9/\"\n";
+    for (agent, setting) in [
+        (format!("{command}env = [\"NO_SUCH_KEY\", \"PATH\"]\n"), "env"),
+        (format!("{endpoint}bearer_env = \"NO_SUCH_KEY\"\n"), "bearer_env"),
+        (
+            format!("{endpoint}headers_env = {{ X-Key = \"NO_SUCH_KEY\" }}\n"),
+            "headers_env",
+        ),
+    ] {
+        place.write("own.toml", &own.replace(command, &agent));
+        let ended = place.capo("optimize own.toml --dry-run --json");
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let told =
+            format!("workload.{setting} names the environment variable NO_SUCH_KEY, but it is not set");
+        assert_eq!(ended.json()["missing"], serde_json::json!([told]));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_says_which_rollouts_count_as_the_worst() {
+    let place = place_with_own_metrics("minutes");
+    let agent = place.read("agent.sh");
+    place.write(
+        "agent.sh",
+        &agent.replace(
+            "read -r request;",
+            "read -r request; case \"$request\" in *e1*) echo no luck >&2; exit 1;; esac;",
+        ),
+    );
+    let failures = "[failures]\nexample = \"worst\"\ntries = 1\nshare = 0.5\n\n[prompt]";
+    let own = place.read("own.toml").replace("[prompt]", failures);
+    place.write("own.toml", &own.replace("data = ", "retries = 0\ndata = "));
+    place.optimize("own.toml", "run.jsonl");
+    let ended = place.capo("journal export run.jsonl --rows rollouts --format json");
+    let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+    assert!(rows.iter().any(|row| row["example"] == "e1"), "{rows:?}");
+    for row in rows {
+        let failed = row["failed"].as_str().unwrap_or_default();
+        assert_eq!(failed.contains("no luck"), row["example"] == "e1", "{row}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn a_metric_that_results_would_confuse_with_a_verdict_is_refused() {
     for cost in ["all_sat", "seed", "good.standard_error"] {
         let ended = place_with_own_metrics(cost).capo("optimize own.toml");

@@ -1,4 +1,5 @@
-//! What must be true of the simulated world for it to be worth anything, over twenty seeds.
+//! What must be true of the simulated world for it to be worth anything, over twenty seeds; what takes long of it
+//! is run by `cargo xtask test --all`.
 //!
 //! Everything is measured on the shipped `studies/help-desk.toml` through the doors a real model
 //! goes through. `docs/simulated-world.md` names these truths; speed is a benchmark
@@ -170,45 +171,6 @@ fn estimate(values: &[f64]) -> Estimate {
 }
 
 #[test]
-fn feasible_prompts_are_rare_among_random_edits() {
-    // One to four changes; each may ask for a policy, ask for it softly, or say something idle.
-    const IDLE: &str = "Our shop was founded by two sisters who love maps and tea.";
-    let seed_prompt = seed_prompt();
-    let (mut hits, mut draws) = (0, 0);
-    for seed in 0..SEEDS {
-        let file = study(seed, |_| {});
-        for index in 0..40 {
-            let mut stream = Streams::new(seed).stream("random edits", 0, index);
-            let number = |name, below| Streams::new(seed).number(name, 0, index) % below;
-            let count = 1 + number("edits", 4) as usize;
-            let places = 2 * SENTENCES.len() + 1;
-            let chosen =
-                capo_core::sampling::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
-            let prompt = chosen.iter().fold(seed_prompt.clone(), |prompt, &at| {
-                let policy = SENTENCES.get(at % SENTENCES.len()).copied().unwrap_or_default();
-                match at / SENTENCES.len() {
-                    0 => format!("{prompt} {policy}"),
-                    1 => format!(
-                        "{prompt} Where possible, you may {}{}",
-                        policy[..1].to_lowercase(),
-                        &policy[1..]
-                    ),
-                    _ => format!("{prompt} {IDLE}"),
-                }
-            });
-            draws += 1;
-            hits += u32::from(feasible(&measure(&file, &prompt)));
-        }
-    }
-    let bound = at_most(hits, draws);
-    println!(
-        "feasible among random edits: {hits} of {draws}, at most {:.1} %",
-        100.0 * bound
-    );
-    assert!(bound < 0.05, "{hits} of {draws} random edits are feasible");
-}
-
-#[test]
 fn which_constraint_binds_changes_with_the_model() {
     let limits: IndexMap<String, f64> = thresholds().into_iter().collect();
     let prompt = format!(
@@ -280,155 +242,216 @@ fn binding_constraint_changes(outcome: &Outcome) -> bool {
     binding.len() > 1
 }
 
-#[test]
-fn the_binding_constraint_changes_along_most_runs() {
-    let changes = (0..SEEDS).filter(|&seed| binding_constraint_changes(&run(&study(seed, |_| {}))));
-    let changes = changes.count() as u64;
-    println!("the largest multiplier changes hands in {changes} of {SEEDS} runs");
-    assert!(
-        changes * 2 > SEEDS,
-        "the binding constraint changes in {changes} of {SEEDS} runs only"
-    );
-}
-
-#[test]
-fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_one() {
-    let reached = |fixed: bool, seeds: std::ops::Range<u64>| {
-        let runs = seeds.map(|seed| {
-            run(&study(seed, |study| {
-                if fixed {
-                    fixed_at(study, 1.0);
-                }
-            }))
-        });
-        runs.filter(is_feasible).count() as u64
-    };
-    // Twice the seeds, for a difference that chance does not explain.
-    let seeds = 2 * SEEDS;
-    let first = reached(false, 0..SEEDS);
-    let (adaptive, fixed) = (first + reached(false, SEEDS..seeds), reached(true, 0..seeds));
-    println!("feasible: adaptive {first} of {SEEDS}, {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}");
-    assert!(
-        first >= 18,
-        "adaptive multipliers reach feasibility on {first} of {SEEDS} seeds"
-    );
-    let share = |count: u64| count as f64 / seeds as f64;
-    let pooled = share(adaptive + fixed) / 2.0;
-    let standard_error = (pooled * (1.0 - pooled) * 2.0 / seeds as f64).sqrt();
-    assert!(
-        share(adaptive) - share(fixed) > Z * standard_error,
-        "fixed weights of 1 do on {fixed}, adaptive ones on {adaptive} of {seeds}"
-    );
-}
-
-#[test]
-fn the_right_fixed_weights_found_by_a_grid_reach_it_too() {
-    let reached = |weights: [f64; 2], seeds: std::ops::Range<u64>| {
-        seeds
-            .filter(|&seed| is_feasible(&run(&weighted(seed, weights))))
-            .count()
-    };
-    // The grid is searched on seeds of its own.
-    let mut grid = Vec::new();
-    for human in [0.5, 1.0, 2.0] {
-        for tools in [0.125, 0.25, 0.5] {
-            grid.push(([human, tools], reached([human, tools], 100..108)));
+/// The shipped study with a limit on calls that no prompt keeps.
+fn unattainable(seed: u64) -> StudyFile {
+    study(seed, |study| {
+        let mut constraints = study.constraints.iter_mut();
+        for constraint in constraints.by_ref().filter(|c| c.metric == "excess_tools") {
+            constraint.threshold = Some(-0.95);
         }
-    }
-    let (weights, _) = grid
-        .iter()
-        .rev()
-        .max_by_key(|(_, count)| *count)
-        .expect("a grid of nine");
-    let right = reached(*weights, 0..SEEDS);
-    println!("fixed at {weights:?} for {CONTESTED:?}: {right} of {SEEDS}; grid over 8 seeds: {grid:?}");
-    assert!(
-        right >= 14,
-        "weights {weights:?} reach feasibility on {right} only"
-    );
+    })
 }
 
-#[test]
-fn the_constraints_cost_objective() {
-    let best = |outcome: &Outcome, feasible_only: bool| {
-        let scores = outcome.finished.final_scores.values();
-        let allowed = scores.filter(|score| score.feasible || !feasible_only);
-        allowed.map(|score| score.objective).reduce(f64::max)
-    };
-    let prices: Vec<f64> = (0..SEEDS)
-        .filter_map(|seed| {
-            let inside = best(&run(&study(seed, |_| {})), true)?;
-            let unconstrained = run(&study(seed, |study| fixed_at(study, 0.0)));
-            Some(best(&unconstrained, false)? - inside)
-        })
-        .collect();
-    let price = estimate(&prices);
-    println!("best unconstrained objective minus best feasible one: {price:?}");
-    assert!(
-        prices.len() >= 15,
-        "{} seeds with a feasible prompt",
-        prices.len()
-    );
-    assert!(
-        price.mean - Z * price.standard_error > 0.0,
-        "the constraints cost nothing: {price:?}"
-    );
+fn assert_saturated(outcome: &Outcome, seed: u64) {
+    assert_eq!(outcome.finished.status, Status::Infeasible, "seed {seed}");
+    assert_eq!(outcome.finished.multipliers["excess_tools"], 10.0, "seed {seed}");
 }
 
+/// What the gate has time for of what [`over_many_seeds`] shows.
 #[test]
-fn search_and_held_out_results_agree() {
-    // Every run has a split of its own, so that what a split is like averages out.
-    let metrics = ["success", CONTESTED[0], CONTESTED[1]];
-    let mut seed_gaps: IndexMap<&str, Vec<f64>> = IndexMap::new();
-    let mut returned_gaps = seed_gaps.clone();
-    for seed in 0..SEEDS {
-        let outcome = run(&study(seed, |study| {
-            study.workload.insert("seed".to_owned(), (1000 + seed).into());
-        }));
-        let finished = &outcome.finished;
-        let first = &outcome.journal.state().rounds()[0];
-        let best = finished.best.expect("a result");
-        for metric in metrics {
-            let of = |score: &Score| match metric {
-                "success" => score.objective,
-                cost => score.costs[cost],
-            };
-            let seed_gap = of(&first.scores[&first.parents[0]]) - finished.seed_evaluation[metric].mean;
-            let returned_gap = of(&finished.final_scores[&best]) - finished.evaluation[metric].mean;
-            seed_gaps.entry(metric).or_default().push(seed_gap);
-            returned_gaps.entry(metric).or_default().push(returned_gap);
-        }
-    }
-    for metric in metrics {
-        let (seed_gap, returned_gap) = (estimate(&seed_gaps[metric]), estimate(&returned_gaps[metric]));
-        println!(
-            "{metric}, search minus held-out: seed prompt {seed_gap:?}, returned prompt {returned_gap:?}"
-        );
-        // Nobody chose the seed prompt: its gap is chance alone.
-        assert!(
-            seed_gap.mean.abs() < 3.0 * seed_gap.standard_error,
-            "{metric}: {seed_gap:?}"
-        );
-        // The returned prompt was chosen for how it did in the search, which flatters it, but by less
-        // than one run's own sampling error: the standard deviation of its gap.
-        let deviation = returned_gap.standard_error * (SEEDS as f64).sqrt();
-        assert!(returned_gap.mean.abs() < deviation, "{metric}: {returned_gap:?}");
-    }
+fn a_few_seeds_show_what_many_must() {
+    let feasible = (0..5)
+        .filter(|&seed| is_feasible(&run(&study(seed, |_| {}))))
+        .count();
+    assert!(feasible >= 4, "{feasible} of 5 searches end feasible");
+    assert_saturated(&run(&unattainable(0)), 0);
 }
 
-#[test]
-fn an_unattainable_threshold_drives_its_multiplier_to_the_cap_and_the_result_says_infeasible() {
-    for seed in 0..SEEDS {
-        let outcome = run(&study(seed, |study| {
-            for constraint in study
-                .constraints
-                .iter_mut()
-                .filter(|c| c.metric == "excess_tools")
-            {
-                constraint.threshold = Some(-0.95);
+/// Of `cargo xtask test --all`.
+mod over_many_seeds {
+    use super::*;
+
+    #[test]
+    fn feasible_prompts_are_rare_among_random_edits() {
+        // One to four changes; each may ask for a policy, ask for it softly, or say something idle.
+        const IDLE: &str = "Our shop was founded by two sisters who love maps and tea.";
+        let seed_prompt = seed_prompt();
+        let (mut hits, mut draws) = (0, 0);
+        for seed in 0..SEEDS {
+            let file = study(seed, |_| {});
+            for index in 0..40 {
+                let mut stream = Streams::new(seed).stream("random edits", 0, index);
+                let number = |name, below| Streams::new(seed).number(name, 0, index) % below;
+                let count = 1 + number("edits", 4) as usize;
+                let places = 2 * SENTENCES.len() + 1;
+                let chosen =
+                    capo_core::sampling::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
+                let prompt = chosen.iter().fold(seed_prompt.clone(), |prompt, &at| {
+                    let policy = SENTENCES.get(at % SENTENCES.len()).copied().unwrap_or_default();
+                    match at / SENTENCES.len() {
+                        0 => format!("{prompt} {policy}"),
+                        1 => format!(
+                            "{prompt} Where possible, you may {}{}",
+                            policy[..1].to_lowercase(),
+                            &policy[1..]
+                        ),
+                        _ => format!("{prompt} {IDLE}"),
+                    }
+                });
+                draws += 1;
+                hits += u32::from(feasible(&measure(&file, &prompt)));
             }
-        }));
-        assert_eq!(outcome.finished.status, Status::Infeasible, "seed {seed}");
-        assert_eq!(outcome.finished.multipliers["excess_tools"], 10.0, "seed {seed}");
+        }
+        let bound = at_most(hits, draws);
+        println!(
+            "feasible among random edits: {hits} of {draws}, at most {:.1} %",
+            100.0 * bound
+        );
+        assert!(bound < 0.05, "{hits} of {draws} random edits are feasible");
+    }
+
+    #[test]
+    fn the_binding_constraint_changes_along_most_runs() {
+        let changes = (0..SEEDS).filter(|&seed| binding_constraint_changes(&run(&study(seed, |_| {}))));
+        let changes = changes.count() as u64;
+        println!("the largest multiplier changes hands in {changes} of {SEEDS} runs");
+        assert!(
+            changes * 2 > SEEDS,
+            "the binding constraint changes in {changes} of {SEEDS} runs only"
+        );
+    }
+
+    #[test]
+    fn adaptive_multipliers_reach_feasibility_clearly_more_often_than_ones_fixed_at_one() {
+        let reached = |fixed: bool, seeds: std::ops::Range<u64>| {
+            let runs = seeds.map(|seed| {
+                run(&study(seed, |study| {
+                    if fixed {
+                        fixed_at(study, 1.0);
+                    }
+                }))
+            });
+            runs.filter(is_feasible).count() as u64
+        };
+        // Twice the seeds, for a difference that chance does not explain.
+        let seeds = 2 * SEEDS;
+        let first = reached(false, 0..SEEDS);
+        let (adaptive, fixed) = (first + reached(false, SEEDS..seeds), reached(true, 0..seeds));
+        println!(
+            "feasible: adaptive {first} of {SEEDS}, {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}"
+        );
+        assert!(
+            first >= 18,
+            "adaptive multipliers reach feasibility on {first} of {SEEDS} seeds"
+        );
+        let share = |count: u64| count as f64 / seeds as f64;
+        let pooled = share(adaptive + fixed) / 2.0;
+        let standard_error = (pooled * (1.0 - pooled) * 2.0 / seeds as f64).sqrt();
+        assert!(
+            share(adaptive) - share(fixed) > Z * standard_error,
+            "fixed weights of 1 do on {fixed}, adaptive ones on {adaptive} of {seeds}"
+        );
+    }
+
+    #[test]
+    fn the_right_fixed_weights_found_by_a_grid_reach_it_too() {
+        let reached = |weights: [f64; 2], seeds: std::ops::Range<u64>| {
+            seeds
+                .filter(|&seed| is_feasible(&run(&weighted(seed, weights))))
+                .count()
+        };
+        // The grid is searched on seeds of its own.
+        let mut grid = Vec::new();
+        for human in [0.5, 1.0, 2.0] {
+            for tools in [0.125, 0.25, 0.5] {
+                grid.push(([human, tools], reached([human, tools], 100..108)));
+            }
+        }
+        let (weights, _) = grid
+            .iter()
+            .rev()
+            .max_by_key(|(_, count)| *count)
+            .expect("a grid of nine");
+        let right = reached(*weights, 0..SEEDS);
+        println!("fixed at {weights:?} for {CONTESTED:?}: {right} of {SEEDS}; grid over 8 seeds: {grid:?}");
+        assert!(
+            right >= 14,
+            "weights {weights:?} reach feasibility on {right} only"
+        );
+    }
+
+    #[test]
+    fn the_constraints_cost_objective() {
+        let best = |outcome: &Outcome, feasible_only: bool| {
+            let scores = outcome.finished.final_scores.values();
+            let allowed = scores.filter(|score| score.feasible || !feasible_only);
+            allowed.map(|score| score.objective).reduce(f64::max)
+        };
+        let prices: Vec<f64> = (0..SEEDS)
+            .filter_map(|seed| {
+                let inside = best(&run(&study(seed, |_| {})), true)?;
+                let unconstrained = run(&study(seed, |study| fixed_at(study, 0.0)));
+                Some(best(&unconstrained, false)? - inside)
+            })
+            .collect();
+        let price = estimate(&prices);
+        println!("best unconstrained objective minus best feasible one: {price:?}");
+        assert!(
+            prices.len() >= 15,
+            "{} seeds with a feasible prompt",
+            prices.len()
+        );
+        assert!(
+            price.mean - Z * price.standard_error > 0.0,
+            "the constraints cost nothing: {price:?}"
+        );
+    }
+
+    #[test]
+    fn search_and_held_out_results_agree() {
+        // Every run has a split of its own, so that what a split is like averages out.
+        let metrics = ["success", CONTESTED[0], CONTESTED[1]];
+        let mut seed_gaps: IndexMap<&str, Vec<f64>> = IndexMap::new();
+        let mut returned_gaps = seed_gaps.clone();
+        for seed in 0..SEEDS {
+            let outcome = run(&study(seed, |study| {
+                study.workload.insert("seed".to_owned(), (1000 + seed).into());
+            }));
+            let finished = &outcome.finished;
+            let first = &outcome.journal.state().rounds()[0];
+            let best = finished.best.expect("a result");
+            for metric in metrics {
+                let of = |score: &Score| match metric {
+                    "success" => score.objective,
+                    cost => score.costs[cost],
+                };
+                let seed_gap = of(&first.scores[&first.parents[0]]) - finished.seed_evaluation[metric].mean;
+                let returned_gap = of(&finished.final_scores[&best]) - finished.evaluation[metric].mean;
+                seed_gaps.entry(metric).or_default().push(seed_gap);
+                returned_gaps.entry(metric).or_default().push(returned_gap);
+            }
+        }
+        for metric in metrics {
+            let (seed_gap, returned_gap) = (estimate(&seed_gaps[metric]), estimate(&returned_gaps[metric]));
+            println!(
+                "{metric}, search minus held-out: seed prompt {seed_gap:?}, returned prompt {returned_gap:?}"
+            );
+            // Nobody chose the seed prompt: its gap is chance alone.
+            assert!(
+                seed_gap.mean.abs() < 3.0 * seed_gap.standard_error,
+                "{metric}: {seed_gap:?}"
+            );
+            // The returned prompt was chosen for how it did in the search, which flatters it, but by less
+            // than one run's own sampling error: the standard deviation of its gap.
+            let deviation = returned_gap.standard_error * (SEEDS as f64).sqrt();
+            assert!(returned_gap.mean.abs() < deviation, "{metric}: {returned_gap:?}");
+        }
+    }
+
+    #[test]
+    fn an_unattainable_threshold_drives_its_multiplier_to_the_cap_and_the_result_says_infeasible() {
+        for seed in 0..SEEDS {
+            assert_saturated(&run(&unattainable(seed)), seed);
+        }
     }
 }

@@ -42,7 +42,7 @@ pub struct OverlayData {
 pub struct OverlayRun {
     /// The run's id, which opening one of its points calls back with.
     pub id: String,
-    /// Its name, written at the end of its line.
+    /// Its name; at the end of its line stands its number, from 1.
     pub name: String,
     /// The best of each round, in order.
     pub points: Vec<OverlayPoint>,
@@ -164,8 +164,8 @@ fn Plot(
     view! {
         <div
             class="plot last"
-            class:named=only.is_none()
-            class:ends=move || only.is_some() && !steps.with(Vec::is_empty)
+            class:numbered=only.is_none()
+            class:ends=move || !steps.with(Vec::is_empty)
             node_ref=node style:--height=height>
             <svg>
                 <g aria-hidden="true">
@@ -287,15 +287,16 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
     run.points.iter().map(mark).collect()
 }
 
-/// The runs' names at their lines' ends, moved apart where they would touch: none of them is dropped.
+/// The runs' numbers at their lines' ends, moved apart where they would touch: none of them is dropped.
 fn end_labels(data: &OverlayData, scales: Scales, size: Size) -> Vec<Label> {
     let mut ends: Vec<_> = data
         .runs
         .iter()
-        .filter_map(|run| {
+        .zip(1..)
+        .filter_map(|(run, number): (_, usize)| {
             let last = run.points.last()?;
             let (x, y) = scales.at(last.round, last.value);
-            Some((x, y * size.height, run.name.clone()))
+            Some((x, y * size.height, number.to_string()))
         })
         .collect();
     ends.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -379,7 +380,7 @@ mod tests {
             .iter()
             .map(|label| label.y * size.height + label.dy)
             .collect();
-        assert_eq!(labels[0].text, "run b");
+        assert_eq!(labels[0].text, "2");
         assert!(baselines[1] - baselines[0] >= LABEL_LINE - 1e-9);
         let data = OverlayData {
             threshold: Some(0.75),

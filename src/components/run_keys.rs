@@ -6,7 +6,7 @@ use crate::format;
 use crate::frame::keys::{TabKeys, owner};
 use crate::frame::remember::Unlock;
 use crate::keys::Destination;
-use crate::live::{Phase, Run};
+use crate::live::{Phase, Refusal, Run};
 use crate::servers;
 
 /// A field for each key that is missing or was refused, as long as the run does not go on.
@@ -35,7 +35,7 @@ pub fn RunKeys(
             return Vec::new();
         }
         let mut wanted = run.wanted(&keys.get());
-        wanted.extend(run.refused_keys());
+        wanted.extend(run.refusal().map(|refusal| refusal.asked).unwrap_or_default());
         for to in last.into_iter().flatten() {
             if !wanted.contains(to) {
                 wanted.push(to.clone());
@@ -46,17 +46,17 @@ pub fn RunKeys(
         wanted
     });
     let refused = Memo::new(move |_| {
-        let servers: Vec<String> = run.refused_keys().iter().map(owner).collect();
-        (rests.get() && !servers.is_empty()).then(|| format::listed(&servers))
+        let refusal = run.refusal().filter(|_| rests.get())?;
+        let servers: Vec<String> = refusal.asked.iter().map(owner).collect();
+        (!servers.is_empty()).then(|| refused_words(&format::listed(&servers), &refusal))
     });
     let what = move || match refused.get() {
-        Some(server) => format!("{server} refused the key (401)."),
+        Some(what) => what,
         None => "To go on, this run needs a key.".to_owned(),
     };
     let advice = move || {
         let to_do = if refused.with(Option::is_some) {
-            "Check that it was copied whole and is still active, or type another; then resume. Everything answered \
-             so far is kept. "
+            "Check that it was copied whole and is still active, or type another; then resume. "
         } else {
             ""
         };
@@ -75,6 +75,15 @@ pub fn RunKeys(
                 </div>
             </div>
         </Show>
+    }
+}
+
+/// What servers did; why, in their own words, stands above.
+fn refused_words(servers: &str, refusal: &Refusal) -> String {
+    match (refusal.is_of_key, refusal.was_sent) {
+        (true, true) => format!("{servers} refused the key (401)."),
+        (true, false) => format!("{servers} wants a key (401)."),
+        (false, _) => format!("{servers} did not allow what was asked."),
     }
 }
 

@@ -1,7 +1,6 @@
 //! What a person must know about a run before anything else.
 
 use capo_core::journal::Status;
-use capo_core::llm::FailureKind;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -28,18 +27,12 @@ pub fn RunNotices(
         Phase::Failed(message) | Phase::Unreadable(message) => Some(message),
         _ => None,
     };
-    // A key that was refused is asked for anew, beside what is said of it there.
     let ended = move || {
         let resting = run.phase.get() == Phase::Resting;
         let reason = run.read(|folded| {
-            let failed = folded
-                .state
-                .finished()
-                .filter(|ended| ended.status == Status::Failed)?;
-            let refused = folded
-                .ended_by()
-                .is_some_and(|failure| failure.kind == FailureKind::Authentication);
-            (!refused).then(|| failed.reason.clone().unwrap_or_default())
+            let finished = folded.state.finished();
+            let failed = finished.filter(|ended| ended.status == Status::Failed)?;
+            Some(failed.reason.clone().unwrap_or_default())
         });
         reason.filter(|_| resting)
     };
@@ -48,6 +41,9 @@ pub fn RunNotices(
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
         Phase::Paused(Pause::Stopped) => {
             Some("Stopped. The best prompt so far is kept; the run can be resumed.")
+        }
+        Phase::Pausing if run.stops() => {
+            Some("Stopping: calls that are not answered within two seconds are given up.")
         }
         Phase::Pausing => Some("Pausing: calls under way are being finished."),
         _ => None,
@@ -85,7 +81,7 @@ pub fn RunNotices(
                         view! {
                             <Message what="The run was ended by a failure.">
                                 <p>{reason}</p>
-                                <p>"Everything answered so far is kept: resume to try again."</p>
+                                <p>{run.what_is_kept()} " Resume to try again."</p>
                             </Message>
                         }
                     })
@@ -97,8 +93,8 @@ pub fn RunNotices(
                             <Message what=refused_words(run)>
                                 <p>
                                     {if run.has_lost() {
-                                        "The run goes on in the memory of this tab, which holds all that was answered \
-                                         here, and is lost when it is closed or reloaded: download the journal."
+                                        "What was answered in this tab, at most the newest 256 MiB of it, lies in its \
+                                         memory and is lost when it is closed or reloaded: download the journal."
                                     } else {
                                         "What was answered since lies in the memory of this tab and is lost when it is \
                                          closed or reloaded: download the journal."

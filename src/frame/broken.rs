@@ -35,7 +35,7 @@ fn tell() -> Option<()> {
         element(
             "p",
             "The journal of every run is kept, with everything answered so far. After a reload a run goes on where \
-             its journal ends and pays for nothing twice. What the defect says stands in the browser\u{2019}s console.",
+             its journal ends: nothing that was answered is paid for again, but calls under way now are. What the defect says stands in the browser\u{2019}s console.",
         )?,
         way_out,
     ] {

@@ -66,20 +66,32 @@ impl Run {
         let words = |error: StorageError| error.to_string();
         let storage = Storage::open().await.map_err(words)?;
         let (id, known) = (self.id(), self.peek(Folded::lines));
+        // First, for it says when the lines came.
+        let record = storage.run(&id).await.map_err(words)?;
+        if let Some(record) = record
+            && self.rests()
+            && self
+                .record
+                .with_untracked(|known| known.as_ref() != Some(&record))
+        {
+            self.set_record(record);
+        }
         if known > 0 {
             let first = storage.slim_line(&id, 0).await.map_err(words)?;
             let last = storage.slim_line(&id, known - 1).await.map_err(words)?;
             let goes_on = self
                 .peek(|folded| first.as_deref() == folded.first() && last.as_deref() == Some(folded.last()));
+            // This tab may have begun to work on it meanwhile.
+            if !self.rests() {
+                return Ok(());
+            }
             if !goes_on {
                 self.inner.update_value(|inner| inner.folded = Folded::default());
             }
         }
         self.fold_stored(|_, _| {}).await?;
-        if self.peek(Folded::lines) != known {
-            if let Some(record) = storage.run(&id).await.map_err(words)? {
-                self.record.set(Some(record));
-            }
+        // Time passes without a line, too.
+        if self.peek(Folded::lines) != known || self.phase.get_untracked() == Phase::Elsewhere {
             self.show();
         }
         Ok(())

@@ -78,7 +78,13 @@ impl Run {
 
     /// Its worker did not load or crashed, and takes what only its memory held along.
     pub(super) fn broke(self, reason: &str) {
-        let lost = self.refused.get_untracked().is_some();
+        let kept = match self.refused.get_untracked() {
+            Some(refused) if refused.is_lost => {
+                "What was answered lay in its memory alone, since the site data were cleared, and is lost with it."
+            }
+            Some(_) => "What this browser did not store is lost; the rest is kept. Resume the run.",
+            None => "Everything that was stored is kept. Resume the run.",
+        };
         self.refused.set(None);
         self.inner.update_value(|inner| {
             inner.rest();
@@ -88,13 +94,8 @@ impl Run {
             inner.asked.clear();
         });
         self.part();
-        let kept = if lost {
-            "What this browser did not store is lost; the rest is kept."
-        } else {
-            "Everything that was stored is kept."
-        };
         self.phase.set(Phase::Failed(format!(
-            "The worker of this run stopped ({reason}). {kept} Resume the run."
+            "The worker of this run stopped ({reason}). {kept}"
         )));
         self.show();
     }
@@ -208,16 +209,13 @@ impl Run {
             inner.rest();
             inner.broken.take()
         });
-        let is_kept = self
-            .inner
-            .with_value(|inner| inner.keep && inner.folded.lines() > 0);
-        let kept = if is_kept {
-            " Everything answered so far is kept."
-        } else {
-            ""
-        };
         let message = broken.flatten().unwrap_or(message);
-        self.phase.set(Phase::Failed(format!("{message}{kept}")));
+        let kept = match self.peek(Folded::lines) {
+            0 => "",
+            _ => untrack(|| self.what_is_kept()),
+        };
+        self.phase
+            .set(Phase::Failed(format!("{message} {kept}").trim_end().to_owned()));
         self.let_rest();
     }
 

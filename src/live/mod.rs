@@ -18,6 +18,6 @@ pub use benchmark::keep_benchmark;
 pub use fold::Folded;
 pub use importing::sweep;
 pub use phase::{Pause, Phase};
-pub use run::Run;
-pub use runs::{NewRun, Runs};
+pub use run::{Refusal, Run};
+pub use runs::{NewRun, Runs, fresh_id};
 pub use worker::{WorkerHandle, document_meta, prepare_worker};

@@ -7,7 +7,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::fold::Folded;
 use super::phase::Phase;
 use super::run::Run;
-use crate::storage::{RunRecord, Storage, StorageError};
+use crate::storage::{RunRecord, Storage, StorageError, lock};
 use crate::worker::torn;
 
 /// Lines folded between two looks at the clock when a journal is read.
@@ -47,7 +47,13 @@ impl Run {
         self.set_study(record, files);
         self.fold_stored(|read, of| self.phase.set(Phase::Opening(read, of)))
             .await?;
-        self.phase.set(Phase::Resting);
+        // One that another tab works on is never shown as interrupted.
+        let elsewhere = lock::held().await.contains(&id);
+        self.phase.set(if elsewhere {
+            Phase::Elsewhere
+        } else {
+            Phase::Resting
+        });
         self.show();
         Ok(())
     }
@@ -62,8 +68,11 @@ impl Run {
         for (index, chunk) in stored.chunks.iter().enumerate() {
             for line in chunk.lines() {
                 number += 1;
-                if number <= begin {
-                    continue;
+                // Somebody else may have folded it between two slices, or have begun anew.
+                match self.peek(Folded::lines) + 1 {
+                    next if number < next => continue,
+                    next if number > next => return Ok(()),
+                    _ => {}
                 }
                 self.fold(line)?;
                 since += 1;
@@ -82,8 +91,14 @@ impl Run {
     }
 
     fn fold(self, line: &str) -> Result<(), String> {
+        // What another tab wrote a moment ago is in no record yet.
+        let now = (self.phase.get_untracked() == Phase::Elsewhere).then(|| self.elapsed() / 1000.0);
         let at = |line: u64| {
-            let of = |record: &Option<RunRecord>| record.as_ref().and_then(|record| record.times.of(line));
+            let of = |record: &Option<RunRecord>| {
+                let times = &record.as_ref()?.times;
+                let is_noted = times.last_line().is_some_and(|last| line <= last);
+                now.filter(|_| !is_noted).or_else(|| times.of(line))
+            };
             self.record.with_untracked(of)
         };
         let taken = self.inner.try_update_value(|inner| {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use capo_core::journal::{EffectName, SteerEvent};
+use capo_core::journal::{EffectName, FailureEvent, SteerEvent};
 use capo_core::llm::{FailureKind, Role};
 use capo_core::study::{Format, Study};
 use capo_models::{Wait, serving};
@@ -181,29 +181,26 @@ impl Run {
         wanted
     }
 
-    /// Where the keys went whose refusal ended it: those of whoever the failed call may have asked.
-    pub fn refused_keys(&self) -> Vec<Destination> {
-        let refused = self.read(|folded| {
-            let failure = folded.ended_by()?;
-            let refused = failure.kind == FailureKind::Authentication;
-            refused.then(|| (roles(&failure.of), failure.message.clone()))
-        });
-        let (Some((roles, message)), Ok(study)) = (refused, Study::parse(&self.study(), Format::Toml)) else {
-            return Vec::new();
-        };
-        let tables = roles
-            .iter()
-            .filter_map(|role| Some(serving(*role, &study.models)?.1));
-        let mut asked: Vec<Destination> = tables.flat_map(sending::destinations).collect();
-        asked.sort();
-        asked.dedup();
-        // The message names the variable; where it does not, it may be any of them.
-        let named: Vec<Destination> = asked
-            .iter()
-            .filter(|to| message.contains(&to.variable))
-            .cloned()
-            .collect();
-        if named.is_empty() { asked } else { named }
+    /// The refusal of a key that ended it, if a model refused one.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let failure = self.read(|folded| folded.ended_by().cloned())?;
+        let study = Study::parse(&self.study(), Format::Toml).ok()?;
+        Refusal::of(&failure, &study)
+    }
+
+    /// Names in its study the variables of keys that were typed for servers of which it says nothing of a key, and
+    /// returns the study if that changed it.
+    pub(super) fn name_keys(&self, keys: &Keys) -> Option<String> {
+        let refusal = untrack(|| self.refusal())?;
+        let mut study = Study::parse(&self.study(), Format::Toml).ok()?;
+        let mut typed = refusal.asked.iter().filter(|to| keys.of(to).is_some()).peekable();
+        typed.peek()?;
+        for to in typed {
+            sending::name_variable(&mut study, to);
+        }
+        let toml = study.to_toml().ok().filter(|toml| *toml != self.study())?;
+        self.inner.update_value(|inner| inner.study.clone_from(&toml));
+        Some(toml)
     }
 
     /// The study it was started with, as TOML.
@@ -219,8 +216,16 @@ impl Run {
 
     /// Milliseconds it has run.
     pub fn elapsed(&self) -> f64 {
-        self.inner
-            .with_value(|inner| inner.elapsed + inner.began.map_or(0.0, |began| js_sys::Date::now() - began))
+        let (before, began) = self.inner.with_value(|inner| (inner.elapsed, inner.began));
+        let began = began.or_else(|| {
+            // Another tab notes in the record, now and then, how long it had run by when.
+            let elsewhere = self.phase.get_untracked() == Phase::Elsewhere;
+            let noted = self
+                .record
+                .with_untracked(|record| record.as_ref().map(|record| record.touched));
+            noted.filter(|_| elsewhere)
+        });
+        before + began.map_or(0.0, |began| (js_sys::Date::now() - began).max(0.0))
     }
 
     /// Names what it runs with, before it is started for the first time.
@@ -228,9 +233,14 @@ impl Run {
         self.inner.update_value(|inner| {
             inner.study.clone_from(&record.study);
             inner.files = files;
-            // What it ran for in other tabs, and in this one before a reload.
-            inner.elapsed = inner.elapsed.max(1000.0 * record.times.last());
         });
+        self.set_record(record);
+    }
+
+    /// Takes over what is kept of how it went on in other tabs, and in this one before a reload.
+    pub(super) fn set_record(&self, record: RunRecord) {
+        self.inner
+            .update_value(|inner| inner.elapsed = inner.elapsed.max(1000.0 * record.times.last()));
         self.record.set(Some(record));
     }
 
@@ -250,6 +260,22 @@ impl Run {
     pub fn has_lost(&self) -> bool {
         self.refused
             .with(|refused| refused.as_ref().is_some_and(|refused| refused.is_lost))
+    }
+
+    /// Where what was answered so far lies.
+    pub fn what_is_kept(&self) -> &'static str {
+        if self.has_lost() {
+            "What was answered lies in the memory of this tab alone."
+        } else if self.refused.with(Option::is_some) {
+            "What was answered since this browser stores no more lies in the memory of this tab; what came before is kept."
+        } else {
+            "Everything answered so far is kept."
+        }
+    }
+
+    /// Whether it was told to stop, not to pause.
+    pub fn stops(&self) -> bool {
+        self.inner.with_value(|inner| inner.why == Pause::Stopped)
     }
 
     /// Notes that what the browser kept of it was deleted: from now on its worker's memory is all there is.
@@ -303,11 +329,126 @@ impl Run {
     }
 }
 
-/// Who is asked for an effect.
-fn roles(effect: &EffectName) -> &'static [Role] {
-    match effect {
-        EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],
-        EffectName::Critique { .. } => &[Role::Critic],
-        EffectName::Rewrite { .. } => &[Role::Rewriter],
+/// A model that did not answer because of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where the keys go of whoever the failed call may have asked.
+    pub asked: Vec<Destination>,
+    /// Whether the key itself is refused or missing (401), not what is done with it.
+    pub is_of_key: bool,
+    /// Whether a key was sent at all.
+    pub was_sent: bool,
+}
+
+impl Refusal {
+    /// None where a failure is no refusal, or of an agent of somebody's own, which has no key here.
+    fn of(failure: &FailureEvent, study: &Study) -> Option<Self> {
+        if failure.kind != FailureKind::Authentication {
+            return None;
+        }
+        let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
+        let roles: &[Role] = match failure.of {
+            EffectName::Rollout { .. } if own_agent => return None,
+            EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],
+            EffectName::Critique { .. } => &[Role::Critic],
+            EffectName::Rewrite { .. } => &[Role::Rewriter],
+        };
+        let tables = roles.iter().filter_map(|role| serving(*role, &study.models));
+        let mut asked: Vec<Destination> = tables
+            .flat_map(|(role, table)| match sending::destinations(table) {
+                // A server that was to want no key.
+                none if none.is_empty() => sending::destination(role, table).into_iter().collect(),
+                some => some,
+            })
+            .collect();
+        asked.sort();
+        asked.dedup();
+        // The message names the variable; where it does not, it may be any of them.
+        let named: Vec<Destination> = asked
+            .iter()
+            .filter(|to| failure.message.contains(&to.variable))
+            .cloned()
+            .collect();
+        Some(Self {
+            is_of_key: failure.message.contains("HTTP 401"),
+            was_sent: !named.is_empty(),
+            asked: if named.is_empty() { asked } else { named },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capo_core::ids::CandidateId;
+    use capo_core::usage::Usage;
+    use serde_json::json;
+
+    use super::*;
+
+    fn failure(of: EffectName, message: &str) -> FailureEvent {
+        FailureEvent {
+            of,
+            kind: FailureKind::Authentication,
+            message: message.to_owned(),
+            attempt: 1,
+            usage: Usage::default(),
+            answer: None,
+            answers: Vec::new(),
+        }
+    }
+
+    fn rollout() -> EffectName {
+        EffectName::Rollout {
+            candidate: CandidateId::of("seed"),
+            split: capo_core::workload::Split::Optimize,
+            workload: "table".into(),
+            example: "1".into(),
+            repeat: 0,
+        }
+    }
+
+    fn study(agent: serde_json::Value) -> Study {
+        let mut study = crate::studies::help_desk().unwrap();
+        study.models = [(Role::Agent, agent)].into();
+        study
+    }
+
+    #[test]
+    fn a_server_that_was_to_want_no_key_is_given_a_field() {
+        let mut study = study(
+            json!({ "provider": "openai-compatible", "model": "m", "base_url": "http://localhost:1/v1" }),
+        );
+        let message = "openai-compatible/m: HTTP 401: a key is needed; name its variable with `api_key_env`";
+        let refusal = Refusal::of(&failure(rollout(), message), &study).unwrap();
+        assert!(refusal.is_of_key && !refusal.was_sent);
+        assert_eq!(refusal.asked.len(), 1);
+        assert_eq!(refusal.asked[0].origin, "http://localhost:1");
+        sending::name_variable(&mut study, &refusal.asked[0]);
+        let table = &study.models[&Role::Agent];
+        assert_eq!(table["api_key_env"], json!(refusal.asked[0].variable));
+        assert_eq!(sending::destinations(table), refusal.asked);
+    }
+
+    #[test]
+    fn what_is_forbidden_is_no_refused_key() {
+        let study = study(json!({ "provider": "openai", "model": "m" }));
+        let message = "HTTP 403: not allowed for the key in OPENAI_API_KEY: no access to m";
+        let refusal = Refusal::of(&failure(rollout(), message), &study).unwrap();
+        assert!(!refusal.is_of_key && refusal.was_sent);
+        assert_eq!(refusal.asked[0].variable, "OPENAI_API_KEY");
+    }
+
+    #[test]
+    fn an_agent_of_one_s_own_is_asked_by_no_model() {
+        let mut study = study(json!({ "provider": "openai", "model": "m" }));
+        study.workload = [("kind".to_owned(), json!("external"))].into_iter().collect();
+        let message = "https://agent.example/run: HTTP 401 Unauthorized; it says: no";
+        assert_eq!(Refusal::of(&failure(rollout(), message), &study), None);
+        let rewrite = EffectName::Rewrite {
+            round: 0,
+            parent: CandidateId::of("seed"),
+            index: 0,
+        };
+        assert!(Refusal::of(&failure(rewrite, "HTTP 401: refused"), &study).is_some());
     }
 }

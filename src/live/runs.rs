@@ -207,7 +207,7 @@ async fn keep(record: &RunRecord, files: &DataFiles) -> Result<(), String> {
 }
 
 /// A name for a run in addresses: its time and some chance, so that two tabs never make the same.
-fn fresh_id(now: f64) -> String {
+pub fn fresh_id(now: f64) -> String {
     let chance = (js_sys::Math::random() * f64::from(u32::MAX)) as u32;
     format!("{:x}{chance:08x}", now as u64)
 }

@@ -1,9 +1,10 @@
 //! Which keys a study sends, and where: a key goes to the server that it was typed for, and to no
 //! other.
 
+use capo_core::llm::Role;
 use capo_core::study::Study;
 use capo_models::providers::{Key, PROVIDERS};
-use capo_models::{HeaderText, ModelSpec};
+use capo_models::{HeaderText, ModelSpec, ProviderName};
 use serde_json::Value;
 
 use crate::keys::{Destination, Keys};
@@ -25,6 +26,32 @@ pub fn destinations(table: &Value) -> Vec<Destination> {
         origin: origin.clone(),
     });
     sent.collect()
+}
+
+/// Where a role's key goes, whether or not its table says so; nowhere before its server has an address.
+pub fn destination(role: Role, table: &Value) -> Option<Destination> {
+    let provider = ProviderName::find(table["provider"].as_str()?)?.get();
+    let named = table["api_key_env"].as_str().or(usual_variable(provider.key));
+    Some(Destination {
+        // A server of somebody's own has no usual variable: its key belongs to the role.
+        variable: named.map_or_else(
+            || format!("{}_SERVER_KEY", role.name().to_uppercase()),
+            str::to_owned,
+        ),
+        origin: servers::of_model(table)?,
+    })
+}
+
+/// Names the variable of a key in the tables that send it there and say nothing of one.
+pub fn name_variable(study: &mut Study, to: &Destination) {
+    for (role, table) in &mut study.models {
+        if destinations(table).is_empty()
+            && destination(*role, table).as_ref() == Some(to)
+            && let Some(table) = table.as_object_mut()
+        {
+            table.insert("api_key_env".into(), to.variable.clone().into());
+        }
+    }
 }
 
 /// The variable a provider's keys are in, unless a study says otherwise.
@@ -60,7 +87,6 @@ pub fn allowed_for(table: &Value, keys: &Keys) -> Keys {
 
 #[cfg(test)]
 mod tests {
-    use capo_core::llm::Role;
     use serde_json::json;
 
     use super::*;

@@ -39,6 +39,7 @@ impl Run {
             inner.began = Some(js_sys::Date::now());
             inner.retry = None;
             inner.broken = None;
+            inner.why = Pause::Asked;
             Order::Run {
                 run: inner.id.clone(),
                 study: inner.study.clone(),
@@ -64,7 +65,17 @@ impl Run {
     pub fn go_on(self, keys: Keys) {
         spawn_local(async move {
             match self.renew().await {
-                Ok(()) => self.start(self.allowed(&keys)),
+                Ok(()) => {
+                    if let Some(study) = self.name_keys(&keys)
+                        && let Ok(storage) = Storage::open().await
+                    {
+                        // A browser that keeps nothing any more is heard of from the worker.
+                        let _ = storage
+                            .change_run(&self.id(), |record| record.study = study)
+                            .await;
+                    }
+                    self.start(self.allowed(&keys));
+                }
                 Err(message) => self.phase.set(Phase::Failed(message)),
             }
         });
@@ -101,9 +112,10 @@ impl Run {
         Err(format!("This run can be looked at, but not resumed here: {why}."))
     }
 
-    /// Starts nothing new; what is under way is finished and counted.
+    /// Starts nothing new; what is under way is finished and counted. One that pauses can be stopped all the same.
     pub fn pause(self, why: Pause) {
-        if self.phase.get_untracked() != Phase::Running {
+        let stops = why == Pause::Stopped && self.phase.get_untracked() == Phase::Pausing;
+        if self.phase.get_untracked() != Phase::Running && !stops {
             return;
         }
         self.inner.update_value(|inner| inner.why = why);

@@ -11,7 +11,7 @@ use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
-use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
+use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key, let_go};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,10 @@ pub struct Progress {
     pub at_cap: Vec<String>,
     /// Rollouts made.
     pub rollouts: u64,
+    /// Model calls made.
+    pub calls: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
     /// US dollars; `None` where a price is unknown.
     pub usd: Option<f64>,
 }
@@ -94,6 +98,11 @@ impl Times {
     pub fn of(&self, line: u64) -> Option<f64> {
         let after = self.0.partition_point(|(noted, _)| *noted <= line);
         self.0.get(after.checked_sub(1)?).map(|(_, seconds)| *seconds)
+    }
+
+    /// The last line that a time was noted of.
+    pub fn last_line(&self) -> Option<u64> {
+        self.0.last().map(|(line, _)| *line)
     }
 
     /// Seconds in all.
@@ -182,6 +191,21 @@ impl Storage {
     /// When the browser does not say.
     pub async fn has_record(&self, id: &str) -> Result<bool, StorageError> {
         Ok(self.text(RUNS, JsString::from(id).into()).await?.is_some())
+    }
+
+    /// The same, asked over a connection of its own where the one there was does not answer: cleared site data end
+    /// that one, and say nothing of what is there.
+    ///
+    /// # Errors
+    /// As [`Storage::has_record`].
+    pub(super) async fn asked_anew(id: &str) -> Result<bool, StorageError> {
+        if let Ok(storage) = Self::open().await
+            && let Ok(found) = storage.has_record(id).await
+        {
+            return Ok(found);
+        }
+        let_go();
+        Self::open().await?.has_record(id).await
     }
 
     /// All runs that this page can read, the last touched first, and the others by name.
@@ -319,6 +343,8 @@ impl Progress {
             feasible: best.is_some_and(|score| score.feasible),
             at_cap: at_cap(state),
             rollouts: state.ledger().rollouts(),
+            calls: spent.calls,
+            tokens: spent.tokens(),
             usd: spent.usd,
             by_round,
         }

@@ -3,6 +3,7 @@
 use capo_core::llm::Role;
 use capo_core::study::Table;
 use capo_core::workload::Split;
+use capo_workloads::BuildError;
 use capo_workloads::tau2::{self, settings::KIND};
 use serde_json::{Value, json};
 
@@ -35,31 +36,28 @@ pub(super) fn without_data(workload: &Table, wrong: String) -> Looked {
     }
 }
 
-/// The examples to leave out, so that none is in both splits: each time one is left out, the others are split
-/// anew, so they are found one after another.
+/// How often rows are split anew for those that are left out: each time all are found that overlap then.
+const MOST_SPLITS: usize = 30;
+
+/// The examples to leave out, so that none is in both splits. When some are left out, the others are split anew,
+/// and others may overlap.
 pub(super) fn duplicates(mut workload: Table, files: &DataFiles, seed: u64) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    while let Err(wrong) = capo_workloads::build(&workload, &memory(files), seed) {
-        let Some(id) = named_twin(&wrong.to_string()).filter(|id| !found.contains(id)) else {
+    for _ in 0..MOST_SPLITS {
+        let Err(BuildError::Overlap { ids, .. }) = capo_workloads::build(&workload, &memory(files), seed)
+        else {
             break;
         };
-        found.push(id.clone());
         let excluded = workload.entry("exclude").or_insert_with(|| json!([]));
         if let Some(excluded) = excluded.as_array_mut() {
-            excluded.push(id.into());
+            excluded.extend(ids.iter().map(|id| json!(id)));
         }
+        found.extend(ids);
     }
     found
 }
 
-/// The example that a message advises to leave out.
-pub(crate) fn named_twin(wrong: &str) -> Option<String> {
-    let (_, advice) = wrong.split_once(ADVICE)?;
-    let (id, _) = advice.rsplit_once("\"]")?;
-    Some(id.to_owned())
-}
-
-/// What stands before the example in that message.
+/// What stands before the example that is to be left out in the message about one in both splits.
 pub(crate) const ADVICE: &str = "; leave one out with exclude = [\"";
 
 fn built(workload: &Table, files: &DataFiles, seed: u64) -> Result<Looked, String> {
@@ -133,17 +131,10 @@ mod tests {
             "metric": [{ "name": "correct", "type": "exact", "expected": "{{ answer }}" }],
         });
         let mut workload = workload.as_object().cloned().unwrap();
-        assert!(named_twin(&look(&workload, &files, 0).wrong.unwrap()).is_some());
+        assert!(look(&workload, &files, 0).wrong.unwrap().contains(ADVICE));
         let found = duplicates(workload.clone(), &files, 0);
         assert!(found.len() > 1, "{found:?}");
         workload.insert("exclude".into(), json!(found));
-        let looked = look(&workload, &files, 0);
-        assert!(
-            looked
-                .wrong
-                .as_ref()
-                .is_none_or(|wrong| named_twin(wrong).is_none()),
-            "{looked:?}"
-        );
+        assert_eq!(look(&workload, &files, 0).wrong, None);
     }
 }

@@ -251,7 +251,7 @@ pub enum Report {
     Duplicates {
         /// Of the question.
         ticket: u64,
-        /// What to leave out, so that none is left.
+        /// What to leave out.
         ids: Vec<String>,
     },
     /// Answer to [`Order::Probe`] and [`Order::TryAgent`].

@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// How a run is carried out here.
-    pub(super) fn options(&self, control: Control) -> RunOptions {
+    pub(super) fn options(&self, control: Control, told: Observer) -> RunOptions {
         let mut pace = capo_models::pace(&self.specs);
         if capo_workloads::external::never_tries_again(&self.problem.study().workload) {
             pace.attempts = 1;
@@ -74,6 +74,7 @@ impl Session {
             started_at: js_sys::Date::new_0().to_iso_string().into(),
             clock: Rc::new(Elapsed(Instant::now())),
             control,
+            observer: Some(told),
         }
     }
 }

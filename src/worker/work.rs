@@ -142,7 +142,7 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
             note(&storage, &run, event, state, &times.borrow());
         }));
     }
-    let options = session.options(control);
+    let options = session.options(control, Rc::new(tell_of_wait));
     let outcome = capo_core::optimize(session.problem, journal, models, options).await;
     opened.store.settle().await;
     let journal = outcome.map_err(|error| error.to_string())?.journal;

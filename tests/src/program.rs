@@ -144,6 +144,14 @@ impl Running {
         Self::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
     }
 
+    /// Starts a command whose output goes where the command says.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_logged(command: &mut Command) -> Self {
+        Self::spawn(command)
+    }
+
     /// Starts a command whose output can be had with [`Running::finish`].
     ///
     /// # Panics

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with a small study whose agent is a shell script; its rewriter is simulated.
+/// A folder with a small study whose agent is a shell script, which is asked once; its rewriter is simulated.
 fn study_of(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| -> PathBuf { folder.path().join(name) };
@@ -32,6 +32,7 @@ rounds = 1
 [workload]
 kind = "external"
 command = ["sh", "agent.sh"]
+retries = 0
 data = "examples.jsonl"
 id = "id"
 optimize = 4

@@ -35,6 +35,18 @@ pub enum BuildError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// Held-out examples are the same as some that the search sees.
+    #[error("{}: {problem}", place(file, Some(*line)))]
+    Overlap {
+        /// The file of the first of them, as named in the study.
+        file: String,
+        /// Its line, counted from 1.
+        line: u64,
+        /// What is wrong with it and what to do.
+        problem: String,
+        /// The ids of all of them.
+        ids: Vec<String>,
+    },
     /// A kind refuses its settings in its own words.
     #[error("{0}")]
     Kind(String),

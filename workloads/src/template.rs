@@ -299,7 +299,10 @@ mod tests {
                 "{{ q | list | select('in', q ~ q) | length }}",
                 "its filters read and write more than 64 MiB",
             ),
-            ("{{ l | tojson(indent=999999999) }}", "too many arguments"),
+            (
+                "{{ l | tojson(indent=999999999) }}",
+                "tojson takes an indent of at most 8",
+            ),
             ("{{ namespace() }}", "uses `namespace`, but there is no column"),
         ] {
             let started = web_time::Instant::now();
@@ -329,6 +332,10 @@ mod tests {
             (
                 "{{ [q | trim ~ '!', 1] | tojson }}{{ l | sort(reverse=true) | list }}",
                 "[\"a\\nb!\", 1][2, 1]",
+            ),
+            (
+                "{{ [1] | tojson(indent=2) }}{{ [1] | tojson(true) }}",
+                "[\n  1\n][\n  1\n]",
             ),
         ] {
             assert_eq!(

@@ -36,7 +36,7 @@ pub(crate) fn capo_with(workspace: &Workspace, features: &[&str]) -> Result<Path
             .args(["build", "--release", "--package", SERVER, "--bin", "capo"])
             .args(features.iter().flat_map(|feature| ["--features", feature])),
     )?;
-    built(workspace, &["capo"])
+    built(workspace, "release", &["capo"])
 }
 
 /// Builds the release program that measures the rewriter, with a GPU backend in it, and returns its path.
@@ -52,7 +52,7 @@ pub(crate) fn measure(workspace: &Workspace, backend: &str) -> Result<PathBuf> {
         "--features",
         backend,
     ]))?;
-    built(workspace, &["capo-measure"])
+    built(workspace, "release", &["capo-measure"])
 }
 
 /// Builds an example in release mode and returns its path.
@@ -69,11 +69,15 @@ pub(crate) fn example(workspace: &Workspace, package: &str, name: &str) -> Resul
             .cargo()
             .args(["build", "--release", "--package", package, "--example", name]),
     )?;
-    built(workspace, &["examples", name])
+    built(workspace, "release", &["examples", name])
 }
 
-fn built(workspace: &Workspace, path: &[&str]) -> Result<PathBuf> {
-    let mut binary = workspace.target.join("release");
+/// The path of a program that cargo has built with a profile whose folder is `profile`.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn built(workspace: &Workspace, profile: &str, path: &[&str]) -> Result<PathBuf> {
+    let mut binary = workspace.target.join(profile);
     binary.extend(path);
     binary.set_extension(std::env::consts::EXE_EXTENSION);
     ensure!(

@@ -1,12 +1,14 @@
 //! `cargo xtask docs`: the pages of `docs/` that are generated from the code.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::build::built;
 use crate::command;
-use crate::workspace::{SERVER, Workspace};
+use crate::workspace::{NATIVE, SERVER, Workspace};
 
 /// The example of the server's package that writes the pages into the directory
 /// it is given.
@@ -66,10 +68,12 @@ fn generate(workspace: &Workspace, into: &Path) -> Result<()> {
     command::run(
         workspace
             .cargo()
-            .args(["run", "--quiet", "--package", SERVER])
-            .args(["--example", GENERATOR, "--"])
-            .arg(into),
-    )
+            .arg("build")
+            .args(NATIVE)
+            .args(["--example", GENERATOR]),
+    )?;
+    let generator = built(workspace, "debug", &["examples", GENERATOR])?;
+    command::run(Command::new(generator).current_dir(&workspace.root).arg(into))
 }
 
 /// The files below `fresh`, as relative paths, that `kept` lacks or holds with

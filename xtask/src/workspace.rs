@@ -18,6 +18,9 @@ pub(crate) const CUDA: &str = "capo-rewriter-cuda";
 pub(crate) const TRAIN: &str = "capo-server/train";
 /// The program that measures the rewriter on a device.
 pub(crate) const MEASURE: &str = "capo-rewriter-measure";
+/// What is built natively to be run and tested: one selection of packages and features, for a dependency whose
+/// features differ is compiled again. What runs on CUDA is linted, and run by the archive of `cargo xtask bench gpu`.
+pub(crate) const NATIVE: [&str; 5] = ["--workspace", "--exclude", CUDA, "--features", TRAIN];
 /// The packages that must also build for the browser.
 pub(crate) const BROWSER: [&str; 4] = ["capo-core", "capo-models", "capo-workloads", "capo-web"];
 /// The folder of the fuzz target, which is a workspace of its own.

@@ -14,6 +14,9 @@ use crate::workload::Split;
 /// while the rewriter finds only prompts that are known.
 const IDLE_ROUNDS: usize = 20;
 
+/// How much dearer than the average rollout those of the final measurements may be.
+const DEARER: f64 = 1.25;
+
 /// What the run has spent, effects under way included.
 #[derive(Debug)]
 pub(super) struct Spending {
@@ -88,6 +91,11 @@ impl Arena {
         Ok(())
     }
 
+    /// Gives back a call that was not made.
+    pub(super) fn return_call(&self) {
+        self.spending.calls.set(self.spending.calls.get() - 1);
+    }
+
     /// Counts what a call consumed.
     pub(super) fn end_call(&self, usage: RoleUsage) {
         let spending = &self.spending;
@@ -96,6 +104,28 @@ impl Arena {
         spending
             .usd
             .set(spending.usd.get().zip(usage.usd).map(|(spent, usd)| spent + usd));
+    }
+
+    /// What an effect that was stopped had consumed, with an estimate in place of dollars that nobody knows since
+    /// its last call was dropped: those that the role took so far for a call, or for a rollout where calls are not
+    /// told. Nobody could go on under a budget of dollars otherwise. Where nothing is known yet, they stay unknown.
+    pub(super) fn with_usual_dollars(&self, mut usage: Usage) -> Usage {
+        let journal = self.journal.borrow();
+        let (so_far, rollouts) = (
+            journal.state().ledger().usage(),
+            journal.state().ledger().rollouts(),
+        );
+        for (role, stopped) in usage.iter_mut().filter(|(_, stopped)| stopped.usd.is_none()) {
+            let Some((_, known)) = so_far.iter().find(|(other, _)| *other == role) else {
+                continue;
+            };
+            let times = match (known.calls, stopped.calls) {
+                (0, _) | (_, 0) => (rollouts > 0).then(|| 1.0 / rollouts as f64),
+                (known, stopped) => Some(stopped as f64 / known as f64),
+            };
+            stopped.usd = known.usd.zip(times).map(|(usd, times)| usd * times);
+        }
+        usage
     }
 
     /// Counts what an external agent reports of its own calls.
@@ -217,16 +247,18 @@ impl Arena {
         )))
     }
 
-    /// Adds to calls, tokens and dollars what later phases will cost at the average of the rollouts
-    /// so far, at most half of what was spent.
+    /// Adds to calls, tokens and dollars what later phases will cost at somewhat more than the average of the
+    /// rollouts so far, for the returned prompt may be a dear one; at most half of what was spent. What is under
+    /// way counts among the calls already, but not among tokens and dollars.
     fn with_reserve(&self, mut spent: Spent) -> Spent {
         let done = self.spending.search_rollouts.get();
         let [later, _] = self.later_rollouts();
         if later > 0 && done > 0 {
-            let share = (later as f64 / done as f64).min(0.5);
-            let more = |spent: u64| spent.saturating_add((spent as f64 * share) as u64);
-            (spent.calls, spent.tokens) = (more(spent.calls), more(spent.tokens));
-            spent.usd = spent.usd.map(|usd| usd * (1.0 + share));
+            let share = |rollouts: u64| (DEARER * rollouts as f64 / done as f64).min(0.5);
+            let with = |spent: u64, share: f64| spent.saturating_add((spent as f64 * share) as u64);
+            let (of_calls, of_tokens) = (share(later), share(later + self.options.concurrency as u64));
+            (spent.calls, spent.tokens) = (with(spent.calls, of_calls), with(spent.tokens, of_tokens));
+            spent.usd = spent.usd.map(|usd| usd * (1.0 + of_tokens));
         }
         spent
     }

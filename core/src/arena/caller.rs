@@ -9,6 +9,7 @@ use futures::future::{Either, LocalBoxFuture, select};
 use super::Arena;
 use crate::journal::PaidAnswer;
 use crate::llm::{CallUsage, ChatRequest, ChatResponse, LlmError, Message, Role};
+use crate::notice::Notice;
 use crate::usage::{RoleUsage, Usage};
 use crate::workload::Caller;
 
@@ -127,10 +128,15 @@ impl Caller for MeteredCaller<'_> {
                     }
                     share
                 }
+                // Nothing was sent, or by a model that asks nobody.
+                Err(LlmError::Interrupted { usage }) if usage.is_nothing() => {
+                    self.arena.return_call();
+                    return answer;
+                }
                 Err(LlmError::Failed { usage, .. } | LlmError::Interrupted { usage }) => {
                     let mut share = RoleUsage::from(*usage);
                     // A failed call of unknown price consumed nothing that anybody could know of.
-                    if (usage.input_tokens, usage.output_tokens) == (0, 0) {
+                    if usage.is_nothing() {
                         share.usd = share.usd.or(Some(0.0));
                     }
                     share
@@ -155,6 +161,12 @@ impl Caller for MeteredCaller<'_> {
 
     fn abandoned(&self) -> LocalBoxFuture<'_, ()> {
         self.arena.options.control.abandoned().boxed_local()
+    }
+
+    fn tell(&self, notice: &Notice) {
+        if let Some(observer) = &self.arena.options.observer {
+            observer(notice);
+        }
     }
 
     fn consumed(&self, usage: &Usage) {

@@ -1,6 +1,6 @@
 //! What becomes of rollouts that cannot be made, as the study's `failures` say.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
 
@@ -66,6 +66,10 @@ impl Arena {
 
     /// Decides on rollouts of a batch that could not be made, and journals what was decided.
     pub(super) fn decide(&self, unmade: Vec<Unmade>, batch: &Batch) -> Result<(), Halt> {
+        // Nothing is decided by halves: what speaks for a model that went down speaks for all of them.
+        if let Some(doubtful) = unmade.iter().find(|one| !self.is_lasting(one)) {
+            return Err(self.ended_by(doubtful, 1));
+        }
         let mut by_candidate: IndexMap<CandidateId, Vec<Unmade>> = IndexMap::new();
         for failed in unmade {
             by_candidate
@@ -80,17 +84,21 @@ impl Arena {
             let Some(first) = failed.first() else { continue };
             let examples = self.failing(candidate, &failed);
             if self.is_beyond(&examples) {
-                if self.is_protected(candidate) || !failed.iter().any(|one| self.is_lasting(one)) {
+                // That nothing succeeded however often it was tried may as well be the model's doing.
+                if self.is_protected(candidate) || !failed.iter().any(is_evident) {
                     return Err(self.ended_by(first, examples.len()));
                 }
                 self.discard(candidate, first, examples.len())?;
                 continue;
             }
-            if let Some(doubtful) = failed.iter().find(|one| !self.is_lasting(one)) {
-                return Err(self.ended_by(doubtful, 1));
-            }
-            if self.policy() == FailedExample::LeaveOut && self.leaves_too_many(&examples) {
-                return Err(self.ended_by(first, self.left_out.borrow().len() + examples.len()));
+            if self.policy() == FailedExample::LeaveOut
+                && let Some(left_out) = self.leaves_too_many(&examples)
+            {
+                if self.is_protected(candidate) || !failed.iter().any(is_evident) {
+                    return Err(self.ended_by(first, left_out));
+                }
+                self.discard(candidate, first, examples.len())?;
+                continue;
             }
             for one in failed {
                 let Wanted { set, example, .. } = one.wanted;
@@ -116,7 +124,7 @@ impl Arena {
             .filter(|one| one.wanted.candidate == failed.wanted.candidate);
         let examples = self.failing(failed.wanted.candidate, of_it.chain([failed]));
         let ends = self.is_beyond(&examples)
-            && (self.is_protected(failed.wanted.candidate) || (made == 0 && !self.is_lasting(failed)));
+            && (self.is_protected(failed.wanted.candidate) || (made == 0 && !is_evident(failed)));
         ends.then(|| self.ended_by(failed, examples.len()))
     }
 
@@ -142,8 +150,13 @@ impl Arena {
     }
 
     fn is_beyond(&self, examples: &HashSet<(SetKey, usize)>) -> bool {
-        let of_set = |set: &SetKey| examples.iter().filter(|(of, _)| of == set).count();
-        examples.iter().any(|(set, _)| of_set(set) > self.allowance(*set))
+        let mut by_set: HashMap<SetKey, usize> = HashMap::new();
+        for (set, _) in examples {
+            *by_set.entry(*set).or_default() += 1;
+        }
+        by_set
+            .iter()
+            .any(|(set, failing)| *failing > self.allowance(*set))
     }
 
     /// Whether an example is the only one left of its workload in a batch.
@@ -176,12 +189,15 @@ impl Arena {
         problem.study().failures.allowance(examples)
     }
 
-    fn leaves_too_many(&self, more: &HashSet<(SetKey, usize)>) -> bool {
+    /// How many examples of a set would be left out with these, if that is more than may be.
+    fn leaves_too_many(&self, more: &HashSet<(SetKey, usize)>) -> Option<usize> {
         let left_out = self.left_out.borrow();
-        more.iter().any(|(set, _)| {
-            let so_far = left_out.iter().chain(more.iter()).filter(|(of, _)| of == set);
-            so_far.collect::<HashSet<_>>().len() > self.allowance(*set)
-        })
+        let with_these = |set: SetKey| {
+            let places = left_out.iter().chain(more).filter(|(of, _)| *of == set);
+            places.collect::<HashSet<_>>().len()
+        };
+        let mut sets = more.iter().map(|(set, _)| *set);
+        sets.find_map(|set| Some(with_these(set)).filter(|count| *count > self.allowance(set)))
     }
 
     /// The seed stands for the problem itself, and whoever is evaluated was asked for by name.
@@ -189,17 +205,13 @@ impl Arena {
         candidate == self.seed || self.phase.get() == Phase::Evaluation
     }
 
-    /// Whether a failure says something of this rollout, and not of a model that is down: it is too long for
-    /// the model, the model refuses it and answers others, or several sessions have failed at it.
+    /// Whether a failure is to be decided on: what it says is evident, or several sessions have failed at it.
     fn is_lasting(&self, failed: &Unmade) -> bool {
-        let tries = self
-            .journal
-            .borrow()
-            .state()
-            .failed_tries(&self.effect(failed.wanted));
-        is_of_the_prompt(failed.kind)
-            || (!failed.retryable && failed.others_succeed)
-            || tries >= 2 * self.tries()
+        let tries = || {
+            let journal = self.journal.borrow();
+            journal.state().failed_tries(&self.effect(failed.wanted))
+        };
+        is_evident(failed) || tries() >= 2 * self.tries()
     }
 
     fn ended_by(&self, failed: &Unmade, examples: usize) -> Halt {
@@ -307,7 +319,8 @@ impl Arena {
     }
 }
 
-/// Whether a failure lies with the request itself.
-fn is_of_the_prompt(kind: FailureKind) -> bool {
-    kind == FailureKind::ContextLength
+/// Whether a failure says something of this rollout, and not of a model that is down: it is too long for the
+/// model, or fails where others succeed.
+fn is_evident(failed: &Unmade) -> bool {
+    failed.kind == FailureKind::ContextLength || failed.others_succeed
 }

@@ -1,17 +1,19 @@
 //! Measuring candidates on batches of examples, and the means that come out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use indexmap::IndexMap;
 
 use super::{Arena, Halt};
 use crate::estimate::{Estimate, mean};
 use crate::ids::CandidateId;
+use crate::journal::RoundEvent;
 use crate::problem::MetricSource;
 use crate::run_state::SetKey;
 use crate::sampling::subset;
 use crate::score::Means;
-use crate::workload::Split;
+use crate::workload::{Split, Workload};
 
 /// Examples of each workload, by position in the split, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +91,25 @@ impl Arena {
             split,
             examples,
             whole: true,
+        }
+    }
+
+    /// The examples that a closed round was measured on, as its line names them.
+    pub(crate) fn batch_of(&self, round: &RoundEvent) -> Batch {
+        let whole = self.whole(Split::Optimize);
+        let Some(named) = &round.batch else { return whole };
+        let problem = self.problem.borrow();
+        let of_workload = |workload: &Rc<dyn Workload>| {
+            let named: HashSet<&String> = named.get(workload.name()).into_iter().flatten().collect();
+            let ids = workload.examples(Split::Optimize).iter().enumerate();
+            ids.filter(|(_, id)| named.contains(id))
+                .map(|(place, _)| place)
+                .collect()
+        };
+        Batch {
+            examples: problem.workloads().iter().map(of_workload).collect(),
+            whole: false,
+            ..whole
         }
     }
 

@@ -27,6 +27,7 @@ use crate::journal::{
     CandidateEvent, EffectName, Event, Journal, JournalError, Origin, SCHEMA, StoreError, StudyEvent,
 };
 use crate::llm::{FailureKind, Llm, Role};
+use crate::notice::Observer;
 use crate::problem::Problem;
 use crate::random::Streams;
 use crate::run_state::SetKey;
@@ -78,6 +79,8 @@ pub struct RunOptions {
     pub clock: Rc<dyn Clock>,
     /// How a person steers the run.
     pub control: Control,
+    /// Who is told of waits for external agents; of those for models, who made the models knows.
+    pub observer: Option<Observer>,
 }
 
 impl Default for RunOptions {
@@ -88,6 +91,7 @@ impl Default for RunOptions {
             started_at: "1970-01-01T00:00:00Z".into(),
             clock: Rc::new(Stopped),
             control: Control::new(),
+            observer: None,
         }
     }
 }

@@ -258,7 +258,9 @@ impl Arena {
                 .filter(|child| child.parents.contains(&parent))?;
             Some(json!({ "characters": child.characters, "reason": event.reason }))
         };
-        state.discarded().iter().filter_map(child).collect()
+        // The journal of an earlier session may hold what its end decided.
+        let discarded = state.discarded().iter().filter(|(id, _)| self.is_discarded(**id));
+        discarded.filter_map(child).collect()
     }
 
     /// The seed that a task's first answer is drawn with: names it wherever answers are kept.

@@ -35,7 +35,8 @@ pub(super) struct Unmade {
     pub message: String,
     /// Whether the same rollout may succeed later.
     pub retryable: bool,
-    /// Whether another rollout of the batch was made: what fails is not everything.
+    /// Whether what fails is not everything: another rollout of the batch was made, and where this one may
+    /// succeed later, since it was first begun.
     pub others_succeed: bool,
 }
 
@@ -68,12 +69,17 @@ impl Arena {
         let mut halt = None;
         let mut made = 0_u64;
         let mut tries: HashMap<Wanted, u32> = HashMap::new();
+        // How many were made before each was first begun.
+        let mut made_before: HashMap<Wanted, u64> = HashMap::new();
         let mut unmade: Vec<Unmade> = Vec::new();
         loop {
             while halt.is_none() && under_way.len() < self.options.concurrency.max(1) {
                 let Some(next) = waiting.front() else { break };
                 match self.start_rollout(next.set.split) {
-                    Ok(()) => under_way.extend(waiting.pop_front().map(|next| self.run_rollout(next))),
+                    Ok(()) => {
+                        made_before.entry(*next).or_insert(made);
+                        under_way.extend(waiting.pop_front().map(|next| self.run_rollout(next)));
+                    }
                     Err(Halt::Budget(_)) if !under_way.is_empty() => break,
                     Err(stopped) => halt = Some(stopped),
                 }
@@ -100,13 +106,12 @@ impl Arena {
                         halt = halt.or_else(|| Some(self.failed(kind, &place(&of), &message)));
                         continue;
                     }
-                    let others_succeed = made > 0;
                     let failed = Unmade {
+                        others_succeed: made > if retryable { made_before[&wanted] } else { 0 },
                         wanted,
                         kind,
                         message,
                         retryable,
-                        others_succeed,
                     };
                     match self.too_many(&failed, &unmade, made) {
                         Some(stopped) => halt = halt.or(Some(stopped)),
@@ -120,7 +125,12 @@ impl Arena {
             }
         }
         for failed in &mut unmade {
-            failed.others_succeed = made > 0;
+            let before = if failed.retryable {
+                made_before[&failed.wanted]
+            } else {
+                0
+            };
+            failed.others_succeed = made > before;
         }
         match halt {
             None => Ok(unmade),
@@ -338,6 +348,11 @@ impl Arena {
         let (message, halt) = match stopped {
             LlmError::Budget(reason) => ("the budget was spent in the middle of it", Halt::Budget(reason)),
             _ => ("the run was interrupted in the middle of it", Halt::Interrupted),
+        };
+        // A budget of dollars that ended the run knew what it ended for.
+        let usage = match &halt {
+            Halt::Interrupted => self.with_usual_dollars(usage),
+            _ => usage,
         };
         if !usage.is_empty() || !answers.is_empty() {
             let message = message.to_owned();

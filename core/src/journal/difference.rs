@@ -9,13 +9,63 @@ use crate::study;
 /// A number that was not finite, and was therefore written as null, agrees with every number.
 pub(crate) fn difference<E: Serialize>(recorded: &E, computed: &E) -> Option<String> {
     let value = |event: &E| serde_json::to_value(event).unwrap_or(Value::Null);
-    let (mut recorded, computed) = (value(recorded), value(computed));
+    let (mut recorded, mut computed) = (value(recorded), value(computed));
     fill(&mut recorded, &computed);
+    if recorded == computed {
+        return None;
+    }
+    // Long lists are cut at their end where they are shown, and so would long ids be.
+    let mut shown = [recorded.clone(), computed.clone()];
+    shown.iter_mut().for_each(shorten);
+    if shown[0] != shown[1] {
+        [recorded, computed] = shown;
+    }
+    align(&mut recorded, &mut computed);
     let difference = study::differences(&recorded, &computed, 1).into_iter().next()?;
     let (place, values) = difference.split_once(": ").unwrap_or(("", &difference));
     let (then, now) = values.split_once(" → ").unwrap_or((values, ""));
-    let [place, then, now] = [place, then, now].map(shortened);
     Some(format!("{place} is {then}, computed {now}"))
+}
+
+/// Gives lists the same length, so that the first place at which they differ is told, not the whole of them.
+fn align(recorded: &mut Value, computed: &mut Value) {
+    match (recorded, computed) {
+        (Value::Array(recorded), Value::Array(computed)) => {
+            let length = recorded.len().max(computed.len());
+            recorded.resize(length, Value::Null);
+            computed.resize(length, Value::Null);
+            recorded
+                .iter_mut()
+                .zip(computed)
+                .for_each(|(recorded, computed)| align(recorded, computed));
+        }
+        (Value::Object(recorded), Value::Object(computed)) => {
+            for (key, recorded) in recorded {
+                if let Some(computed) = computed.get_mut(key) {
+                    align(recorded, computed);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes candidates' ids as screens show them.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = shortened(text),
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(fields) => {
+            let pairs = std::mem::take(fields).into_iter();
+            *fields = pairs
+                .map(|(key, mut value)| {
+                    shorten(&mut value);
+                    (shortened(&key), value)
+                })
+                .collect();
+        }
+        _ => {}
+    }
 }
 
 /// Puts computed numbers where the recorded ones are null.
@@ -34,22 +84,10 @@ fn fill(recorded: &mut Value, computed: &Value) {
     }
 }
 
-/// A text with candidates' ids as screens show them.
+/// A candidate's id as screens show it; any other text as it is.
 fn shortened(text: &str) -> String {
-    let mut short = String::with_capacity(text.len());
-    let mut digits = String::new();
-    for character in text.chars().chain(['\0']) {
-        if character.is_ascii_hexdigit() {
-            digits.push(character);
-            continue;
-        }
-        short.push_str(if digits.len() == 64 { &digits[..8] } else { &digits });
-        digits.clear();
-        if character != '\0' {
-            short.push(character);
-        }
-    }
-    short
+    let is_id = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text[..if is_id { 8 } else { text.len() }].to_owned()
 }
 
 #[cfg(test)]
@@ -67,5 +105,17 @@ mod tests {
         now["scores"][&id]["objective"] = json!(0.75);
         let told = difference(&then, &now).unwrap();
         assert_eq!(told, "scores.aaaaaaaa.objective is 0.5, computed 0.75");
+        let ids = |digits: &str| -> Vec<String> {
+            digits.chars().map(|digit| digit.to_string().repeat(64)).collect()
+        };
+        let pools = |then: &str, now: &str| {
+            let (then, now) = (json!({ "best": ids(then) }), json!({ "best": ids(now) }));
+            difference(&then, &now).unwrap()
+        };
+        assert_eq!(
+            pools("ab", "ac"),
+            "best[1] is \"bbbbbbbb\", computed \"cccccccc\""
+        );
+        assert_eq!(pools("ab", "a"), "best[1] is \"bbbbbbbb\", computed (absent)");
     }
 }

@@ -10,7 +10,7 @@ use super::{Effort, Method, Search};
 use crate::arena::{Arena, Batch, Guidance, Halt};
 use crate::ids::{CandidateId, Round};
 use crate::journal::RoundEvent;
-use crate::multipliers::{DualSettings, DualStep, DualStepName, Residuals};
+use crate::multipliers::{DualSettings, DualStep, DualStepName, LARGEST, Residuals};
 use crate::random::normal;
 use crate::sampling::without_replacement;
 use crate::score::{Limits, Multipliers, Ranked, Score, top};
@@ -86,9 +86,9 @@ impl PrimalDual {
                 return Err(format!("`{key}` must be at least 1"));
             }
         }
-        if !self.noise.is_finite() || self.noise < 0.0 {
+        if !(0.0..=LARGEST).contains(&self.noise) {
             return Err(format!(
-                "`noise` must be a finite number of at least 0, not {}",
+                "`noise` must be at least 0 and at most {LARGEST:e}, not {:e}",
                 self.noise
             ));
         }
@@ -121,8 +121,8 @@ impl Method for Capo {
         if self.parents == 0 || self.mask == Some(0) {
             return Err("`parents` and `mask` must be at least 1".into());
         }
-        if !self.gamma.is_finite() {
-            return Err(format!("`gamma` must be a finite number, not {}", self.gamma));
+        if !(-LARGEST..=LARGEST).contains(&self.gamma) {
+            return Err(format!("`gamma` must be a number between -{LARGEST:e} and {LARGEST:e}, not {:e}", self.gamma));
         }
         self.shared.check()
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Choice, Effort, Method, Search};
 use crate::arena::{Arena, Guidance, Halt};
 use crate::journal::RoundEvent;
-use crate::multipliers::DualSettings;
+use crate::multipliers::{DualSettings, LARGEST};
 use crate::score::top;
 
 /// TT sampling; the paper reports k = 4, 8 and 16.
@@ -32,9 +32,9 @@ impl Method for Sampling {
         if self.k == 0 {
             return Err("`k` must be at least 1".into());
         }
-        if !self.weight.is_finite() || self.weight < 0.0 {
+        if !(0.0..=LARGEST).contains(&self.weight) {
             return Err(format!(
-                "`weight` must be a finite number of at least 0, not {}",
+                "`weight` must be at least 0 and at most {LARGEST:e}, not {:e}",
                 self.weight
             ));
         }

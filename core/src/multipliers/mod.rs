@@ -100,7 +100,7 @@ impl Default for DualSettings {
 }
 
 /// The largest step size, gain or multiplier: products with costs stay far inside the range of numbers.
-const LARGEST: f64 = 1e30;
+pub(crate) const LARGEST: f64 = 1e30;
 
 impl DualSettings {
     /// Checks the ranges.

@@ -165,7 +165,9 @@ impl RolloutTable {
     /// Says why an example cannot be left out.
     pub(super) fn check_left_out(&self, event: &LeaveOutEvent) -> Result<(), String> {
         let place = self.find(&event.workload, event.split, &event.example)?;
-        if self.left_out.get(&place).is_some_and(Option::is_some) {
+        // What was decided after a search is decided anew in one that goes on.
+        let before = self.left_out.get(&place);
+        if before.is_some_and(|round| round.is_some() || event.round.is_none()) {
             return Err(format!("example `{}` was left out before", event.example));
         }
         Ok(())

@@ -15,6 +15,9 @@ struct Rewritten {
 #[derive(Default)]
 pub(super) struct Provenance {
     seed: Option<CandidateId>,
+    method: String,
+    /// The candidate of the line above that does not say that it was rewritten.
+    otherwise: Option<CandidateId>,
     /// The candidate of the line above: its `rewrite` line is written in the same moment.
     latest: Option<(CandidateId, Rewritten)>,
     /// Candidates whose `rewrite` line was cut off by the end of a process.
@@ -25,11 +28,19 @@ impl Provenance {
     /// Takes a line in, or says what contradicts the lines above it.
     pub(super) fn check(&mut self, event: &Event) -> Result<(), String> {
         let latest = self.latest.take();
+        let otherwise = self.otherwise.take();
         match event {
             Event::Study(study) => return self.check_study(study),
             Event::Candidate(candidate) => self.check_candidate(candidate)?,
             Event::Rewrite(rewrite) => {
                 if let Some(child) = rewrite.child {
+                    if otherwise == Some(child) {
+                        return Err(format!(
+                            "candidate {} does not say that it was rewritten, but it is a rewrite of {}",
+                            child.short(),
+                            rewrite.parent.short()
+                        ));
+                    }
                     self.orphans.remove(&child);
                     if let Some((_, says)) = latest.as_ref().filter(|(id, _)| *id == child) {
                         if says.round != rewrite.round {
@@ -70,6 +81,7 @@ impl Provenance {
 
     fn check_study(&mut self, study: &StudyEvent) -> Result<(), String> {
         self.seed = study.study.seed_prompt().ok().map(CandidateId::of);
+        self.method.clone_from(&study.study.study.method);
         if !is_utc(&study.started_at) {
             return Err(format!(
                 "`started_at` is `{}`, no time in UTC such as 2026-01-31T12:00:00Z",
@@ -93,6 +105,16 @@ impl Provenance {
             }
             Ok(())
         };
+        if candidate.origin != Origin::Rewrite {
+            self.otherwise = Some(candidate.id);
+        }
+        let unmade = |what: &str| {
+            let method = &self.method;
+            Err(format!(
+                "candidate {} says that it was {what}, which the method `{method}` never does",
+                candidate.id.short()
+            ))
+        };
         match candidate.origin {
             Origin::Seed if is_seed => place(&[]),
             _ if is_seed => Err("the study's own prompt does not say that it is the seed".to_owned()),
@@ -101,7 +123,8 @@ impl Provenance {
                 candidate.id.short()
             )),
             Origin::Given => place(&[]),
-            Origin::Injected => place(self.seed.as_slice()),
+            Origin::Injected if self.method == "injected" => place(self.seed.as_slice()),
+            Origin::Injected => unmade("injected"),
             Origin::Rewrite => {
                 let says = Rewritten {
                     round: candidate.round,
@@ -110,8 +133,8 @@ impl Provenance {
                 self.latest = Some((candidate.id, says));
                 Ok(())
             }
-            // No method of this version makes any.
-            Origin::Crossover | Origin::Paraphrase => Ok(()),
+            Origin::Crossover => unmade("made of two parents"),
+            Origin::Paraphrase => unmade("paraphrased"),
         }
     }
 }

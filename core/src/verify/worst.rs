@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::ids::CandidateId;
 use crate::journal::{EffectName, Event, RolloutEvent, StudyEvent, not_finite};
-use crate::llm::FailureKind;
 use crate::metric::{Direction, LARGEST_MEASUREMENT, MetricSpec, PROMPT_LENGTH};
 use crate::workload::Split;
 
@@ -28,7 +27,8 @@ impl Worst {
         }
         match event {
             Event::Study(study) => self.metrics = metrics(study),
-            Event::Failure(failure) if failure.kind == FailureKind::Stopped => {}
+            // Nothing is decided for what says nothing of a prompt or an example.
+            Event::Failure(failure) if failure.kind.is_of_everything() => {}
             Event::Failure(failure) => {
                 if let EffectName::Rollout {
                     candidate,

@@ -234,7 +234,7 @@ fn standing(subject: &Subject) -> Run {
         evaluate: on(Split::Evaluate),
         rollouts: run.state.ledger().rollouts(),
         calls: usage.calls,
-        tokens: usage.input_tokens + usage.output_tokens,
+        tokens: usage.tokens(),
         usd: usage.usd,
     }
 }
@@ -392,7 +392,7 @@ fn render_differences(comparison: &Comparison) -> String {
     };
     let mut text = format!(
         "\nPrompts on the same {examples}, difference by example with its {:.0} % interval\n\
-         (* where the interval leaves zero out, and of few examples an exact test agrees: {} at least)\n",
+         (* where the interval leaves zero out and a permutation test agrees, {} examples at least)\n",
         100.0 * comparison.confidence,
         fewest_examples(comparison.confidence),
     );

@@ -27,7 +27,7 @@ struct DryRun {
     paid_rollouts: u64,
     /// What the whole run comes to at the price of those, critiques and rewrites included.
     usd_at_this_rate: Option<f64>,
-    /// What its models still lack, such as keys.
+    /// What its agent and its models still lack, such as keys.
     missing: Vec<String>,
     journal: String,
 }
@@ -68,12 +68,14 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
             .zip(share)
             .map(|(usd, share)| usd * share);
     }
-    let missing = Builder::new(&Environment).missing(&file.study.models);
+    let of_models = Builder::new(&Environment).missing(&file.study.models);
+    let mut missing = capo_workloads::external::missing(&file.study.workload);
+    missing.extend(of_models.iter().map(ToString::to_string));
     let dry_run = DryRun {
         forecast,
         paid_rollouts,
         usd_at_this_rate,
-        missing: missing.iter().map(ToString::to_string).collect(),
+        missing,
         journal: path.display().to_string(),
     };
     if json {

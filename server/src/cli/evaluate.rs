@@ -144,7 +144,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     )?;
     let Some(evaluation) = evaluation else {
         warn(&format!(
-            "stopped at once. What had been answered is kept; to go on, run: {resume}"
+            "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
         ));
         return Ok(Ending::Stopped);
     };

@@ -106,7 +106,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     )?;
     let Some(outcome) = outcome else {
         warn(&format!(
-            "stopped at once. What had been answered is kept; to go on, run: {resume}"
+            "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
         ));
         return Ok(Ending::Stopped);
     };

@@ -118,6 +118,7 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         status: Status::Feasible,
         complete: true,
         reason: None,
+        failures: Vec::new(),
         optimize: Some(outcome(1.0, 0.0)),
         evaluate: Some(outcome(0.95, 0.05)),
         seed_prompt: Some(outcome(0.0, 0.05)),

@@ -94,7 +94,7 @@ pub(super) fn save_parts(
 /// How the page of an experiment begins.
 fn head(experiment: &Experiment, runs: &Runs) -> String {
     format!(
-        "# {}: {}\n\n{}\n\nStudy “{}”, {} variants, {} seeds, {} of {} runs finished.\n{}",
+        "# {}: {}\n\n{}\n\nStudy “{}”, {} variants, {} seeds, {} of {} runs finished.\n{}{}",
         experiment.name,
         experiment.title,
         experiment.explanation,
@@ -104,34 +104,44 @@ fn head(experiment: &Experiment, runs: &Runs) -> String {
         runs.records.iter().filter(|record| record.complete).count(),
         runs.records.len(),
         incomplete(runs),
+        unmeasured(runs),
     )
 }
 
 /// The runs that did not go their whole way, and what to do about it; nothing where all did.
 fn incomplete(runs: &Runs) -> String {
-    let lines: Vec<String> = runs
-        .variants
-        .iter()
+    let why = |record: &RunRecord| {
+        let reason = record.reason.as_deref().unwrap_or("it did not go its whole way");
+        (!record.complete).then(|| reason.to_owned())
+    };
+    listed(
+        runs,
+        "These runs were stopped and count with what they found. Raise [budget] in the study and run the same \
+         command again to finish them.",
+        why,
+    )
+}
+
+/// The runs in which something could not be measured, and what became of it.
+fn unmeasured(runs: &Runs) -> String {
+    let what = |record: &RunRecord| (!record.failures.is_empty()).then(|| record.failures.join("; "));
+    listed(runs, "In these runs not everything could be measured.", what)
+}
+
+/// The runs of which there is something to say, under a heading; nothing where there is none.
+fn listed(runs: &Runs, heading: &str, say: impl Fn(&RunRecord) -> Option<String>) -> String {
+    let of_variants = runs.variants.iter();
+    let lines: Vec<String> = of_variants
         .flat_map(|variant| runs.of(variant).map(move |record| (variant, record)))
-        .filter(|(_, record)| !record.complete)
-        .map(|(variant, record)| {
-            let reason = record.reason.as_deref().unwrap_or("it did not go its whole way");
-            format!(
-                "- {}, seed {}: {}\n",
-                variant.label,
-                record.seed,
-                reason.replace('\n', " ")
-            )
+        .filter_map(|(variant, record)| {
+            let said = say(record)?.replace('\n', " ");
+            Some(format!("- {}, seed {}: {said}\n", variant.label, record.seed))
         })
         .collect();
     if lines.is_empty() {
         return String::new();
     }
-    format!(
-        "\nThese runs were stopped and count with what they found. Raise [budget] in the study and run the same \
-         command again to finish them.\n\n{}",
-        lines.concat()
-    )
+    format!("\n{heading}\n\n{}", lines.concat())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
-use capo_core::summary::{all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat, thresholds};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -29,6 +29,9 @@ pub struct RunRecord {
     pub complete: bool,
     /// What stopped it, in words, unless it went its whole way.
     pub reason: Option<String>,
+    /// What could not be measured and what became of it, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
     /// Thresholds in force, by metric, after freezing relative ones.
     pub thresholds: IndexMap<String, f64>,
     /// The returned prompt on the optimisation split; `None` when none was measured on all of it.
@@ -103,6 +106,7 @@ impl RunRecord {
             status: finished.status,
             complete: measured && matches!(finished.status, Status::Feasible | Status::Infeasible),
             reason: finished.reason.clone(),
+            failures: Failures::of(state).map_or_else(Vec::new, |failures| failures.sentences()),
             optimize: searched(finished),
             evaluate: held_out(&finished.evaluation, objective, &thresholds),
             seed_prompt: held_out(&finished.seed_evaluation, objective, &thresholds),

@@ -51,7 +51,7 @@ pub(super) fn parts(state: &RunState, budget: &Budget, work: Work) -> Vec<String
         against(budget.calls.map(count))
     ));
     if let Some(tokens) = budget.tokens {
-        let spent = usage.input_tokens + usage.output_tokens;
+        let spent = usage.tokens();
         parts.push(format!("{} of {} tokens", count(spent), count(tokens)));
     }
     if let Some(round) = rounds.last() {

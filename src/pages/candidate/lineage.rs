@@ -36,16 +36,21 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
         selected.map(|selected| view! { <b class="id">{format::id(&selected)}</b> " selected" })
     };
     let region = NodeRef::<Div>::new();
-    // Wider than a phone: opened where the selected prompt is.
-    Effect::new(move |_| {
+    // Wider than a phone: opened where the selected prompt is, and left where somebody moved it as it grows.
+    Effect::new(move |shown: Option<Option<CandidateId>>| {
+        let (selected, shown) = (page.selected.get(), shown.flatten());
         let (Some(region), Some(across)) = (region.get(), data.with(LineageData::across)) else {
-            return;
+            return None;
         };
+        if shown.is_some() && shown == selected {
+            return shown;
+        }
         request_animation_frame(move || {
             let (whole, seen) = (f64::from(region.scroll_width()), f64::from(region.client_width()));
             let left = across * whole - seen / 2.0;
             region.set_scroll_left(left.clamp(0.0, (whole - seen).max(0.0)) as i32);
         });
+        selected
     });
     let open = Callback::new(move |id: String| page.go(|address| address.select(&id)));
     view! {

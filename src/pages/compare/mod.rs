@@ -6,7 +6,6 @@ mod settings;
 
 use std::sync::Arc;
 
-use capo_core::study::Study;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -14,12 +13,13 @@ use leptos_router::hooks::{use_navigate, use_query_map};
 
 use self::overlaid::{Compared, Metric, Overlaid, metrics, overlaid};
 use self::pairs::{Named, Pair, Pairs, pair};
-use self::settings::{Settings, differing};
+use self::settings::{Said, Settings, differing};
 use crate::charts::figure::Figure;
 use crate::charts::overlay::{Overlay, overlay_table};
 use crate::components::{Gate, page_title};
 use crate::format;
 use crate::live::{Phase, Run, Runs};
+use crate::run::activity::changed_by_hand;
 use crate::run::outcome;
 use crate::run::series::Series;
 use crate::run::studied;
@@ -121,9 +121,16 @@ fn Comparison(chosen: Vec<Run>) -> impl IntoView {
     });
     let first = Signal::derive(move || all_names.with(|names| names.first().cloned()).unwrap_or_default());
     let differing = Memo::new(move |_| {
-        let study = |run: &Run| run.read(|folded| Some(folded.state.study()?.study.clone()));
-        let studies: Vec<Option<Study>> = chosen.with_value(|chosen| chosen.iter().map(study).collect());
-        differing(&studies)
+        let said = |run: &Run| {
+            run.read(|folded| {
+                Some(Said {
+                    study: folded.state.study()?.study.clone(),
+                    steered: changed_by_hand(&folded.state),
+                })
+            })
+        };
+        let runs: Vec<Option<Said>> = chosen.with_value(|chosen| chosen.iter().map(said).collect());
+        differing(&runs)
     });
     let waiting = move || {
         let chosen = chosen.get_value();
@@ -200,7 +207,7 @@ fn opening((run, name): (Run, String)) -> impl IntoView {
     }
 }
 
-/// What each run is, with the dash of its line.
+/// What each run is, with the number and the dash of its line.
 #[component]
 fn Summary(
     chosen: StoredValue<Vec<Run>>,
@@ -211,7 +218,7 @@ fn Summary(
     let drawn_as = move |run: Run| {
         compared.with(|compared| {
             let place = compared.iter().position(|other| other.id == run.id())?;
-            (compared.len() <= MOST_IN_ONE_PLOT).then(|| format!("c-series s{}", place + 1))
+            (compared.len() <= MOST_IN_ONE_PLOT).then(|| (place + 1, format!("c-series s{}", place + 1)))
         })
     };
     let row = move |(place, run): (usize, Run)| {
@@ -245,8 +252,9 @@ fn Summary(
                 .map(|_| view! { <Gate feasible=progress.feasible/> })
         };
         let dash = move || {
-            drawn_as(run).map(|class| {
+            drawn_as(run).map(|(number, class)| {
                 view! {
+                    <span class="num">{number}</span>
                     <svg viewBox="0 0 36 12" aria-hidden="true">
                         <line class=class x1="0" x2="36" y1="6" y2="6"/>
                     </svg>

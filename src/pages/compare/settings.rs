@@ -9,10 +9,22 @@ use crate::format;
 /// Characters of a value that are shown; prompts are longer.
 const LONGEST: usize = 60;
 
+/// Where changes by hand stand beside the settings of the study file.
+const STEERED: &str = "steered";
+
 /// What stands for the values of a run whose journal is not read yet, or cannot be.
 const UNREAD: &str = "not read";
 
-/// A setting in which studies differ.
+/// What was to be done in a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Said {
+    /// By its study.
+    pub(super) study: Study,
+    /// By people while it went on, in sentences; empty where they changed nothing.
+    pub(super) steered: String,
+}
+
+/// A setting in which runs differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Differing {
     /// Its place in the study file: `method.beta`.
@@ -21,10 +33,9 @@ pub(super) struct Differing {
     pub(super) values: Vec<String>,
 }
 
-/// The settings in which those studies differ that are known, their names for people left out.
-pub(super) fn differing(studies: &[Option<Study>]) -> Vec<Differing> {
-    let flat: Vec<Option<Vec<(String, Value)>>> =
-        studies.iter().map(|study| study.as_ref().map(flat)).collect();
+/// The settings in which those runs differ that are known, their names for people left out.
+pub(super) fn differing(runs: &[Option<Said>]) -> Vec<Differing> {
+    let flat: Vec<Option<Vec<(String, Value)>>> = runs.iter().map(|run| run.as_ref().map(flat)).collect();
     let mut paths: Vec<&String> = Vec::new();
     for (path, _) in flat.iter().flatten().flatten() {
         if !paths.contains(&path) {
@@ -47,7 +58,9 @@ pub(super) fn differing(studies: &[Option<Study>]) -> Vec<Differing> {
             let values = of(path);
             let known: Vec<Option<&Value>> = values.iter().copied().flatten().collect();
             let differ = known.windows(2).any(|pair| pair[0] != pair[1]);
-            let shown = |value: Option<Option<&Value>>| value.map_or_else(|| UNREAD.to_owned(), written);
+            let shown = |value: Option<Option<&Value>>| {
+                value.map_or_else(|| UNREAD.to_owned(), |value| written(path, value))
+            };
             differ.then(|| Differing {
                 path: path.clone(),
                 values: values.into_iter().map(shown).collect(),
@@ -56,23 +69,26 @@ pub(super) fn differing(studies: &[Option<Study>]) -> Vec<Differing> {
         .collect()
 }
 
-fn written(value: Option<&Value>) -> String {
+fn written(path: &str, value: Option<&Value>) -> String {
     let text = match value {
         None => return format::NOTHING.to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };
-    if text.chars().count() <= LONGEST {
+    if path == STEERED || text.chars().count() <= LONGEST {
         return text;
     }
     text.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// Every leaf of a study with its path; constraints by their metric, wherever they stand.
-fn flat(study: &Study) -> Vec<(String, Value)> {
+/// Every leaf of a study with its path, and what was steered; constraints by their metric, wherever they stand.
+fn flat(said: &Said) -> Vec<(String, Value)> {
     let mut leaves = Vec::new();
-    if let Ok(value) = serde_json::to_value(study) {
+    if let Ok(value) = serde_json::to_value(&said.study) {
         walk(&value, String::new(), &mut leaves);
+    }
+    if !said.steered.is_empty() {
+        leaves.push((STEERED.to_owned(), Value::String(said.steered.clone())));
     }
     leaves
 }
@@ -108,6 +124,9 @@ fn walk(value: &Value, path: String, leaves: &mut Vec<(String, Value)>) {
 
 /// "Method: dual step β", "Task agent: model".
 fn in_words(path: &str) -> String {
+    if path == STEERED {
+        return "Changed by hand".to_owned();
+    }
     let parts: Vec<&str> = path.split('.').collect();
     let Some((last, tables)) = parts.split_last() else {
         return String::new();
@@ -151,7 +170,9 @@ pub(super) fn Settings(names: Memo<Vec<String>>, rows: Memo<Vec<Differing>>) -> 
             </header>
             <Show
                 when=move || rows.with(|rows| !rows.is_empty())
-                fallback=|| view! { <p class="empty">"None: the same study was run again."</p> }
+                fallback=|| {
+                    view! { <p class="empty">"None: the same study was run again, and nothing was changed by hand."</p> }
+                }
             >
                 <div class="scroll" tabindex="0" role="group" aria-label="Settings that differ, scrolls sideways">
                     <table class="sticky-1">
@@ -174,14 +195,22 @@ mod tests {
     use super::*;
     use crate::studies;
 
+    fn said(study: Study, steered: &str) -> Said {
+        Said {
+            study,
+            steered: steered.to_owned(),
+        }
+    }
+
     #[test]
     fn only_what_differs_is_listed() {
-        let one = studies::help_desk().unwrap();
-        let mut other = one.clone();
+        let one = said(studies::help_desk().unwrap(), "");
+        let mut other = one.study.clone();
         other.study.name = "another".into();
         other.study.seed = 3;
         other.constraints.reverse();
         other.constraints[0].scale = Some(2.0);
+        let other = said(other, "You lifted the budget.");
         let rows = differing(&[Some(one.clone()), Some(other)]);
         let rows: Vec<(&str, Vec<&str>)> = rows
             .iter()
@@ -192,6 +221,7 @@ mod tests {
             [
                 ("study.seed", vec!["0", "3"]),
                 ("constraint.prompt_length.scale", vec!["–", "2.0"]),
+                ("steered", vec!["–", "You lifted the budget."]),
             ]
         );
         assert!(differing(&[Some(one.clone()), Some(one)]).is_empty());
@@ -202,7 +232,7 @@ mod tests {
         let one = studies::help_desk().unwrap();
         let mut other = one.clone();
         other.study.seed = 3;
-        let rows = differing(&[Some(one), None, Some(other)]);
+        let rows = differing(&[Some(said(one, "")), None, Some(said(other, ""))]);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].values, ["0", UNREAD, "3"]);
     }

@@ -41,6 +41,8 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     let branching = RwSignal::new(false);
     let raised = RwSignal::new(None);
     let running = Memo::new(move |_| matches!(run.phase.get(), Phase::Running));
+    // Calls under way may take long; giving them up does not.
+    let pausing = Memo::new(move |_| run.phase.get() == Phase::Pausing);
     let busy = Memo::new(move |_| matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..)));
     let elsewhere = Memo::new(move |_| run.phase.get() == Phase::Elsewhere);
     let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
@@ -98,8 +100,11 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     };
     view! {
         <div class="row actions">
-            <Show when=move || running.get() fallback=move || (!elsewhere.get()).then(goes_on)>
-                <button type="button" on:click=move |_| run.pause(Pause::Asked)>
+            <Show
+                when=move || running.get() || pausing.get()
+                fallback=move || (!elsewhere.get()).then(goes_on)
+            >
+                <button type="button" disabled=move || pausing.get() on:click=move |_| run.pause(Pause::Asked)>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 1h3v10H2zM7 1h3v10H7z"/>
                     </svg>

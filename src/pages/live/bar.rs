@@ -84,8 +84,13 @@ fn Waits(run: Run) -> impl IntoView {
     let words = Memo::new(move |_| {
         tick.track();
         let (wait, until) = run.waits()?;
+        let left = (until - js_sys::Date::now()) / 1000.0;
+        // The call is made again by then, or given up: whoever waits anew says so anew.
+        if left <= 0.0 {
+            return None;
+        }
         let wait = Wait {
-            seconds: ((until - js_sys::Date::now()) / 1000.0).max(0.0).ceil(),
+            seconds: left.ceil(),
             provider: who(&wait.provider),
             ..wait
         };
@@ -209,12 +214,9 @@ fn meters(state: &RunState) -> [Meter; 4] {
             counted,
         ),
         Meter::new("Model calls", total.calls as f64, limit(calls), counted),
-        Meter::new(
-            "Tokens",
-            (total.input_tokens + total.output_tokens) as f64,
-            limit(tokens),
-            |tokens| format::tokens(tokens as u64),
-        ),
+        Meter::new("Tokens", total.tokens() as f64, limit(tokens), |tokens| {
+            format::tokens(tokens as u64)
+        }),
         dollars,
     ]
 }

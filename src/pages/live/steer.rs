@@ -112,6 +112,15 @@ impl Kind {
     }
 }
 
+/// What may be typed, as shown.
+fn allowed(most: f64) -> String {
+    if most.is_finite() {
+        format!("Write a number from 0 to {most}.")
+    } else {
+        "Write a number of 0 or more.".to_owned()
+    }
+}
+
 /// A round step that leads to the end in a hundred or so.
 fn step(most: f64) -> f64 {
     let least = (most / 200.0).max(f64::MIN_POSITIVE);
@@ -201,7 +210,9 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
     };
     // What is being typed stays, whatever changes meanwhile.
     let text = RwSignal::new(None::<String>);
-    let wrong = RwSignal::new(false);
+    let wrong = RwSignal::new(None::<String>);
+    let message = format!("{id}-error");
+    let described = message.clone();
     let typed = move |event: web_sys::Event| {
         let bare = event_target_value(&event);
         // Written as they stand on screen, units are no mistake.
@@ -217,12 +228,13 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
             knob.as_ref()
                 .map_or(f64::INFINITY, |knob| knob.unit.natural_bounds().1)
         });
-        match value.filter(|value| (0.0..=most.min(natural)).contains(value)) {
+        let most = most.min(natural);
+        match value.filter(|value| (0.0..=most).contains(value)) {
             Some(value) => {
                 text.set(None);
                 run.steer(kind.change(&metric.get_value(), value));
             }
-            None => wrong.set(true),
+            None => wrong.set(Some(allowed(most * scale))),
         }
     };
     let lowest = move || {
@@ -268,15 +280,27 @@ fn Slider(run: Run, kind: Kind, knobs: Memo<Vec<Knob>>, metric: String) -> impl 
                 let sign = if kind == Kind::Multiplier { "λ " } else { "" };
                 name().map(|name| format!("{sign}{name}, as a number"))
             }
-            aria-invalid=move || wrong.get().then_some("true")
+            aria-invalid=move || wrong.with(Option::is_some).then_some("true")
+            aria-describedby=move || wrong.with(Option::is_some).then(|| described.clone())
             prop:value=move || text.get().or_else(written)
             on:input=move |event| {
-                wrong.set(false);
+                wrong.set(None);
                 text.set(Some(event_target_value(&event)));
             }
             on:change=typed
         />
         <div class="tick" aria-hidden="true">{lowest}</div>
+        {move || {
+            wrong
+                .get()
+                .map(|words| {
+                    view! {
+                        <p class="error" id=message.clone() role="alert">
+                            {words}
+                        </p>
+                    }
+                })
+        }}
     }
 }
 

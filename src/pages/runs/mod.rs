@@ -37,8 +37,8 @@ pub fn RunsPage() -> impl IntoView {
             <div>
                 <h1>"Runs"</h1>
                 <p>
-                    "Kept in this browser. A run that was interrupted resumes where it stopped and pays for \
-                     nothing twice."
+                    "Kept in this browser. A run that was interrupted resumes where it stopped: what was answered is \
+                     not paid for again, but calls that were under way when its tab was closed are."
                 </p>
             </div>
             <div class="row">

@@ -55,6 +55,20 @@ pub(super) struct AgentTest {
     ticket: u64,
 }
 
+/// A search for examples that are in both splits, and of which rows exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Duplicates {
+    /// The study's `[workload]` table.
+    pub(super) workload: Table,
+    /// The data files it names.
+    pub(super) files: DataFiles,
+    /// The study's seed.
+    pub(super) seed: u64,
+    /// What to leave out; none before that is known.
+    pub(super) found: Option<Vec<String>>,
+    ticket: u64,
+}
+
 /// A worker that is asked, and its latest answers. Clones are the same.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
@@ -67,8 +81,8 @@ pub(super) struct Asking {
     pub(super) tests: RwSignal<BTreeMap<Role, Test>>,
     /// The latest test of the workload's own agent.
     pub(super) agent: RwSignal<Option<AgentTest>>,
-    /// The examples found in both splits, once they were asked for.
-    pub(super) duplicates: RwSignal<Option<Vec<String>>>,
+    /// The latest search for examples that are in both splits.
+    pub(super) duplicates: RwSignal<Option<Duplicates>>,
 }
 
 #[derive(Default)]
@@ -181,6 +195,13 @@ impl Asking {
     /// Asks which examples are in both splits.
     pub(super) fn find_duplicates(self, workload: Table, files: DataFiles, seed: u64) {
         let ticket = self.ticket();
+        self.duplicates.set(Some(Duplicates {
+            workload: workload.clone(),
+            files: files.clone(),
+            seed,
+            found: None,
+            ticket,
+        }));
         self.tell(&Order::Duplicates {
             ticket,
             workload,
@@ -224,7 +245,11 @@ impl Asking {
                     self.looked.set(Some(looked));
                 }
             }
-            Report::Duplicates { ids, .. } => self.duplicates.set(Some(ids)),
+            Report::Duplicates { ticket, ids } => self.duplicates.update(|search| {
+                if let Some(search) = search.as_mut().filter(|search| search.ticket == ticket) {
+                    search.found = Some(ids);
+                }
+            }),
             Report::Probed { ticket, answer } => self.probed(ticket, answer),
             Report::Failed { message } => self.failed(&message),
             // Reports of runs.
@@ -242,6 +267,7 @@ impl Asking {
     /// The worker stopped: whatever was asked of it stays without an answer.
     fn failed(self, message: &str) {
         self.inner.update_value(|inner| inner.worker = None);
+        self.duplicates.set(None);
         self.forecast.set(Some(Err(message.to_owned())));
         self.looked.update(|looked| {
             looked.get_or_insert_default().wrong = Some(message.to_owned());

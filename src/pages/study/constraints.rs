@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use super::constraint_settings::ConstraintSettings;
 use super::field::{Number, NumberField, Wrong};
 use super::form::Form;
+use super::labels::label;
 use super::section::Section;
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
@@ -265,9 +266,10 @@ fn Row(metric: String, relative: bool) -> impl IntoView {
 
 fn threshold(metric: &str, relative: bool, spec: Option<&MetricSpec>) -> Number {
     let (read, write) = (metric.to_owned(), metric.to_owned());
+    let key = format!("constraint.{metric}");
     let number = Number::new(
-        &format!("constraint.{metric}"),
-        &format!("Threshold for {}", format::phrase(metric)),
+        &key,
+        &label(&key),
         move |study| {
             let constraint = study
                 .constraints

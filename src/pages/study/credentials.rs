@@ -19,25 +19,6 @@ pub(super) fn provider_of(table: &Value) -> Option<&'static Provider> {
     ProviderName::find(table["provider"].as_str()?).map(ProviderName::get)
 }
 
-/// Where a role's key goes; nowhere before its server has an address.
-pub(super) fn destination(role: Role, table: &Value) -> Option<Destination> {
-    Some(Destination {
-        variable: variable(role, table)?,
-        origin: servers::of_model(table)?,
-    })
-}
-
-/// The variable that a role's key is in.
-fn variable(role: Role, table: &Value) -> Option<String> {
-    let provider = provider_of(table).filter(|provider| !provider.in_process)?;
-    let named = table["api_key_env"].as_str().map(str::to_owned);
-    let usual = sending::usual_variable(provider.key).map(str::to_owned);
-    // A server of somebody's own has no usual variable: its key belongs to the role.
-    named
-        .or(usual)
-        .or_else(|| Some(format!("{}_SERVER_KEY", role.name().to_uppercase())))
-}
-
 /// Where a role's model is, and the key it wants.
 #[component]
 pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
@@ -99,7 +80,7 @@ fn Address(role: Role, wrong: Signal<bool>, usual: Option<&'static str>) -> impl
 #[component]
 fn KeyField(role: Role, wrong: Signal<bool>, needed: bool) -> impl IntoView {
     let form = expect_context::<Form>();
-    let to = form.memo(move |study| destination(role, study.models.get(&role)?));
+    let to = form.memo(move |study| sending::destination(role, study.models.get(&role)?));
     let key = move || {
         let keys = form.keys.get();
         to.with(|to| keys.of(to.as_ref()?).map(str::to_owned))
@@ -174,7 +155,7 @@ fn HeaderKeys(role: Role) -> impl IntoView {
 
 /// Where the keys of a model's headers go.
 pub(super) fn of_headers(role: Role, table: &Value) -> Vec<Destination> {
-    let own = destination(role, table);
+    let own = sending::destination(role, table);
     let mut all = sending::destinations(table);
     all.retain(|to| Some(to) != own.as_ref());
     all.dedup();

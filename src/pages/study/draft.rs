@@ -5,6 +5,7 @@
 //! workload.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use capo_core::methods;
 use capo_core::study::{Constraint, Objective, Prompt, Study, StudyError, Table};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use super::place::Place;
 use super::prices;
 use super::problem::Problem;
+use super::secrets;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -35,6 +37,12 @@ pub(super) struct Draft {
     /// may be a key in the wrong place.
     #[serde(skip)]
     pub(super) wrong: BTreeMap<String, Mistyped>,
+    /// Names the kept files that it was read without, as long as they are not restored.
+    #[serde(skip)]
+    pub(super) awaits: Option<String>,
+    /// Those of its files that were kept and restored, not taken in here.
+    #[serde(skip)]
+    restored: DataFiles,
     /// What was set up for other kinds of workload, by kind.
     shelf: BTreeMap<String, Shelved>,
 }
@@ -73,6 +81,8 @@ impl Draft {
             study,
             files: DataFiles::new(),
             wrong: BTreeMap::new(),
+            awaits: None,
+            restored: DataFiles::new(),
             shelf: BTreeMap::new(),
         }
     }
@@ -164,25 +174,51 @@ impl Draft {
 
     /// The paths of the data files that its workload names.
     pub(super) fn named_paths(&self) -> Vec<String> {
-        let of = |table: &Table| {
-            ["data", "evaluate_data", DESCRIPTIONS, EMBEDDINGS]
-                .into_iter()
-                .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
-                .filter(|path| !path.is_empty())
-                .collect::<Vec<_>>()
-        };
-        let workload = &self.study.workload;
-        let sets = workload.get("set").and_then(Value::as_array);
-        let sets = sets.into_iter().flatten().filter_map(Value::as_object);
-        of(workload).into_iter().chain(sets.flat_map(of)).collect()
+        paths_in(&self.study.workload)
     }
 
     /// Those of them that are here.
     pub(super) fn named_files(&self) -> DataFiles {
-        let paths = self.named_paths().into_iter();
-        paths
-            .filter_map(|path| Some((path.clone(), self.files.get(&path)?.clone())))
+        self.files_at(self.named_paths())
+    }
+
+    /// The files to be kept with it: those that are named by its workload, or by one that was set up before.
+    pub(super) fn kept_files(&self) -> DataFiles {
+        let shelved = self
+            .shelf
+            .values()
+            .flat_map(|shelved| paths_in(&shelved.workload));
+        self.files_at(self.named_paths().into_iter().chain(shelved))
+    }
+
+    fn files_at(&self, paths: impl IntoIterator<Item = String>) -> DataFiles {
+        let here = |path: String| self.files.get(&path).cloned().map(|text| (path, text));
+        paths.into_iter().filter_map(here).collect()
+    }
+
+    /// Takes in the files that were kept with it; what was taken in since stays.
+    pub(super) fn restore(&mut self, kept: DataFiles) {
+        self.awaits = None;
+        for (path, text) in kept {
+            self.restored.insert(path.clone(), Arc::clone(&text));
+            self.files.entry(path).or_insert(text);
+        }
+    }
+
+    /// The files that were taken in here. Those that were kept belong to the draft they were kept with alone.
+    pub(super) fn taken_in(&self) -> DataFiles {
+        let was_kept = |(path, text): &(&String, &Arc<str>)| {
+            let kept = self.restored.get(*path);
+            kept.is_some_and(|kept| Arc::ptr_eq(kept, text))
+        };
+        let here = self.files.iter().filter(|file| !was_kept(file));
+        here.map(|(path, text)| (path.clone(), Arc::clone(text)))
             .collect()
+    }
+
+    /// Whether nobody has changed anything of the built-in study.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.shelf.is_empty() && Self::new().is_ok_and(|new| new.study == self.study)
     }
 
     /// Takes in the file of a key of tau2's settings: as the one that the study names, or in place of it.
@@ -263,16 +299,18 @@ impl Draft {
         }
     }
 
-    /// The same without whatever a key may have been written into; nothing when that is the study itself.
-    pub(super) fn without_secrets(&self) -> Option<Self> {
-        if !self.written_keys().is_empty() {
-            return None;
-        }
+    /// The same without whatever a key may have been written into, and the keys in the study of what was left out.
+    pub(super) fn without_secrets(&self) -> (Self, Vec<String>) {
         let mut draft = self.clone();
-        draft
-            .shelf
-            .retain(|_, shelved| capo_workloads::check_written(&shelved.workload).is_ok());
-        Some(draft)
+        let of_models = draft.study.models.iter_mut();
+        let mut left_out: Vec<String> = of_models
+            .flat_map(|(role, table)| secrets::leave_out_of_model(*role, table))
+            .collect();
+        left_out.extend(secrets::leave_out_of_workload(&mut draft.study.workload));
+        for shelved in draft.shelf.values_mut() {
+            secrets::leave_out_of_workload(&mut shelved.workload);
+        }
+        (draft, left_out)
     }
 
     /// Drops texts of fields that are no longer there.
@@ -332,6 +370,20 @@ impl Draft {
             .iter()
             .find(|constraint| constraint.metric == metric)
     }
+}
+
+/// The paths of the data files that a workload's table names.
+fn paths_in(workload: &Table) -> Vec<String> {
+    let of = |table: &Table| {
+        ["data", "evaluate_data", DESCRIPTIONS, EMBEDDINGS]
+            .into_iter()
+            .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
+            .filter(|path| !path.is_empty())
+            .collect::<Vec<_>>()
+    };
+    let sets = workload.get("set").and_then(Value::as_array);
+    let sets = sets.into_iter().flatten().filter_map(Value::as_object);
+    of(workload).into_iter().chain(sets.flat_map(of)).collect()
 }
 
 /// What a kind of workload starts with.
@@ -572,12 +624,53 @@ mod tests {
         draft.take_kind("external");
         let endpoint = "https://agent.example/?key=sk-secret";
         draft.study.workload.insert("endpoint".into(), endpoint.into());
-        assert!(draft.without_secrets().is_none());
+        draft.study.study.name = "mine".into();
+        let agent = json!({
+            "provider": "openai", "model": "m", "api_key_env": "sk-secret", "price": { "input": 1.0 },
+        });
+        draft.study.models.insert(capo_core::llm::Role::Agent, agent);
+        let (kept, left_out) = draft.without_secrets();
+        assert_eq!(left_out, ["models.agent.api_key_env", "workload.endpoint"]);
+        let text = serde_json::to_string(&kept).unwrap();
+        assert!(!text.contains("sk-secret"), "{text}");
+        let read: Draft = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.study.study.name, "mine");
+        // What is not finished yet is kept.
+        let agent = &read.study.models[&capo_core::llm::Role::Agent];
+        assert_eq!(agent["price"], json!({ "input": 1.0 }));
         draft.take_kind("table");
-        let kept = serde_json::to_string(&draft.without_secrets().unwrap()).unwrap();
-        assert!(!kept.contains("sk-secret"), "{kept}");
-        let read: Draft = serde_json::from_str(&kept).unwrap();
-        assert_eq!(read.study, draft.study);
+        let shelved = serde_json::to_string(&draft.without_secrets().0).unwrap();
+        assert!(!shelved.contains("sk-secret"), "{shelved}");
+    }
+
+    #[test]
+    fn rows_of_a_workload_that_was_set_up_before_are_kept() {
+        let mut draft = draft();
+        draft.take_kind("table");
+        Place::Workload.set(&mut draft.study, "data", Some("rows.csv".into()));
+        draft.files.insert("rows.csv".into(), "question\na\n".into());
+        draft.take_kind("desk");
+        assert!(draft.named_files().is_empty());
+        assert!(draft.kept_files().into_keys().eq(["rows.csv"]));
+    }
+
+    #[test]
+    fn kept_files_go_along_into_no_other_study() {
+        let mut draft = draft();
+        draft.files.insert("new.csv".into(), "a".into());
+        draft.restore([("rows.csv".to_owned(), "b".into())].into());
+        assert_eq!(draft.files.len(), 2);
+        assert!(draft.taken_in().into_keys().eq(["new.csv"]));
+        draft.files.insert("rows.csv".into(), "b".into());
+        assert_eq!(draft.taken_in().len(), 2);
+    }
+
+    #[test]
+    fn the_built_in_study_is_told_from_one_that_was_changed() {
+        let mut draft = draft();
+        assert!(draft.is_untouched());
+        draft.take_kind("table");
+        assert!(!draft.is_untouched());
     }
 
     #[test]

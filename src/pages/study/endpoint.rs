@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::asking::Tested;
 use super::field::TextField;
 use super::form::Form;
+use super::labels::label;
 use super::metrics::Metrics;
 use super::place::Place;
 use super::rows::{Exclude, Rows};
@@ -24,7 +25,7 @@ pub(super) fn Endpoint() -> impl IntoView {
         <div class="endpoint">
             <TextField
                 key="workload.endpoint"
-                label="Address"
+                label=label("workload.endpoint")
                 explanation="Each example is sent here with the prompt as JSON (POST); the answer holds the measurements. The server must allow this page’s origin (CORS). One that wants a secret header is for the command line: a study holds none."
                 code=true
                 placeholder="https://…"
@@ -36,7 +37,7 @@ pub(super) fn Endpoint() -> impl IntoView {
             <TestAgent/>
             <TextField
                 key="workload.description"
-                label="What the agent does"
+                label=label("workload.description")
                 explanation="What surrounds the prompt, for the rewriter."
                 lines=2
                 read=|study| Place::Workload.text(study, "description")

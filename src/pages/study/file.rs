@@ -59,6 +59,7 @@ pub(super) fn StudyFile() -> impl IntoView {
         }
     };
     let said = move || match form.said.get()? {
+        Said::RowsUnread(_) => None,
         Said::Done(words) => Some(view! { <p class="note" role="status">{words}</p> }.into_any()),
         Said::Mend(words) => Some(
             view! {
@@ -159,19 +160,19 @@ pub(super) fn take_handed_over(form: Form) {
 
 fn take_study(form: Form, name: &str, text: &str, format: Format) {
     match Study::parse(text, format) {
-        Ok(study) => put(form, study, format!("{name} was taken in.")),
+        Ok(study) => {
+            let mut next = Draft::of(study);
+            // A study may come after the data it names.
+            next.files = form.draft.with_untracked(Draft::taken_in);
+            put(form, next, format!("{name} was taken in."));
+        }
         Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
     }
 }
 
 /// Puts a study in place of the draft, and says so in `words`, with what may not be written into it.
-pub(super) fn put(form: Form, study: Study, words: String) {
-    form.renew(|draft| {
-        // A study may come after the data it names.
-        let files = std::mem::take(&mut draft.files);
-        *draft = Draft::of(study);
-        draft.files = files;
-    });
+pub(super) fn put(form: Form, next: Draft, words: String) {
+    form.replace(next);
     let refused = form.draft.with_untracked(Draft::written_keys);
     form.said.set(Some(match refused.first() {
         None => Said::Done(words),

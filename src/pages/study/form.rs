@@ -59,6 +59,8 @@ pub(super) enum Said {
     Mend(String),
     /// It did not.
     Failed(String),
+    /// Rows were not taken in, which is said where they go.
+    RowsUnread(String),
 }
 
 impl Form {
@@ -92,9 +94,7 @@ impl Form {
         let problems = Memo::new(move |_| {
             let mut problems = checked.with(|checked| checked.clone().err().unwrap_or_default());
             let of_workload = measured.with(|measured| measured.problem.clone());
-            let unpriced = draft.with(|draft| {
-                measured.with(|measured| prices::without_price(&draft.study, &measured.asked(&draft.study)))
-            });
+            let unpriced = unpriced(draft, measured);
             let nothing_else = problems.is_empty() && of_workload.is_none();
             problems.extend(unpriced);
             problems.extend(of_workload);
@@ -130,6 +130,25 @@ impl Form {
         self.renewed.update(|renewed| *renewed += 1);
     }
 
+    /// Puts another draft in place of this one, which is kept to be taken up again.
+    pub(super) fn replace(self, next: Draft) {
+        let mut replaced = None;
+        self.renew(|draft| replaced = Some(std::mem::replace(draft, next)));
+        // The built-in study is there at any time.
+        if let Some(replaced) = replaced.filter(|replaced| !replaced.is_untouched()) {
+            kept::keep_former(Some(replaced));
+        }
+    }
+
+    /// Takes up the draft again whose place this one took.
+    pub(super) fn bring_back(self) {
+        if let Some(former) = kept::keeping().get_untracked().former {
+            kept::keep_former(None);
+            self.replace(former);
+            self.said.set(None);
+        }
+    }
+
     /// Something of the study, told of changes.
     pub(super) fn memo<T: Clone + PartialEq + Send + Sync + 'static>(
         self,
@@ -149,8 +168,19 @@ impl Form {
         })
     }
 
+    /// That dollars cannot be counted, where that is so.
+    pub(super) fn unpriced(self) -> Option<Problem> {
+        unpriced(self.draft, self.measured)
+    }
+
     /// The keys that the study may use.
     pub(super) fn allowed_keys(self, study: &Study) -> Keys {
         sending::allowed(study, &self.keys.get())
     }
+}
+
+fn unpriced(draft: RwSignal<Draft>, measured: Memo<Measured>) -> Option<Problem> {
+    draft.with(|draft| {
+        measured.with(|measured| prices::without_price(&draft.study, &measured.asked(&draft.study)))
+    })
 }

@@ -16,6 +16,7 @@ mod form;
 mod further;
 mod headers;
 mod kept;
+mod labels;
 mod link;
 mod measured;
 mod method;
@@ -29,6 +30,7 @@ mod prompt;
 mod reach;
 mod readiness;
 mod rows;
+mod secrets;
 mod section;
 mod setting_field;
 mod settings;
@@ -47,12 +49,14 @@ use self::cost::Cost;
 use self::draft::Draft;
 use self::file::{StudyFile, put, take_file, take_handed_over};
 use self::form::{Form, Said};
+use self::kept::Keeping;
 use self::method::MethodSection;
 use self::models::ModelsSection;
 use self::prompt::PromptSection;
 use self::start::Start;
 use self::workload::WorkloadSection;
-use crate::components::page_title;
+use crate::components::{Message, page_title};
+use crate::format;
 use crate::frame::drop_target::use_open_journal;
 use crate::frame::keys::TabKeys;
 
@@ -70,6 +74,9 @@ pub fn StudyPage() -> impl IntoView {
     })
 }
 
+/// What names the address in this tab's storage whose study was taken in last.
+const TAKEN_HERE: &str = "capo.draft.link";
+
 /// Takes in the study that an address carries, now and whenever it changes. Going back to an address
 /// whose study was taken in already leaves what was made of it since.
 fn open_links(form: Form) {
@@ -85,10 +92,27 @@ fn open_links(form: Form) {
         if TAKEN.replace(fragment.clone()) == fragment {
             return;
         }
+        // After a reload as well.
+        let session = window().session_storage().ok().flatten();
+        let before = session
+            .as_ref()
+            .and_then(|session| session.get_item(TAKEN_HERE).ok()?);
+        if before.as_deref() == Some(&fragment) {
+            return;
+        }
+        if let Some(session) = session {
+            // Without it, a reload takes the study in once more.
+            let _ = session.set_item(TAKEN_HERE, &fragment);
+        }
         match carried {
             Ok(study) => {
                 let name = study.study.name.clone();
-                put(form, study, format!("“{name}” was taken from the link."));
+                // Data of one's own belong to one's own study.
+                put(
+                    form,
+                    Draft::of(study),
+                    format!("“{name}” was taken from the link."),
+                );
             }
             Err(message) => form.said.set(Some(Said::Failed(message))),
         }
@@ -113,13 +137,53 @@ fn ask_cost(form: Form) {
     });
 }
 
+/// What this browser keeps of the draft, and what not.
+fn keeping(keeping: &Keeping) -> String {
+    if let Some(refused) = &keeping.refused {
+        return refused.clone();
+    }
+    if keeping.left_out.is_empty() {
+        return "This browser keeps it as a draft, without keys.".to_owned();
+    }
+    let names: Vec<String> = keeping.left_out.iter().map(|key| labels::placed(key)).collect();
+    format!(
+        "This browser keeps it as a draft, without keys and without what one may have been written into: {}.",
+        format::listed(&names)
+    )
+}
+
 #[component]
 fn Setup(form: Form) -> impl IntoView {
     let anew = move |_| {
         if let Ok(new) = Draft::new() {
-            form.renew(|draft| *draft = new);
+            form.replace(new);
             form.said.set(None);
         }
+    };
+    let former = move || {
+        let name = kept::keeping().with(|keeping| {
+            let former = keeping.former.as_ref();
+            former.map(|former| former.study.study.name.clone())
+        })?;
+        Some(view! {
+            " "
+            <button type="button" class="link" on:click=move |_| form.bring_back()>
+                {format!("Back to the former draft, “{name}”")}
+            </button>
+        })
+    };
+    let unread = move || {
+        let why = kept::keeping().with(|keeping| keeping.unread.clone())?;
+        Some(view! {
+            <Message what="The draft that this browser keeps does not read.">
+                <p>
+                    {format!(
+                        "Another version of this page may have written it ({why}). It stays until something is changed \
+                         here: reload the page for its newest version.",
+                    )}
+                </p>
+            </Message>
+        })
     };
     let over = RwSignal::new(false);
     let drop = move |event: web_sys::DragEvent| {
@@ -160,12 +224,14 @@ fn Setup(form: Form) -> impl IntoView {
                 <div>
                     <h1>"New study"</h1>
                     <p>
-                        "The same study runs from the command line: what is set here is one TOML file. This browser keeps it \
-                         as a draft, without keys. "
+                        "The same study runs from the command line: what is set here is one TOML file. "
+                        {move || kept::keeping().with(keeping)} " "
                         <button type="button" class="link" on:click=anew>
                             "Start anew"
                         </button>
+                        {former}
                     </p>
+                    {unread}
                 </div>
             </div>
             <Show when=move || over.get()>

@@ -2,7 +2,6 @@
 
 use capo_core::llm::Role;
 use capo_core::study::Study;
-use capo_models::prices::PriceTable;
 use capo_models::serving;
 use leptos::prelude::*;
 use serde_json::{Map, Value};
@@ -13,32 +12,34 @@ use super::form::Form;
 use super::models::{ROLES, role_name};
 use super::place::Place;
 use super::problem::Problem;
+use crate::studies::unpriced;
 
 /// The key of a model's table.
 const PRICE: &str = "price";
 /// What of it is asked for, and how it is called.
 const PARTS: [(&str, &str); 2] = [("input", "Tokens read"), ("output", "Tokens written")];
 
-/// The model that a table names, if it is elsewhere and its price is in no table.
-fn unlisted(table: &Value) -> Option<String> {
-    thread_local! {
-        static LISTED: PriceTable = PriceTable::shipped();
-    }
-    let provider = provider_of(table).filter(|provider| !provider.in_process)?;
-    let model = table["model"].as_str().or(provider.model)?;
-    let listed = LISTED.with(|listed| listed.get(provider.name, model).is_some());
-    (!listed).then(|| model.to_owned())
+/// What a part of a price is called.
+pub(super) fn name(part: &str) -> &'static str {
+    let known = PARTS.into_iter().find(|(known, _)| *known == part);
+    known.map_or("Price", |(_, name)| name)
 }
 
-/// The roles whose own model is elsewhere and has no listed price, or a stated one.
-fn roles(study: &Study) -> Vec<(Role, String)> {
+/// Whether a key of the study is a part of a price.
+pub(super) fn is_price(key: &str) -> bool {
+    let mut parts = key.rsplit('.');
+    parts.next().is_some() && parts.next() == Some(PRICE)
+}
+
+/// The roles whose own model is elsewhere and has a price that nobody knows or one that is stated, and those of
+/// `before` that still have the same model: the last digit of a price may be deleted.
+fn roles(study: &Study, before: &[(Role, String)]) -> Vec<(Role, String)> {
     let asked = ROLES.into_iter().filter_map(|role| {
         let table = study.models.get(&role)?;
         let provider = provider_of(table).filter(|provider| !provider.in_process)?;
-        let stated = table
-            .get(PRICE)
-            .and_then(|_| table["model"].as_str().or(provider.model));
-        Some((role, unlisted(table).or(stated.map(str::to_owned))?))
+        let named = (role, table["model"].as_str().or(provider.model)?.to_owned());
+        let wanted = table.get(PRICE).is_some() || unpriced(table).is_some() || before.contains(&named);
+        wanted.then_some(named)
     });
     asked.collect()
 }
@@ -49,7 +50,7 @@ pub(super) fn without_price(study: &Study, asked: &[Role]) -> Option<Problem> {
     let mut tables = asked
         .iter()
         .filter_map(|role| Some(serving(*role, &study.models)?.1));
-    let model = tables.find_map(|table| unlisted(table).filter(|_| table.get(PRICE).is_none()))?;
+    let model = tables.find_map(unpriced)?;
     Some(Problem {
         key: "budget.usd".into(),
         message: format!(
@@ -102,8 +103,18 @@ fn number(role: Role, part: &'static str, name: &str) -> Number {
 #[component]
 pub(super) fn Prices() -> impl IntoView {
     let form = expect_context::<Form>();
-    let wanted = form.memo(roles);
-    let of_role = |(role, model): (Role, String)| {
+    let wanted = Memo::new(move |before: Option<&Vec<(Role, String)>>| {
+        let before = before.map(Vec::as_slice).unwrap_or_default();
+        form.draft.with(|draft| roles(&draft.study, before))
+    });
+    // The fields of a role stay whatever its model is called: a name is typed letter by letter.
+    let of_role = move |role: Role| {
+        let model = move || {
+            wanted.with(|wanted| {
+                let named = wanted.iter().find(|(of, _)| *of == role);
+                named.map(|(_, model)| model.clone())
+            })
+        };
         let fields = PARTS
             .map(|(part, name)| view! { <NumberField number=number(role, part, name)/> })
             .collect_view();
@@ -115,8 +126,12 @@ pub(super) fn Prices() -> impl IntoView {
         }
     };
     view! {
-        <For each=move || wanted.get() key=Clone::clone let(one)>
-            {of_role(one)}
+        <For
+            each=move || wanted.get().into_iter().map(|(role, _)| role)
+            key=|role| *role
+            let(role)
+        >
+            {of_role(role)}
         </For>
     }
 }
@@ -150,10 +165,16 @@ mod tests {
         assert!(problem.message.contains("price of mine"), "{}", problem.message);
         let stated = study(own(Some(json!({ "input": 1.0, "output": 2.0 }))));
         assert_eq!(without_price(&stated, &asked), None);
-        assert_eq!(roles(&stated), [(Role::Agent, "mine".to_owned())]);
+        assert_eq!(roles(&stated, &[]), [(Role::Agent, "mine".to_owned())]);
         let listed = study(json!({ "provider": "openai", "model": "gpt-4o-mini" }));
         assert_eq!(without_price(&listed, &asked), None);
-        assert!(roles(&listed).is_empty());
+        assert!(roles(&listed, &[]).is_empty());
+        // A price that was stated may be deleted, digit by digit.
+        let before = [(Role::Agent, "gpt-4o-mini".to_owned())];
+        assert_eq!(roles(&listed, &before), before);
+        // OpenRouter says in its answers what they cost.
+        let reported = study(json!({ "provider": "openrouter", "model": "somebody/some-model" }));
+        assert_eq!(without_price(&reported, &asked), None);
         let mut unbounded = study(own(None));
         unbounded.budget.usd = None;
         assert_eq!(without_price(&unbounded, &asked), None);

@@ -2,7 +2,7 @@
 
 use capo_core::study::StudyError;
 
-use crate::format;
+use super::labels;
 
 /// What is wrong, and with which key of the study.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,10 +96,15 @@ fn within(key: String, problem: &str) -> String {
 fn worded(problem: &str) -> String {
     // What the command line offers, this page does not.
     let problem = problem.replace(", or `capo evaluate`", "");
+    // Of ordinary words only those that mean nothing else where they stand so.
     let name = |word: &str| {
         let is_key =
             word.contains('_') || ["optimize", "evaluate", "parents", "gamma", "beta"].contains(&word);
-        if is_key { phrased(word) } else { word.to_owned() }
+        if is_key && labels::is_setting(word) {
+            labels::phrase(word)
+        } else {
+            word.to_owned()
+        }
     };
     let in_code: Vec<String> = problem.split('`').map(str::to_owned).collect();
     let parts = in_code.iter().enumerate().map(|(place, part)| {
@@ -125,14 +130,6 @@ fn worded(problem: &str) -> String {
         said.collect::<Vec<_>>().join(" ")
     });
     parts.collect()
-}
-
-/// A key's name within a sentence.
-fn phrased(key: &str) -> String {
-    let name = format::setting(key);
-    let mut letters = name.chars();
-    let first = letters.next().map(|first| first.to_lowercase().to_string());
-    format!("{}{}", first.unwrap_or_default(), letters.as_str())
 }
 
 /// With a capital and a full stop, without code marks.
@@ -178,6 +175,11 @@ mod tests {
         assert_eq!(
             split.message,
             "Optimize 999 and evaluate 40 need 1039 tasks, but the help desk has 114; lower one of them."
+        );
+        let own = Problem::of_text("workload: there is no metric `my_metric`; there are `my_metric_2`");
+        assert_eq!(
+            own.message,
+            "There is no metric my_metric; there are my_metric_2."
         );
         let wanted = Problem::of_text("models.agent: provider `openai-compatible` needs a `base_url`");
         assert_eq!(wanted.message, "Provider openai-compatible needs a base URL.");

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use super::field::TextField;
 use super::form::Form;
+use super::labels::label;
 use super::section::Section;
 use crate::format::Quantity;
 
@@ -21,7 +22,7 @@ pub(super) fn PromptSection() -> impl IntoView {
         <Section number=2 title="Seed prompt" lead=move || lead>
             <TextField
                 key="prompt.text"
-                label="System prompt"
+                label=label("prompt.text")
                 lines=5
                 read=|study| study.prompt.text.clone().unwrap_or_default()
                 write=|study, text| {

@@ -5,9 +5,10 @@ use capo_models::serving;
 use leptos::prelude::*;
 
 use super::asking::Tested;
-use super::credentials::{destination, of_headers, provider_of};
+use super::credentials::{of_headers, provider_of};
 use super::form::Form;
 use super::models::{ROLES, current_test, role_name};
+use crate::live::sending;
 
 /// The roles a run asks whose model has no name, or wants a key that was not typed for it yet, each
 /// with what is missing.
@@ -34,7 +35,7 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             }
             let named = table["api_key_env"].is_string();
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process);
-            let there = destination(of, table).is_some_and(|to| keys.of(&to).is_some());
+            let there = sending::destination(of, table).is_some_and(|to| keys.of(&to).is_some());
             let words = format!(
                 "the {} has no key for {}",
                 role_name(of).to_lowercase(),

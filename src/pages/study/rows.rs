@@ -10,6 +10,7 @@ use super::draft::Draft;
 use super::field::{TextField, Wrong};
 use super::file::take_file;
 use super::form::{Form, Said};
+use super::labels::label;
 use super::measured::DUPLICATE;
 use super::place::Place;
 use super::preview::{self, Preview};
@@ -23,7 +24,16 @@ pub(super) fn take_tabs(form: Form, name: &str, text: &str) {
     let name = format!("{}.csv", name.strip_suffix(".tsv").unwrap_or(name));
     match preview::without_tabs(text) {
         Ok(text) => take(form, &name, text),
-        Err(message) => form.said.set(Some(Said::Failed(format!("{name}: {message}")))),
+        Err(message) => refuse(form, format!("{name}: {message}")),
+    }
+}
+
+/// Says why rows were not taken in: where they go, if that is in sight.
+fn refuse(form: Form, message: String) {
+    if form.draft.with_untracked(Draft::takes_rows) {
+        form.said.set(Some(Said::RowsUnread(message)));
+    } else {
+        form.said.set(Some(Said::Failed(message)));
     }
 }
 
@@ -31,7 +41,7 @@ pub(super) fn take_tabs(form: Form, name: &str, text: &str) {
 pub(super) fn take(form: Form, name: &str, text: String) {
     let preview = match Preview::of(name, &text) {
         Ok(preview) => preview,
-        Err(message) => return form.said.set(Some(Said::Failed(format!("{name}: {message}")))),
+        Err(message) => return refuse(form, format!("{name}: {message}")),
     };
     form.renew(|draft| add(draft, name, text, &preview));
     form.said.set(Some(Said::Done(format!(
@@ -104,10 +114,9 @@ pub(super) fn Exclude(
         form.measured
             .with(|measured| measured.problem.as_ref().is_some_and(of_twins))
     });
-    let busy = RwSignal::new(false);
+    let busy = Memo::new(move |_| asking.duplicates.with(Option::is_some));
     let find = move |_| {
         if !busy.get_untracked() {
-            busy.set(true);
             let (workload, files, seed) = form.draft.with_untracked(|draft| {
                 (
                     draft.study.workload.clone(),
@@ -119,11 +128,24 @@ pub(super) fn Exclude(
         }
     };
     Effect::new(move |_| {
-        let Some(found) = asking.duplicates.get() else {
+        let Some(search) = asking.duplicates.get() else {
             return;
         };
+        let Some(found) = search.found else { return };
         asking.duplicates.set(None);
-        busy.set(false);
+        let same = form.draft.with_untracked(|draft| {
+            draft.study.workload == search.workload
+                && draft.files == search.files
+                && draft.study.study.seed == search.seed
+        });
+        // What names a row in one table may name another in the next.
+        if !same {
+            return form.said.set(Some(Said::Failed(
+                "The rows or their settings were changed while duplicates were looked for. Press “Leave all \
+                 duplicates out” once more."
+                    .to_owned(),
+            )));
+        }
         form.renew(|draft| {
             let left_out = excluded(&draft.study);
             exclude(&mut draft.study, &format!("{left_out}\n{}", found.join("\n")));
@@ -144,7 +166,7 @@ pub(super) fn Exclude(
         </Show>
         <TextField
             key="workload.exclude"
-            label="Examples to leave out"
+            label=label("workload.exclude")
             explanation
             lines=2
             code=true
@@ -183,17 +205,31 @@ pub(super) fn Rows() -> impl IntoView {
             Some(Preview::of(path, text).map(|preview| (path.clone(), preview)))
         })
     });
-    move || match preview.get() {
+    let rows = move || match preview.get() {
         None => view! { <Drop/> }.into_any(),
         Some(Ok((path, preview))) => view! { <Taken path preview/> }.into_any(),
         Some(Err(message)) => view! {
-            <div class="msg" role="alert">
-                <b>"These rows do not read."</b>
-                <span>{message}</span>
-            </div>
+            {unread(message)}
             <Drop/>
         }
         .into_any(),
+    };
+    let refused = move || match form.said.get() {
+        Some(Said::RowsUnread(message)) => Some(unread(message)),
+        _ => None,
+    };
+    view! {
+        {refused}
+        {rows}
+    }
+}
+
+fn unread(message: String) -> impl IntoView {
+    view! {
+        <div class="msg" role="alert">
+            <b>"These rows do not read."</b>
+            <span>{message}</span>
+        </div>
     }
 }
 

@@ -7,6 +7,8 @@ use leptos::prelude::*;
 use super::draft::Draft;
 use super::field;
 use super::form::Form;
+use super::labels;
+use super::prices;
 use super::problem::Problem;
 use super::readiness;
 use super::workload;
@@ -24,9 +26,11 @@ pub(super) fn Start() -> impl IntoView {
     let begin_run = use_begin();
     let failed = RwSignal::new(None::<String>);
     let missing = Memo::new(move |_| readiness::lacking(form));
+    // What is wrong with simulated models as well, whose prices are known.
     let unready_anyway = Memo::new(move |_| {
-        form.problems
-            .with(|problems| !problems.iter().all(Problem::is_of_models))
+        let unpriced = form.unpriced();
+        let of_models = |problem: &Problem| problem.is_of_models() || unpriced.as_ref() == Some(problem);
+        form.problems.with(|problems| !problems.iter().all(of_models))
     });
     let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
     let begin = move |study: Result<Study, Vec<Problem>>, keys: Keys| {
@@ -118,15 +122,15 @@ fn why(form: Form, missing: &[String]) -> AnyView {
 /// A problem, leading to its field. The browser follows links within the page itself, again and again
 /// and with the focus; the router would not.
 fn item(problem: Problem) -> impl IntoView {
-    let name = problem.key.rsplit('.').next().unwrap_or_default().to_owned();
-    let address = if problem.is_of_models() {
+    // The fields of most settings of models are folded away; those of prices are not.
+    let address = if problem.is_of_models() && !prices::is_price(&problem.key) {
         "#section-5".to_owned()
     } else {
         format!("#{}", field::id(&problem.key))
     };
     let named = (!problem.key.is_empty()).then(|| {
         view! {
-            <a href=address rel="external">{format::setting(&name)}</a>
+            <a href=address rel="external">{labels::label(&problem.key)}</a>
             ": "
         }
     });

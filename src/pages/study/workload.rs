@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::endpoint::Endpoint;
 use super::field::{Number, NumberField, TextField, Wrong};
 use super::form::Form;
+use super::labels::label;
 use super::metrics::Metrics;
 use super::place::Place;
 use super::rows::{Exclude, Rows};
@@ -18,7 +19,7 @@ use super::tau2::Tau2;
 use crate::schemas;
 
 /// The kinds of workload, and what they are called here.
-const KINDS: [(&str, &str); 4] = [
+pub(super) const KINDS: [(&str, &str); 4] = [
     ("desk", "Help desk"),
     ("table", "Own table"),
     ("external", "HTTP endpoint"),
@@ -84,8 +85,8 @@ fn Examples() -> impl IntoView {
     let kind = form.memo(kind);
     let fields = move || {
         let desk = kind.with(|kind| kind == "desk");
-        let split = |key: &'static str, label: &str, blank: &'static str| {
-            let number = Number::of(Place::Workload, key, true).called(label);
+        let split = |key: &'static str, blank: &'static str| {
+            let number = Number::of(Place::Workload, key, true).called(&label(&Place::Workload.path(key)));
             if desk {
                 let unsaid = of_kind("desk", &[key]).first().map(when_left_out);
                 number
@@ -104,8 +105,8 @@ fn Examples() -> impl IntoView {
                 "as many as the file of held-out examples has",
             )
         };
-        let optimize = split("optimize", "Examples to search on", all);
-        let evaluate = split("evaluate", "Held out", held_out);
+        let optimize = split("optimize", all);
+        let evaluate = split("evaluate", held_out);
         view! {
             <NumberField number=optimize/>
             <NumberField number=evaluate/>
@@ -113,14 +114,14 @@ fn Examples() -> impl IntoView {
     };
     let repeats = Number::new(
         "study.repeats",
-        "Repeats per example",
+        &label("study.repeats"),
         |study| Some(f64::from(study.study.repeats)),
         |study, value| study.study.repeats = value.unwrap_or_default() as u32,
     )
     .counted();
     let batch = Number::new(
         "study.batch",
-        "Examples per round",
+        &label("study.batch"),
         |study| study.study.batch.map(|batch| batch as f64),
         |study, value| study.study.batch = value.map(|value| value as usize),
     )
@@ -130,7 +131,7 @@ fn Examples() -> impl IntoView {
         <div class="fields">
             <TextField
                 key="study.name"
-                label="Name"
+                label=label("study.name")
                 read=|study| study.study.name.clone()
                 write=|study, name| study.study.name = name
             />
@@ -166,7 +167,7 @@ fn OwnTable() -> impl IntoView {
         <Exclude/>
         <TextField
             key="workload.user"
-            label="Message about each example"
+            label=label("workload.user")
             explanation="Names of columns in double braces are replaced by what the example holds, as in {{ question }}."
             lines=2
             code=true

@@ -178,7 +178,7 @@ fn YourRuns() -> impl IntoView {
             return view! {
                 <p class="quiet">
                     "None in this browser yet. A run is kept here as it goes, so that it can be closed at any \
-                     moment and taken up again without paying for anything twice. A journal written by the \
+                     moment and taken up again without paying anew for what was answered. A journal written by the \
                      command line can be dropped anywhere on this page."
                 </p>
             }

@@ -21,6 +21,7 @@ use super::rounds::{on_screen, planned, under_way, written_in};
 use super::sentence::Sentence;
 
 pub use failures::{Failure, FailureRow, rows as failure_rows};
+pub use wording::changed_by_hand;
 
 /// What an entry is about, for the filters above the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

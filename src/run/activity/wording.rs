@@ -204,6 +204,20 @@ pub(super) fn steer(event: &SteerEvent, state: &RunState) -> Vec<Sentence> {
     said
 }
 
+/// What people changed while a run went on, in a sentence each; pauses and the place it branched at change nothing.
+pub fn changed_by_hand(state: &RunState) -> String {
+    let changes = state.steers().iter().map(|event| SteerEvent {
+        pause: false,
+        branch: None,
+        ..event.clone()
+    });
+    let said: Vec<String> = changes
+        .flat_map(|event| steer(&event, state))
+        .map(|sentence| sentence.to_string())
+        .collect();
+    said.join(" ")
+}
+
 /// "Went on from round 4; 2,146 rollouts taken from the journal, none repeated."
 pub(super) fn resumed(stand: Stand) -> Sentence {
     let place = if stand.goes_on {
@@ -243,11 +257,18 @@ pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Se
             (Sentence::new("Finished.").then(closest), detail)
         }
         Status::Budget => {
-            let spent = match state.budget().usd.filter(|_| reason.contains('$')) {
-                Some(usd) => format!("The budget of {} is spent.", format::dollars(Some(usd))),
-                None => "The budget is spent.".to_owned(),
+            let usd = state.budget().usd.filter(|_| reason.contains('$'));
+            let usd = usd.map(|usd| format::dollars(Some(usd)));
+            let (why, to_do) = match usd {
+                // Nothing says what a call costs: not a dollar of it may have been spent.
+                Some(usd) if reason.contains("cannot be kept") => (
+                    format!("The budget of {usd} cannot be kept."),
+                    "Go on without one of dollars.",
+                ),
+                Some(usd) => (format!("The budget of {usd} is spent."), "Raise it to go on."),
+                None => ("The budget is spent.".to_owned(), "Raise it to go on."),
             };
-            let kept = format!("{spent} Best so far is kept. Raise it to go on.");
+            let kept = format!("{why} Best so far is kept. {to_do}");
             (Sentence::new(kept), detail)
         }
         Status::Stopped => (
@@ -255,7 +276,9 @@ pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Se
             Sentence::default(),
         ),
         Status::Failed => (
-            Sentence::new("Ended by a failure. Everything answered so far is kept; resume to try again."),
+            Sentence::new(
+                "Ended by a failure. Resume to try again: nothing is asked anew that stands in the journal.",
+            ),
             detail,
         ),
     }

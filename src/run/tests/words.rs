@@ -78,6 +78,33 @@ fn the_log_tells_rounds_children_and_the_end() {
 }
 
 #[test]
+fn a_budget_that_cannot_be_kept_is_not_called_spent() {
+    let mut events = events(|study| study.budget.usd = Some(5.0), None);
+    let said = |events: &[Event]| headlines(&log(events), Kind::Run).pop().unwrap();
+    for (reason, words) in [
+        (
+            "mine's price is unknown, so a budget of $5.00 cannot be kept; drop `usd`",
+            "The budget of $5.00 cannot be kept. Best so far is kept. Go on without one of dollars.",
+        ),
+        (
+            "$5.0010 of $5.0000",
+            "The budget of $5.00 is spent. Best so far is kept. Raise it to go on.",
+        ),
+        (
+            "300 of 300 model calls",
+            "The budget is spent. Best so far is kept. Raise it to go on.",
+        ),
+    ] {
+        let Some(Event::Finished(finished)) = events.last_mut() else {
+            panic!("no end");
+        };
+        finished.status = Status::Budget;
+        finished.reason = Some(reason.to_owned());
+        assert_eq!(said(&events), words);
+    }
+}
+
+#[test]
 fn failures_in_a_row_are_one_entry_that_says_what_became_of_them() {
     let events = events(|_| {}, None);
     let rollouts: Vec<usize> = (0..events.len())

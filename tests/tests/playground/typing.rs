@@ -15,15 +15,27 @@ const MARK: &str = "for (const one of document.querySelectorAll('main details'))
     return window.fields.map((one) => one.getAttribute('aria-label') || one.labels[0]?.innerText || one.id)";
 
 /// Puts the cursor into the marked field of a number, in place of what it holds.
-const ENTER: &str = "const one = window.fields[arguments[0]];
-    if (!one.isConnected || one.disabled) return false;
+const ENTER: &str = "let one = window.fields[arguments[0]];
+    if (!one.isConnected) {
+        // Another may have been made in its place.
+        const label = one.getAttribute('aria-label');
+        const all = [...document.querySelectorAll('main input, main textarea')];
+        one = all.find((other) => one.id ? other.id === one.id : other.getAttribute('aria-label') === label);
+        window.fields[arguments[0]] = one;
+    }
+    if (!one || !one.offsetParent) return 'gone';
+    if (one.disabled) return 'disabled';
     one.focus();
     one.select();
-    return true";
+    return 'entered'";
 
 /// Whether the focus is still there, and what the field holds.
 const HOLDS: &str = "const one = window.fields[arguments[0]];
     return [document.activeElement === one && one.isConnected, one.value]";
+
+/// Whether the study can run.
+const CAN_RUN: &str = "return [...document.querySelectorAll('button')]
+    .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
 
 /// Presses two keys in every field of the form, one after another.
 async fn type_everywhere(browser: &Browser) {
@@ -31,8 +43,13 @@ async fn type_everywhere(browser: &Browser) {
     let fields = fields.as_array().unwrap().clone();
     assert!(fields.len() > 20, "{fields:?}");
     for (number, name) in fields.iter().enumerate() {
-        if browser.js_with(ENTER, vec![json!(number)]).await != json!(true) {
-            // What was typed before it took its place away.
+        let entered = browser.js_with(ENTER, vec![json!(number)]).await;
+        assert_ne!(
+            entered, "gone",
+            "{name}: what is typed elsewhere takes no field away"
+        );
+        // A key has nowhere to go while the address makes no sense.
+        if entered == "disabled" {
             continue;
         }
         browser.keys("12").await;
@@ -97,9 +114,7 @@ async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
     browser.until_shown("3 rows").await;
     browser
         .until("the study can run", async || {
-            let ready = "return [...document.querySelectorAll('button')]
-                .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
-            browser.js(ready).await == Value::Bool(true)
+            browser.js(CAN_RUN).await == Value::Bool(true)
         })
         .await;
     assert!(!browser.text("main").await.contains("no such setting"));
@@ -121,15 +136,17 @@ async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
     browser.type_in("Key of task agent", SECRET).await;
     browser.type_in("Dollars", "2").await;
     browser.until_shown("The price of stub is unknown").await;
-    let runs = "return [...document.querySelectorAll('button')]
-        .some((one) => one.innerText.trim() === 'Run study' && !one.disabled)";
-    assert_eq!(browser.js(runs).await, Value::Bool(false));
+    assert_eq!(browser.js(CAN_RUN).await, Value::Bool(false));
+    // Simulated models cost nothing that is unknown.
+    let simulated = "return [...document.querySelectorAll('button')]
+        .some((one) => one.innerText.trim() === 'Run with simulated models instead' && !one.disabled)";
+    assert_eq!(browser.js(simulated).await, Value::Bool(true));
     browser.type_in("Tokens read", "0.5").await;
     browser.until_shown("State the price of tokens written too").await;
     browser.type_in("Tokens written", "1.5").await;
     browser
         .until("the study can run", async || {
-            browser.js(runs).await == Value::Bool(true)
+            browser.js(CAN_RUN).await == Value::Bool(true)
         })
         .await;
     browser.click("Run study").await;
@@ -215,10 +232,12 @@ async fn a_refused_key_is_asked_for_where_it_is_told() {
         .until_shown(&format!("{host} refused the key (401)."))
         .await;
     // Above the fold, with its field.
-    let place = "return [...document.querySelectorAll('input[type=password]')]
+    let place = "return [...document.querySelectorAll('main input[type=password]')]
+        .filter((one) => one.offsetParent)
         .map((one) => one.getBoundingClientRect().bottom)";
     let place = browser.js(place).await;
-    assert!(place[0].as_f64().unwrap() < 600.0, "{place}");
+    let place = place[0].as_f64().expect("a field that is seen");
+    assert!(0.0 < place && place < 600.0, "{place}");
     let shown = browser.text("main").await;
     assert!(!shown.contains("is being measured"), "{shown}");
     // The top bar leads to the same key.
@@ -325,4 +344,90 @@ async fn all_duplicates_of_a_table_are_left_out_with_one_press() {
             !browser.text("main").await.contains("is the same as")
         })
         .await;
+    browser
+        .until("the study can run", async || {
+            browser.js(CAN_RUN).await == Value::Bool(true)
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_key_after_all_is_given_one() {
+    let study = Study::new("http://unused");
+    let stub = Stub::start_with(std::time::Duration::ZERO, Some(SECRET), study.models().script());
+    let study = study
+        .with("http://unused", &stub.base_url)
+        .with("api_key_env = \"CAPO_TEST_KEY\"\n", "");
+    let browser = crate::set_up(&study, "").await;
+    browser.click("Run study").await;
+    let host = stub
+        .base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1");
+    browser.until_shown(&format!("{host} wants a key (401).")).await;
+    // Why, in the words of the failure.
+    browser.until_shown("HTTP 401: a key is needed").await;
+    browser.type_in(&format!("Key for {host}"), SECRET).await;
+    browser.click("Resume").await;
+    browser.until_shown("Finished.").await;
+}
+
+#[tokio::test]
+async fn rows_that_do_not_read_are_told_where_they_go() {
+    let browser = Browser::open("/study").await;
+    browser.click("Own table").await;
+    browser
+        .type_in("Paste rows here", "{\"question\": \"a\"}\n{\"question\": ")
+        .await;
+    browser.press(Key::Tab).await;
+    let told = "return document.querySelector('form .msg[role=alert]')?.innerText ?? ''";
+    browser
+        .until("the form says that they do not read", async || {
+            let told = browser.js(told).await;
+            told.as_str().unwrap().contains("These rows do not read.")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_draft_that_was_replaced_is_offered_back_after_a_reload_too() {
+    let browser = Browser::open("/study").await;
+    browser.click("Own table").await;
+    browser
+        .type_in("Paste rows here", "question,answer\na,1\nb,2\nc,3")
+        .await;
+    browser.press(Key::Tab).await;
+    browser.until_shown("3 rows").await;
+    browser.type_in("Rounds", "3").await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    browser.click("Start anew").await;
+    browser.until_shown("Back to the former draft, “own table”").await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    browser.reload().await;
+    browser
+        .until("the built-in study is there", async || {
+            held(&browser, "f-study-name").await == "help desk"
+        })
+        .await;
+    browser.click("Back to the former draft").await;
+    browser.until_shown("3 rows").await;
+    assert_eq!(held(&browser, "f-study-rounds").await, "3");
+}
+
+#[tokio::test]
+async fn a_tab_in_which_nothing_is_changed_leaves_the_draft_of_another_alone() {
+    let browser = Browser::open("/study").await;
+    browser.type_in("Rounds", "5").await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    let first = browser.driver.window().await.unwrap();
+    let second = browser.driver.new_tab().await.unwrap();
+    browser.driver.switch_to_window(second.clone()).await.unwrap();
+    browser.go("/study").await;
+    browser.type_in("Rounds", "3").await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    browser.driver.switch_to_window(first).await.unwrap();
+    browser.go("/").await;
+    browser.driver.switch_to_window(second).await.unwrap();
+    browser.reload().await;
+    assert_eq!(held(&browser, "f-study-rounds").await, "3");
 }

@@ -179,28 +179,31 @@ pub(crate) fn refuse_overlap<K: Eq + Hash>(
         let optimize = examples.optimize.iter();
         seen.extend(optimize.map(|example| (content(set, example), (set, example))));
     }
-    for (set, examples) in sets.iter().enumerate() {
-        for example in &examples.evaluate {
-            let Some((other, twin)) = seen.get(&content(set, example)) else {
-                continue;
-            };
-            let hint = if *other == set {
-                ""
-            } else {
-                ", or give sets of one file the same optimize, evaluate and seed"
-            };
-            return Err(BuildError::line(
-                &example.file,
-                example.line,
-                format!(
-                    "this held-out example is the same as {} line {}, which the search sees; \
-                     leave one out with exclude = [\"{}\"]{hint}",
-                    twin.file, twin.line, example.id
-                ),
-            ));
-        }
-    }
-    Ok(())
+    let held_out = sets.iter().enumerate().flat_map(|(set, examples)| {
+        let examples = examples.evaluate.iter();
+        examples.map(move |example| (set, example))
+    });
+    let overlap: Vec<_> = held_out
+        .filter_map(|(set, example)| Some((set, example, seen.get(&content(set, example))?)))
+        .collect();
+    let Some((set, example, (other, twin))) = overlap.first() else {
+        return Ok(());
+    };
+    let hint = if other == set {
+        ""
+    } else {
+        ", or give sets of one file the same optimize, evaluate and seed"
+    };
+    Err(BuildError::Overlap {
+        file: example.file.clone(),
+        line: example.line,
+        problem: format!(
+            "this held-out example is the same as {} line {}, which the search sees; \
+             leave one out with exclude = [\"{}\"]{hint}",
+            twin.file, twin.line, example.id
+        ),
+        ids: overlap.iter().map(|(_, example, _)| example.id.clone()).collect(),
+    })
 }
 
 fn read(

@@ -1,5 +1,7 @@
 //! From the bytes of a JSONL, CSV or TSV file to rows with line numbers.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -144,6 +146,7 @@ fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildErr
         .map_err(|error| csv_error(file, &error, separator, &mut lines))?;
     let header_line = header.position().map_or(1, |position| lines.at(position));
     let names: Vec<String> = header.iter().map(str::to_owned).collect();
+    let mut seen = HashSet::new();
     for (index, name) in names.iter().enumerate() {
         if name.trim().is_empty() {
             return Err(BuildError::line(
@@ -152,7 +155,7 @@ fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildErr
                 format!("column {} has no name in the header", index + 1),
             ));
         }
-        if names[..index].contains(name) {
+        if !seen.insert(name) {
             return Err(BuildError::line(
                 file,
                 header_line,

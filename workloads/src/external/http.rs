@@ -1,6 +1,7 @@
 //! An agent behind an HTTP endpoint: the request is POSTed, the response is the body of a 2xx.
 
 use std::cell::OnceCell;
+use std::pin::pin;
 use std::time::Duration;
 
 use capo_core::address::Address;
@@ -8,6 +9,7 @@ use capo_core::causes::with_causes;
 use capo_core::llm::FailureKind;
 use capo_core::secrets::{is_header_name, is_secret_header};
 use capo_core::workload::RolloutError;
+use futures::StreamExt;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
@@ -62,6 +64,15 @@ impl Endpoint {
     /// For errors: where the agent is.
     pub(super) fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Host and port, the port only where one is stated.
+    pub(super) fn host(&self) -> &str {
+        let origin = self
+            .shown
+            .split_once("://")
+            .map_or(self.shown.as_str(), |(_, rest)| rest);
+        origin.split('/').next().unwrap_or(origin)
     }
 
     /// Posts a request and reads the answer.
@@ -180,21 +191,10 @@ impl Endpoint {
         }
     }
 
-    #[cfg(target_arch = "wasm32")]
     async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, RolloutError> {
-        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
-        if body.len() > MOST_BYTES {
-            Err(too_large(&self.shown))
-        } else {
-            Ok(body.to_vec())
-        }
-    }
-
-    #[cfg(not(target_arch = "wasm32"))]
-    async fn body(&self, mut response: reqwest::Response) -> Result<Vec<u8>, RolloutError> {
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(error))? {
-            body.extend_from_slice(&chunk);
+        let (mut body, mut chunks) = (Vec::new(), pin!(response.bytes_stream()));
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk.map_err(|error| self.unreachable(error))?);
             if body.len() > MOST_BYTES {
                 return Err(too_large(&self.shown));
             }

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::backoff::{self, Backoff};
-use capo_core::metric::{Direction, MetricSpec};
+use capo_core::metric::{Direction, LARGEST_MEASUREMENT, MetricSpec};
 use capo_core::workload::{RolloutError, Split};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -130,13 +130,13 @@ impl ExternalMetric {
                 "an objective lies between 0 and 1; scale it in the agent",
             ));
         }
-        if min
-            .zip(max)
-            .is_some_and(|(min, max)| !(min.is_finite() && max.is_finite()) || min >= max)
-        {
+        let is_far = |bound: f64| !(-LARGEST_MEASUREMENT..=LARGEST_MEASUREMENT).contains(&bound);
+        if min.zip(max).is_some_and(|(min, max)| min >= max) || [min, max].into_iter().flatten().any(is_far) {
             return Err(BuildError::setting(
                 key,
-                "`min` must be below `max`, and both finite",
+                format!(
+                    "`min` must be below `max`, and both between -{LARGEST_MEASUREMENT:e} and {LARGEST_MEASUREMENT:e}"
+                ),
             ));
         }
         let explanation = match self.explanation.trim() {
@@ -338,6 +338,25 @@ pub fn is_unreached(error: &RolloutError) -> bool {
 pub fn never_tries_again(kind_and_settings: &Map<String, Value>) -> bool {
     kind_and_settings.get("kind").and_then(Value::as_str) == Some(NAME)
         && kind_and_settings.get("retries").and_then(Value::as_u64) == Some(0)
+}
+
+/// What an agent lacks for a run: the environment variables that a `[workload]` table names and that are not set,
+/// in words. Nothing is asked and nothing is started.
+pub fn missing(kind_and_settings: &Map<String, Value>) -> Vec<String> {
+    if kind_and_settings.get("kind").and_then(Value::as_str) != Some(NAME) {
+        return Vec::new();
+    }
+    let mut lacks = Vec::new();
+    for setting in ["env", "headers_env", "bearer_env"] {
+        let named: Vec<&Value> = match kind_and_settings.get(setting) {
+            Some(Value::Array(names)) => names.iter().collect(),
+            Some(Value::Object(headers)) => headers.values().collect(),
+            single => single.into_iter().collect(),
+        };
+        let unset = |name: &Value| transport::variable(name.as_str()?, setting).err();
+        lacks.extend(named.into_iter().filter_map(unset).map(|error| error.to_string()));
+    }
+    lacks
 }
 
 /// Refuses an address or a header with a key in it, whatever else the settings say. An address that is

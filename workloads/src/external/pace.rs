@@ -18,6 +18,8 @@ const GLANCE: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     until: Cell<Option<Instant>>,
+    /// When somebody was last told of a wait, until a try is answered.
+    pub(super) told: Cell<Option<Instant>>,
 }
 
 impl Pace {

@@ -6,14 +6,16 @@ use std::time::Duration;
 use capo_core::backoff::LONGEST_ASKED;
 use capo_core::llm::{CallUsage, FailureKind, LlmError, Role};
 use capo_core::metric::{Measurements, MetricSpec, PROMPT_LENGTH, prompt_length};
+use capo_core::notice::{Notice, Wait};
 use capo_core::usage::{RoleUsage, Usage};
-use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use capo_core::workload::{Caller, Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, select};
 use futures_timer::Delay;
 use serde_json::Value;
 use web_time::Instant;
 
+use super::http::NO_ANSWER;
 use super::pace::{jitter, sleep, unless_interrupted};
 use super::protocol::{PROTOCOL, Request, Response, WireUsage, without_nan};
 use super::transport::{Answer, Unanswered, failed};
@@ -86,7 +88,10 @@ impl External {
             drop(permit);
             let (error, asked, everybody) = match answer {
                 Ok(answer) => match self.rollout_of(&answer, elapsed, context.prompt) {
-                    Ok(rollout) => return Ok(rollout),
+                    Ok(rollout) => {
+                        self.answered(start, caller);
+                        return Ok(rollout);
+                    }
                     Err(error) => (error, None, false),
                 },
                 Err(Unanswered::Failed(error)) => (error.after(unknown(elapsed)), None, false),
@@ -100,6 +105,7 @@ impl External {
                 return Err(given_up(error, tries, asked));
             };
             caller.consumed(usage);
+            self.tell_waiting(&error, wait, asked.is_some(), tries, caller);
             if everybody {
                 self.pace.hold(wait);
             } else {
@@ -107,6 +113,56 @@ impl External {
             }
         }
         unreachable!("tries are counted until a rollout or an error")
+    }
+
+    /// Says that a try failed and when the next one is made.
+    fn tell_waiting(
+        &self,
+        error: &RolloutError,
+        wait: Duration,
+        is_asked: bool,
+        tries: u32,
+        caller: &dyn Caller,
+    ) {
+        let RolloutError::Failed { kind, message, .. } = error else {
+            return;
+        };
+        self.pace.told.set(Some(Instant::now()));
+        caller.tell(&Notice::Waiting(Wait {
+            model: super::NAME.to_owned(),
+            provider: "the agent".to_owned(),
+            host: self.place(),
+            // Of an agent that is down nobody knows more than of one that fails.
+            kind: if message.contains(NO_ANSWER) {
+                FailureKind::Unreachable
+            } else {
+                *kind
+            },
+            message: message.clone(),
+            seconds: wait.as_secs_f64(),
+            is_asked,
+            next_try: Some((tries + 1, self.backoff.retries.saturating_add(1))),
+        }));
+    }
+
+    /// Says that waiting is over, once a try is answered that began after it was told.
+    fn answered(&self, started: Instant, caller: &dyn Caller) {
+        if self.pace.told.get().is_some_and(|told| told <= started) {
+            self.pace.told.set(None);
+            caller.tell(&Notice::Answered {
+                model: super::NAME.to_owned(),
+                host: self.place(),
+            });
+        }
+    }
+
+    /// Where the agent is, in few words.
+    fn place(&self) -> String {
+        match &self.agent {
+            Agent::Endpoint(endpoint) => endpoint.host().to_owned(),
+            #[cfg(not(target_arch = "wasm32"))]
+            Agent::Command(program) => program.shown().to_owned(),
+        }
     }
 
     /// One request, answered in time or not.

@@ -9,12 +9,14 @@ mod tests;
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::workload::Workload;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use web_time::Instant;
 
 use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
@@ -28,6 +30,12 @@ const NAME: &str = "table";
 
 /// The setting that holds the further sets.
 const SETS: &str = "set";
+
+/// Most bytes of text that the templates of a table make of all its rows, which are kept.
+const MOST_WRITTEN: usize = 512 << 20;
+
+/// The longest that they may take for it. Rows alone are bounded by what a template may do for one.
+const MOST_TIME: Duration = Duration::from_mins(1);
 
 /// What is asked about each example, and how answers are measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -170,9 +178,26 @@ impl Table {
         let examples = Examples::load(&data, &key, &mut sources)?;
         let columns = compile(&metrics, &key, &mut sources)?;
         let template = Template::compile(format!("{key}.user"), &user)?;
-        let mut cases = HashMap::new();
+        let (mut cases, mut bytes) = (HashMap::new(), 0);
+        let started = Instant::now();
         for example in examples.iter() {
-            cases.insert(example.id.clone(), Case::render(example, &template, &columns)?);
+            let case = Case::render(example, &template, &columns)?;
+            bytes += case.bytes();
+            let problem = if bytes > MOST_WRITTEN {
+                format!("more than {} MiB of text", MOST_WRITTEN >> 20)
+            } else if started.elapsed() > MOST_TIME {
+                format!("more than {} s", MOST_TIME.as_secs())
+            } else {
+                cases.insert(example.id.clone(), case);
+                continue;
+            };
+            return Err(BuildError::line(
+                &example.file,
+                example.line,
+                format!(
+                    "the templates of {key} made {problem} of the rows up to here; shorten them, or give fewer rows"
+                ),
+            ));
         }
 
         let metrics: Vec<Metric> = columns.into_iter().map(|column| column.metric).collect();
@@ -276,6 +301,12 @@ fn is_line_break(c: char) -> bool {
 }
 
 impl Case {
+    /// The bytes of its texts.
+    fn bytes(&self) -> usize {
+        let references = self.references.iter().flatten().map(String::len);
+        self.user.len() + references.sum::<usize>()
+    }
+
     fn render(example: &Example, user: &Template, columns: &[Column]) -> Result<Self, BuildError> {
         let references = columns
             .iter()

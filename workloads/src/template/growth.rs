@@ -1,6 +1,5 @@
 //! How much a template may write for one example, and how much its filters may read and write on the way.
 
-use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use minijinja::value::{Kwargs, Rest, StringInput, ValueKind, ValueOrKwargs};
@@ -23,6 +22,15 @@ const ELEMENT: usize = 8;
 
 /// Most numbers of a `range`.
 const MOST_NUMBERS: usize = 10_000;
+
+/// Most columns that a level of `tojson` stands to the right of the one around it.
+const MOST_JSON_INDENT: usize = 8;
+
+/// Most levels that the values of a row are nested, which is what `serde_json` reads.
+const MOST_LEVELS: usize = 128;
+
+/// Filters that do something with their arguments for each element.
+const FOR_EACH: [&str; 5] = ["map", "select", "reject", "selectattr", "rejectattr"];
 
 /// Most columns that `indent` moves a text to the right.
 const MOST_INDENT: usize = 100;
@@ -79,16 +87,16 @@ pub(super) fn restrict(environment: &mut Environment<'_>, largest: usize) {
         ("lines", Value::from_function(filters::lines)),
         ("list", Value::from_function(filters::list)),
         ("lower", Value::from_function(filters::lower)),
-        ("map", Value::from_function(map)),
+        ("map", Value::from_function(filters::map)),
         ("max", Value::from_function(filters::max)),
         ("min", Value::from_function(filters::min)),
-        ("reject", Value::from_function(reject)),
-        ("rejectattr", Value::from_function(rejectattr)),
+        ("reject", Value::from_function(filters::reject)),
+        ("rejectattr", Value::from_function(filters::rejectattr)),
         ("replace", Value::from_function(replace)),
         ("reverse", Value::from_function(filters::reverse)),
         ("safe", Value::from_function(filters::safe)),
-        ("select", Value::from_function(select)),
-        ("selectattr", Value::from_function(selectattr)),
+        ("select", Value::from_function(filters::select)),
+        ("selectattr", Value::from_function(filters::selectattr)),
         ("sort", Value::from_function(filters::sort)),
         ("split", Value::from_function(filters::split)),
         ("string", Value::from_function(filters::string)),
@@ -100,6 +108,9 @@ pub(super) fn restrict(environment: &mut Environment<'_>, largest: usize) {
         ("upper", Value::from_function(filters::upper)),
     ] {
         let charged = move |state: &mut State<'_, '_>, values: Rest<ValueOrKwargs>| {
+            if FOR_EACH.contains(&name) {
+                charge_each(state, &values)?;
+            }
             let values = values.into_values();
             charge(state, 1, size(&values, MOST_FILTERED)?)?;
             let given = filter.call(state, &values)?;
@@ -187,54 +198,6 @@ fn format(state: &mut State<'_, '_>, text: &Value, values: Rest<ValueOrKwargs>) 
     filters::format(state, text, values)
 }
 
-/// What is put in the place of each element may be large, too: a default, say.
-fn map(state: &mut State<'_, '_>, list: Value, arguments: Rest<ValueOrKwargs>) -> Result<Vec<Value>, Error> {
-    charge_each(state, &list, &arguments)?;
-    filters::map(state, list, arguments)
-}
-
-fn select(
-    state: &mut State<'_, '_>,
-    list: Value,
-    test: Option<Cow<'_, str>>,
-    arguments: Rest<ValueOrKwargs>,
-) -> Result<Vec<Value>, Error> {
-    charge_each(state, &list, &arguments)?;
-    filters::select(state, list, test, arguments)
-}
-
-fn reject(
-    state: &mut State<'_, '_>,
-    list: Value,
-    test: Option<Cow<'_, str>>,
-    arguments: Rest<ValueOrKwargs>,
-) -> Result<Vec<Value>, Error> {
-    charge_each(state, &list, &arguments)?;
-    filters::reject(state, list, test, arguments)
-}
-
-fn selectattr(
-    state: &mut State<'_, '_>,
-    list: Value,
-    attribute: Cow<'_, str>,
-    test: Option<Cow<'_, str>>,
-    arguments: Rest<ValueOrKwargs>,
-) -> Result<Vec<Value>, Error> {
-    charge_each(state, &list, &arguments)?;
-    filters::selectattr(state, list, attribute, test, arguments)
-}
-
-fn rejectattr(
-    state: &mut State<'_, '_>,
-    list: Value,
-    attribute: Cow<'_, str>,
-    test: Option<Cow<'_, str>>,
-    arguments: Rest<ValueOrKwargs>,
-) -> Result<Vec<Value>, Error> {
-    charge_each(state, &list, &arguments)?;
-    filters::rejectattr(state, list, attribute, test, arguments)
-}
-
 /// A first value to add to could be a text or a list, which would be copied for each element.
 fn sum(
     state: &mut State<'_, '_>,
@@ -265,8 +228,11 @@ fn indent(
     filters::indent(text, width, first, None, named)
 }
 
-/// Some filters do something with the arguments for each element.
-fn charge_each(state: &mut State<'_, '_>, list: &Value, arguments: &[ValueOrKwargs]) -> Result<(), Error> {
+/// The cost of a filter that does something with its arguments for each element of a list.
+fn charge_each(state: &mut State<'_, '_>, values: &[ValueOrKwargs]) -> Result<(), Error> {
+    let Some((list, arguments)) = values.split_first() else {
+        return Ok(());
+    };
     let elements = list.try_iter().map_or(0, Iterator::count);
     charge(state, elements, length(arguments)?)
 }
@@ -280,12 +246,28 @@ fn length(values: &[ValueOrKwargs]) -> Result<usize, Error> {
     Ok(text.0.len())
 }
 
-fn tojson(value: &Value) -> Result<Value, Error> {
-    filters::tojson(
-        value,
-        None,
-        std::iter::empty::<(&str, Value)>().collect::<Kwargs>(),
-    )
+fn tojson(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    indent: Option<Value>,
+    named: Kwargs,
+) -> Result<Value, Error> {
+    let asked = indent.clone().or(named.peek::<Option<Value>>("indent")?);
+    let wide = match asked {
+        None => 0,
+        Some(asked) => match bool::try_from(asked.clone()) {
+            Ok(indents) => 2 * usize::from(indents),
+            Err(_) => usize::try_from(asked)?,
+        },
+    };
+    if wide > MOST_JSON_INDENT {
+        let problem = format!("tojson takes an indent of at most {MOST_JSON_INDENT}");
+        return Err(Error::new(ErrorKind::InvalidOperation, problem));
+    }
+    // Each element may begin a line, as far to the right as values are nested.
+    let elements = size(std::slice::from_ref(value), MOST_FILTERED)? / ELEMENT;
+    charge(state, elements, wide * MOST_LEVELS)?;
+    filters::tojson(value, indent, named)
 }
 
 fn charge(state: &mut State<'_, '_>, times: usize, bytes: usize) -> Result<(), Error> {

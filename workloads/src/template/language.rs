@@ -146,7 +146,7 @@ fn joins_in_lists(tag: &[Token<'_>]) -> usize {
         match token {
             Token::BracketOpen | Token::ParenOpen => {
                 open.push(
-                    !is_after_value && (matches!(token, Token::BracketOpen) || is_tuple(&tag[at + 1..])),
+                    !is_after_value && (matches!(token, Token::BracketOpen) || has_own_comma(&tag[at + 1..])),
                 );
             }
             Token::BraceOpen => open.push(true),
@@ -162,8 +162,9 @@ fn joins_in_lists(tag: &[Token<'_>]) -> usize {
     deepest
 }
 
-/// Whether the parenthesis before these tokens has a comma of its own.
-fn is_tuple(tokens: &[Token<'_>]) -> bool {
+/// Whether there is a comma before the end of these tokens, or of the bracket that they stand in, and in no bracket
+/// of theirs.
+fn has_own_comma(tokens: &[Token<'_>]) -> bool {
     let mut depth = 0_usize;
     for token in tokens {
         match token {
@@ -209,7 +210,9 @@ fn puts_together(tokens: &[Token<'_>]) -> bool {
     let tuples = tokens.iter().enumerate().any(|(at, token)| {
         matches!(token, Token::ParenOpen) && at.checked_sub(1).is_none_or(|before| !is_value(&tokens[before]))
     }) && tokens.iter().any(|token| matches!(token, Token::Comma));
-    joins || (lists || tuples) && tokens.iter().any(is_name)
+    // `a, b` is a list, too.
+    let bare = has_own_comma(tokens);
+    joins || (lists || tuples || bare) && tokens.iter().any(is_name)
 }
 
 /// Whether what ends with `token` is a value that a bracket may follow.
@@ -269,6 +272,9 @@ mod tests {
                 "`~` and `+` are not there in a list within a list",
             ),
             ("{% set a = 'x' ~ 'y' %}", "set gives a name to a column"),
+            ("{% set a = q, q %}", "set gives a name to a column"),
+            ("{% set a = q, %}", "set gives a name to a column"),
+            ("{% for a in q, q %}{% endfor %}", "a loop goes over a column"),
             (
                 "{% set a %}{{ q }}{{ q }}{% endset %}",
                 "set gives a name to a column",

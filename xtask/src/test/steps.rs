@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
-use crate::workspace::{BROWSER, CUDA, END_TO_END, FUZZ, SERVER, TRAIN, WASM_TARGET, Workspace};
+use crate::workspace::{BROWSER, END_TO_END, FUZZ, NATIVE, TRAIN, WASM_TARGET, Workspace};
 use crate::{build, command, docs};
 
 /// What every step may look at.
@@ -18,6 +18,8 @@ pub(super) struct Gate<'a> {
     pub(super) has_nextest: bool,
     /// Continuous integration: report every failing test, not the first.
     pub(super) is_ci: bool,
+    /// What takes minutes, too.
+    pub(super) is_thorough: bool,
 }
 
 /// How a step ended well.
@@ -38,6 +40,8 @@ pub(super) enum Step {
     EndToEnd,
     Rustdoc,
     Docs,
+    Released,
+    Litellm,
 }
 
 impl Step {
@@ -49,10 +53,17 @@ impl Step {
             Self::Native => "unit and integration tests",
             Self::Doctests => "the examples in the documentation run",
             Self::Wasm => "tests compiled to WebAssembly, in node and in a browser",
-            Self::EndToEnd => "the release binary and the page, used as a person would",
+            Self::EndToEnd => "the binary and the page, used as a person would",
             Self::Rustdoc => "the API documentation builds without a warning",
             Self::Docs => "the generated pages of docs/ are up to date",
+            Self::Released => "the same, small and fast as people get them",
+            Self::Litellm => "the wire formats, as another program reads and writes them",
         }
+    }
+
+    /// Whether every change passes it.
+    pub(super) fn is_of_gate(self) -> bool {
+        !matches!(self, Self::Released | Self::Litellm)
     }
 
     /// What must be installed for it.
@@ -65,11 +76,12 @@ impl Step {
             Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
             // The page's tests run in a browser.
             Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
-            Self::EndToEnd => {
+            Self::EndToEnd | Self::Released => {
                 let mut tools = vec![Tool::Nextest, Tool::Chromium, Tool::Axe];
                 tools.extend(page::tools(workspace)?);
                 tools
             }
+            Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
             Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
         })
     }
@@ -85,15 +97,15 @@ impl Step {
             }
             Self::Clippy => {
                 gate.clippy(&["--workspace", "--all-targets", "--features", TRAIN])?;
-                // What the released `capo` is without the rewriter.
-                gate.clippy(&["--package", SERVER])
+                // And of `capo` without the rewriter, beside dependencies that are checked already.
+                gate.clippy(&["--workspace", "--all-targets"])
             }
             Self::ClippyWasm => {
                 let packages = BROWSER.map(|name| ["--package", name]).concat();
                 gate.clippy(&[&["--target", WASM_TARGET], packages.as_slice()].concat())
             }
             Self::Native => gate.native_tests(),
-            Self::Doctests => gate.cargo(&["test", "--doc", "--workspace", "--exclude", CUDA], |_| {}),
+            Self::Doctests => gate.cargo(&[&["test", "--doc"], NATIVE.as_slice()].concat(), |_| {}),
             Self::Wasm => gate.wasm_tests(),
             Self::EndToEnd => gate.end_to_end_tests(),
             Self::Rustdoc => gate.cargo(
@@ -102,6 +114,10 @@ impl Step {
                     cargo.env("RUSTDOCFLAGS", "-D warnings");
                 },
             ),
+            Self::Released => gate.released(),
+            Self::Litellm => gate.nextest("end-to-end", "binary(litellm)", |cargo| {
+                cargo.env("CAPO_LITELLM", gate.toolbox.litellm());
+            }),
             Self::Docs => {
                 if !docs::has_generator(gate.workspace) {
                     return Ok(Outcome::NothingToDo("no page of this checkout is generated"));
@@ -137,28 +153,26 @@ impl Gate<'_> {
         )
     }
 
+    /// What runs on CUDA is linted here, and run by the archive of `cargo xtask bench gpu`.
     fn native_tests(&self) -> Result<Outcome> {
-        // What runs on CUDA is linted here, and run by the archive of `cargo xtask bench gpu`.
-        let mut selection = vec!["--workspace", "--exclude", CUDA, "--features", TRAIN];
-        if self.workspace.package(END_TO_END).is_some() {
-            selection.extend(["--exclude", END_TO_END]);
-        }
         if self.has_nextest {
-            let profile = if self.is_ci { "ci" } else { "default" };
-            return self.nextest(profile, &selection, |_| {});
+            let profile = match (self.is_thorough, self.is_ci) {
+                (true, _) => "all",
+                (false, true) => "ci",
+                (false, false) => "default",
+            };
+            return self.nextest(profile, &format!("not package({END_TO_END})"), |_| {});
         }
         eprintln!("cargo-nextest is not installed (cargo xtask setup): using cargo test");
-        let arguments = [&["test", "--lib", "--bins", "--tests"], selection.as_slice()].concat();
+        let mut arguments = vec!["test", "--lib", "--bins", "--tests", "--exclude", END_TO_END];
+        arguments.extend(NATIVE);
         self.cargo(&arguments, |_| {})
     }
 
-    fn nextest(
-        &self,
-        profile: &str,
-        selection: &[&str],
-        adjust: impl FnOnce(&mut Command),
-    ) -> Result<Outcome> {
-        let arguments = [&["nextest", "run", "--profile", profile], selection].concat();
+    fn nextest(&self, profile: &str, filter: &str, adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {
+        let mut arguments = vec!["nextest", "run", "--profile", profile];
+        arguments.extend(NATIVE);
+        arguments.extend(["--filterset", filter]);
         self.cargo(&arguments, adjust)
     }
 
@@ -167,24 +181,29 @@ impl Gate<'_> {
         if packages.is_empty() {
             return Ok(Outcome::NothingToDo("no package has tests/wasm*.rs"));
         }
-        for (package, tests) in packages {
-            let mut arguments = vec!["test", "--target", WASM_TARGET, "--package", package];
-            for test in tests {
-                arguments.extend(["--test", test]);
-            }
-            // .cargo/config.toml names the runner.
-            self.cargo(&arguments, |_| {})?;
+        // In one call, so that what they share is compiled once.
+        let mut arguments = vec!["test", "--target", WASM_TARGET];
+        for (package, tests) in &packages {
+            arguments.extend(["--package", package]);
+            arguments.extend(tests.iter().flat_map(|test| ["--test", test]));
         }
-        Ok(Outcome::Passed)
+        // .cargo/config.toml names the runner.
+        self.cargo(&arguments, |_| {})
     }
 
+    /// `capo` and the page as they are built for the tests, which is soon and not small.
     fn end_to_end_tests(&self) -> Result<Outcome> {
-        if self.workspace.package(END_TO_END).is_none() {
-            return Ok(Outcome::NothingToDo("this checkout has no package capo-tests"));
-        }
+        let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
+        self.nextest("end-to-end", &format!("package({END_TO_END})"), |cargo| {
+            cargo.env("CAPO_PAGE", &page).env("CAPO_AXE", self.toolbox.axe());
+        })
+    }
+
+    /// The same tests of `capo` and the page as people get them.
+    fn released(&self) -> Result<Outcome> {
         let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
-        self.nextest("end-to-end", &["--package", END_TO_END], |cargo| {
+        self.nextest("released", &format!("package({END_TO_END})"), |cargo| {
             cargo
                 .env("CAPO_BIN", &binary)
                 .env("CAPO_PAGE", &page)

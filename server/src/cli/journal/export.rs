@@ -168,6 +168,7 @@ fn rollout(event: &RolloutEvent, metrics: &[&str]) -> Row {
             json!(event.measurements.get(*metric)),
         );
     }
+    put("failed", json!(event.failed));
     put("calls", json!(usage.calls));
     put("input_tokens", json!(usage.input_tokens));
     put("output_tokens", json!(usage.output_tokens));

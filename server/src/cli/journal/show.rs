@@ -38,7 +38,7 @@ fn fold(run: &RecordedRun) -> Value {
             })
         })
         .collect();
-    let failures: IndexMap<String, u64> = state
+    let failed_tries: IndexMap<String, u64> = state
         .failures()
         .iter()
         .map(|(kind, count)| (kind.to_string(), *count))
@@ -49,7 +49,8 @@ fn fold(run: &RecordedRun) -> Value {
         "study": run.study.study, "id": run.study.id, "schema": run.study.schema,
         "started_at": run.study.started_at, "version": run.study.version,
         "thresholds": thresholds(state), "budget": state.budget(),
-        "candidates": candidates, "rounds": state.rounds(), "steers": state.steers(), "failures": failures,
+        "candidates": candidates, "rounds": state.rounds(), "steers": state.steers(),
+        "failed_tries": failed_tries, "failures": Failures::of(state),
         "rollouts": { "search": ledger.search_rollouts, "evaluation": ledger.evaluation_rollouts },
         "usage": { "search": ledger.search_usage(), "evaluation": ledger.evaluation_usage() },
         "finished": state.finished().map(|finished| &**finished),

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use capo_core::notice::Notice;
 use capo_core::usage::Usage;
 use futures::FutureExt;
 use futures_timer::Delay;
@@ -15,6 +16,7 @@ use super::*;
 #[derive(Default)]
 struct Run {
     consumed: RefCell<Vec<Usage>>,
+    told: RefCell<Vec<String>>,
     interrupted: Cell<bool>,
     /// After how long somebody interrupts a wait, and no longer waits for what is under way.
     patience: Option<Duration>,
@@ -56,6 +58,13 @@ impl Caller for Run {
         self.until()
     }
 
+    fn tell(&self, notice: &Notice) {
+        self.told.borrow_mut().push(match notice {
+            Notice::Waiting(wait) => wait.to_string(),
+            Notice::Answered { .. } => "answered".to_owned(),
+        });
+    }
+
     fn consumed(&self, usage: &Usage) {
         self.consumed.borrow_mut().push(usage.clone());
     }
@@ -90,6 +99,17 @@ async fn an_endpoint_may_fail_for_a_while() {
             assert_eq!((rollout.measurements["words"], requests.get()), (3.0, 5));
             let consumed: Vec<bool> = run.consumed.borrow().iter().map(Usage::is_empty).collect();
             assert_eq!(consumed, [true, false, false, false], "a 503 did no work");
+            let told = run.told.borrow();
+            let [first, .., lost, unread, last] = told.as_slice() else {
+                panic!("{told:?}");
+            };
+            assert!(first.starts_with("the agent asked to wait 1 s"), "{first}");
+            assert!(
+                lost.starts_with("cannot reach 127.0.0.1:") && lost.ends_with("4 of 5"),
+                "{lost}"
+            );
+            assert!(unread.starts_with("the agent gave no usable answer"), "{unread}");
+            assert_eq!(last, "answered");
         })
         .await;
 }

@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod world;
-
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, World, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::ids::sha256_hex;
 use capo_core::llm::Role;
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
 use capo_core::verify;
-use world::{EFFORT, Probe, World, resume, run, study};
 
 const HEAD: &str = "[study]\nname = \"n\"\n[workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"x\"\n";
 

@@ -1,15 +1,13 @@
 //! What the search does: multipliers, feasibility, steering, progressive constraints, methods.
 
-mod world;
-
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::control::Control;
 use capo_core::journal::{Event, Status, SteerEvent, branch};
 use capo_core::methods;
 use capo_core::workload::Split;
-use world::{EFFORT, Probe, events, resume, run, study};
 
 fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
@@ -331,8 +329,8 @@ fn a_pause_waits_at_the_round_boundary() {
     };
     let probe = probe();
     let journal = capo_core::journal::Journal::create(Box::<capo_core::journal::MemoryJournal>::default());
-    let models = Rc::new(world::WorldModels(probe.clone()));
-    let problem = world::problem(study(3, "capo", EFFORT, ""), &probe);
+    let models = Rc::new(crate::world::WorldModels(probe.clone()));
+    let problem = crate::world::problem(study(3, "capo", EFFORT, ""), &probe);
     let mut running = Box::pin(capo_core::optimize(problem, journal, models, options));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending());

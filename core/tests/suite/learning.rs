@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod world;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, WorldModels, events, problem, study};
 use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions, Unlearned};
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent, Status, SteerEvent, branch};
@@ -22,7 +21,6 @@ use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::{LocalBoxFuture, ready};
 use indexmap::IndexMap;
-use world::{EFFORT, Probe, WorldModels, events, problem, study};
 
 /// A rewriter that adds a word, and counts what it is told became of it.
 #[derive(Default)]
@@ -453,7 +451,7 @@ fn a_branch_keeps_what_was_learned_from_the_shared_rounds() {
 fn an_instructed_rewriter_goes_as_deep() {
     for depth in [2, 3] {
         let probe = Rc::new(Probe::default());
-        let (outcome, lines) = world::run(dcapo(1, depth), &probe);
+        let (outcome, lines) = crate::world::run(dcapo(1, depth), &probe);
         let effort = methods::build("dcapo", &dcapo(1, depth).method)
             .unwrap()
             .at_most(6);
@@ -483,7 +481,7 @@ fn an_open_search_without_new_rewrites_measures_its_pool_again() {
     let extra = format!("{TABLE}depth = 1\n[budget]\nrollouts = 900\n");
     let mut open = study(3, "dcapo", EFFORT, &extra);
     open.study.rounds = serde_json::from_str("\"until-budget\"").unwrap();
-    let (outcome, lines) = world::run(open, &probe);
+    let (outcome, lines) = crate::world::run(open, &probe);
     assert_eq!(probe.rollouts(), 900);
     let most = probe.served.borrow().keys().map(|(_, _, repeat)| *repeat).max();
     assert!(most > Some(1), "{most:?}");

@@ -13,8 +13,8 @@ use capo_rewriter::sft::SftBatch;
 use capo_rewriter::tokens::{Padding, Tokens};
 use tempfile::TempDir;
 
-use crate::load;
-use crate::model::ModelFiles;
+use super::load;
+use super::model::ModelFiles;
 
 type Learning = Autodiff<Flex>;
 

@@ -23,7 +23,7 @@ use capo_rewriter::tokens::{Padding, Tokens};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::model::{ModelFiles, Number};
+use self::model::{ModelFiles, Number};
 
 fn load(folder: &Path) -> Result<Decoder<Flex>, FileError> {
     Decoder::from_folder(folder, FloatDType::F32, &FlexDevice)

@@ -64,7 +64,7 @@ fn training() {
 
 fn start(folder: &Path) -> Child {
     Command::new(env::current_exe().expect("this test"))
-        .args(["training", "--exact", "--ignored"])
+        .args(["checkpoint::training", "--exact", "--ignored"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .spawn()

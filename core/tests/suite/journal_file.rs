@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod world;
-
 use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, WorldModels, problem, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::journal::{FileJournal, Fsync};
 use capo_core::{Outcome, RunError, optimize, verify};
 use futures::executor::block_on;
-use world::{EFFORT, Probe, WorldModels, problem, run, study};
 
 /// A path in a fresh directory of this test's own.
 fn path(name: &str) -> PathBuf {
@@ -182,7 +180,34 @@ fn verify_finds_every_kind_of_tampering() {
         .as_str()
         .unwrap()
         .to_owned();
+    // A child of a later round than the first.
+    let is_child = |line: &String| line.contains("\"event\":\"candidate\"") && !line.contains("\"round\":0,");
+    let child = lines.iter().position(is_child).unwrap();
     let cases = [
+        ("a candidate's round", edit(child, "/round", &|v| *v = 77.into())),
+        (
+            "a candidate's parents",
+            edit(child, "/parents", &|v| v.as_array_mut().unwrap().clear()),
+        ),
+        (
+            "an origin: given",
+            edit(child, "/origin", &|v| *v = "given".into()),
+        ),
+        (
+            "an origin: injected",
+            edit(child, "/origin", &|v| *v = "injected".into()),
+        ),
+        (
+            "an origin: crossover",
+            edit(child, "/origin", &|v| *v = "crossover".into()),
+        ),
+        (
+            "an origin: paraphrase",
+            edit(child, "/origin", &|v| *v = "paraphrase".into()),
+        ),
+        ("an origin: seed", edit(child, "/origin", &|v| *v = "seed".into())),
+        ("the schema", edit(0, "/schema", &|v| *v = 0.into())),
+        ("the time", edit(0, "/started_at", &|v| *v = "yesterday".into())),
         ("a measurement", edit(rollout, "/measurements/effort", &add)),
         (
             "an objective",

@@ -10,8 +10,8 @@ use capo_rewriter::sampling::{Sampling, logprob};
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde_json::json;
 
-use crate::load;
-use crate::model::ModelFiles;
+use super::load;
+use super::model::ModelFiles;
 
 /// Accepted between two orders of the same sums.
 const ROUNDING: f32 = 1e-4;

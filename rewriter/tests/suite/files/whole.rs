@@ -9,8 +9,8 @@ use capo_rewriter::sft::SftBatch;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::load;
-use crate::model::ModelFiles;
+use super::load;
+use super::model::ModelFiles;
 
 type Learning = Autodiff<Flex>;
 

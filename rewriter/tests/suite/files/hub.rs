@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::load;
-use crate::model::ModelFiles;
+use super::load;
+use super::model::ModelFiles;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const LATER: &str = "89abcdef0123456789abcdef0123456789abcdef";

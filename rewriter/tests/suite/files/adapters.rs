@@ -9,8 +9,8 @@ use capo_rewriter::lora::{Adapter, LoraConfig, Projection};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::load;
-use crate::model::ModelFiles;
+use super::load;
+use super::model::ModelFiles;
 
 fn adapter(model: &Decoder<Flex>, lora: &LoraConfig) -> Adapter<Flex> {
     Adapter::new(lora, model.config(), 7, &model.device()).expect("valid")

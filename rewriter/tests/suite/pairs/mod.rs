@@ -1,7 +1,7 @@
 //! Pairs from journals: of a run as it is made, and of runs written line by line.
 
 mod journal;
-#[path = "../../../core/tests/tiny/mod.rs"]
+#[path = "../../../../core/tests/tiny/mod.rs"]
 #[allow(
     unreachable_pub,
     missing_docs,
@@ -26,7 +26,7 @@ use futures::future::LocalBoxFuture;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::journal::Run;
+use self::journal::Run;
 
 const EVERYTHING: PairSettings = PairSettings {
     min_gain: 0.0,

@@ -1,15 +1,13 @@
 //! Every honest journal verifies, wherever it was cut and however it was resumed.
 
-mod world;
-
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, resume, study};
 use capo_core::arena::RunOptions;
 use capo_core::study::{Rounds, Study, UntilBudget};
 use capo_core::verify;
 use futures::executor::block_on;
 use proptest::prelude::*;
-use world::{EFFORT, Probe, resume, study};
 
 /// Every method, with settings that make it measure more than once in a round where it can.
 const METHODS: [(&str, &str); 7] = [
@@ -35,6 +33,18 @@ struct Case {
 }
 
 impl Case {
+    /// `bound` is a key under `[budget]`.
+    fn bounded(self, bound: &str, limit: u64) -> Study {
+        let mut study = self.study(None);
+        match bound {
+            "rollouts" => study.budget.rollouts = Some(limit),
+            "calls" => study.budget.calls = Some(limit),
+            "usd" => study.budget.usd = Some(limit as f64),
+            other => panic!("{other}"),
+        }
+        study
+    }
+
     fn study(self, budget: Option<u64>) -> Study {
         let (method, settings) = METHODS[self.method];
         let constraint = if self.relative { RELATIVE } else { EFFORT };
@@ -120,5 +130,29 @@ proptest! {
         let lines = verified(case.study(Some(budget)), &probe, kept, options);
         prop_assert_eq!(probe.calls.get(), 0);
         verified(case.study(Some(budget)), &probe, lines, RunOptions::default());
+    }
+
+    #[test]
+    fn a_run_whose_budget_bounds_something_else_in_every_session_verifies(
+        case in case(),
+        sessions in proptest::collection::vec((prop_oneof![Just("rollouts"), Just("calls")], 20_u64..260), 1..4),
+        first in proptest::option::of(1_u32..200),
+    ) {
+        let probe = Rc::new(Probe::default());
+        let mut lines = Vec::new();
+        if let Some(calls) = first {
+            // Begun under a budget that bounds nothing here, and interrupted.
+            let options = RunOptions::default();
+            let control = options.control.clone();
+            *probe.after_calls.borrow_mut() = Some((calls, Box::new(move || control.interrupt())));
+            lines = verified(case.bounded("usd", 1_000_000), &probe, lines, options);
+        }
+        let (mut rollouts, mut calls) = (0, 0);
+        for (bound, more) in sessions {
+            rollouts += more;
+            calls += 4 * more;
+            let limit = if bound == "calls" { calls } else { rollouts };
+            lines = verified(case.bounded(bound, limit), &probe, lines, RunOptions::default());
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! What is paid once is never paid again, and neither crashes nor the order of arrival change a run.
 
-mod world;
-
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::journal::{Event, Status, SteerEvent};
 use capo_core::llm::FailureKind;
 use capo_core::verify;
 use capo_core::workload::Split;
 use futures::executor::block_on;
-use world::{EFFORT, Probe, events, resume, run, study};
 
 fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())

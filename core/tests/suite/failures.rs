@@ -1,17 +1,15 @@
 //! What cannot be measured bricks no run: it is discarded, counts as the worst value or is left out, and
 //! is told.
 
-mod world;
-
 use std::rc::Rc;
 
+use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::journal::{Event, Status, SteerEvent, branch};
 use capo_core::llm::FailureKind;
 use capo_core::study::Study;
 use capo_core::{Outcome, verify};
 use futures::executor::block_on;
-use world::{EFFORT, Probe, events, resume, run, study};
 
 /// Runs a study over given lines, again while a failure ends it: what a model refuses once it may answer
 /// later, so a session that sees nothing else decides nothing.
@@ -248,6 +246,82 @@ fn a_provider_that_is_down_gives_nobody_a_score() {
     block_on(verify(&lines)).unwrap();
     let kind = |event: &Event| matches!(event, Event::Rollout(rollout) if rollout.failed.is_some());
     assert!(!events(&lines).iter().any(kind));
+}
+
+#[test]
+fn an_example_that_fails_where_others_succeed_counts_though_it_might_pass_later() {
+    for method in ["capo", "dcapo", "sampling"] {
+        let probe = refusing(|_, example| (example == "o7").then_some((FailureKind::Tool, true)));
+        let (outcome, lines) = run(study(3, method, EFFORT, ""), &probe);
+        let status = outcome.finished.status;
+        assert!(
+            matches!(status, Status::Feasible | Status::Infeasible),
+            "{method}: {:?}",
+            outcome.finished.reason
+        );
+        let failed = outcome.journal.state().failed_rollouts();
+        assert!(!failed.is_empty() && failed.iter().all(|one| one.example == "o7"));
+        block_on(verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn an_outage_over_many_sessions_discards_nobody() {
+    let is_down = |prompt: &str, _: &str| prompt.contains("care").then_some((FailureKind::Tool, true));
+    let mut lines = Vec::new();
+    for session in 0..4 {
+        let (outcome, after) = resume(
+            study(3, "capo", EFFORT, ""),
+            &refusing(is_down),
+            lines,
+            RunOptions::default(),
+        );
+        assert_eq!(outcome.finished.status, Status::Failed, "session {session}");
+        let state = outcome.journal.state();
+        assert!(state.discarded().is_empty() && state.failed_rollouts().is_empty());
+        block_on(verify(&after)).unwrap();
+        lines = after;
+    }
+}
+
+#[test]
+fn a_prompt_that_would_have_too_many_left_out_is_discarded_in_their_place() {
+    let make = || {
+        refusing(|prompt, example| {
+            let fails = example == "o7" || (example == "o5" && prompt.contains("care"));
+            fails.then_some((FailureKind::Provider, false))
+        })
+    };
+    let settings = "[failures]\nexample = \"leave-out\"\n";
+    let (outcome, lines) = run(study(3, "capo", EFFORT, settings), &make());
+    let state = outcome.journal.state();
+    assert_eq!(state.left_out().len(), 1);
+    assert!(!state.discarded().is_empty());
+    assert!(outcome.finished.best.is_some(), "{:?}", outcome.finished.reason);
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
+fn a_result_of_minibatches_outlasts_an_example_that_is_left_out_later() {
+    let settings = |budget: u32| {
+        format!("[failures]\nexample = \"leave-out\"\nshare = 0.2\n[budget]\nrollouts = {budget}\n")
+    };
+    for budget in (60..200).step_by(20) {
+        let mut limited = study(3, "capo", EFFORT, &settings(budget));
+        limited.study.batch = Some(6);
+        let probe = refusing(|prompt, example| {
+            let fails = ["o3", "o5", "o7"].contains(&example) && prompt.contains("care");
+            fails.then_some((FailureKind::Provider, false))
+        });
+        let (outcome, lines) = run(limited, &probe);
+        let rounds = outcome.journal.state().rounds().len();
+        assert!(
+            rounds == 0 || !outcome.finished.final_scores.is_empty(),
+            "{budget}: {rounds} rounds, {:?}",
+            outcome.finished.reason
+        );
+        block_on(verify(&lines)).unwrap();
+    }
 }
 
 #[test]
