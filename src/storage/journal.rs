@@ -187,7 +187,7 @@ impl StoredJournal {
                     }
                     Err(NotKept::Refused(error)) => {
                         journal.inner.refused.set(true);
-                        if !journal.is_lost().await {
+                        if !journal.is_lost(&storage).await {
                             (journal.observer)(Saved::Refused(error.to_string()));
                         }
                         break;
@@ -217,10 +217,10 @@ impl StoredJournal {
         self.inner.held.set(held);
     }
 
-    /// Whether what was kept is there no more; then memory takes its place, and whoever listens is told. What
-    /// this browser only fails to give back is not lost.
-    async fn is_lost(&self) -> bool {
-        if !matches!(Storage::asked_anew(&self.run).await, Ok(false)) {
+    /// Whether what was kept is there no more; then memory takes its place, and whoever listens is told.
+    async fn is_lost(&self, storage: &Storage) -> bool {
+        // A connection that has ended says so by an error: the browser ends it when the data are deleted.
+        if matches!(storage.has_record(&self.run).await, Ok(true)) {
             return false;
         }
         self.inner.refused.set(true);
@@ -355,7 +355,7 @@ impl JournalStore for StoredJournal {
                 let storage = storage.ok_or_else(|| StoreError("the journal is empty".into()))?;
                 let replaced = storage.replace_first_line(&journal.run, &line).await;
                 if let Err(error) = replaced
-                    && !journal.is_lost().await
+                    && !journal.is_lost(storage).await
                 {
                     return Err(StoreError(format!(
                         "the thresholds relative to the seed prompt could not be kept: {error}. Delete runs that \

@@ -11,7 +11,7 @@ use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsValue;
 
-use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key, let_go};
+use super::{FILES, LINES, RUNS, SLIM, Storage, StorageError, VAULT, all_of, key};
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,21 +191,6 @@ impl Storage {
     /// When the browser does not say.
     pub async fn has_record(&self, id: &str) -> Result<bool, StorageError> {
         Ok(self.text(RUNS, JsString::from(id).into()).await?.is_some())
-    }
-
-    /// The same, asked over a connection of its own where the one there was does not answer: cleared site data end
-    /// that one, and say nothing of what is there.
-    ///
-    /// # Errors
-    /// As [`Storage::has_record`].
-    pub(super) async fn asked_anew(id: &str) -> Result<bool, StorageError> {
-        if let Ok(storage) = Self::open().await
-            && let Ok(found) = storage.has_record(id).await
-        {
-            return Ok(found);
-        }
-        let_go();
-        Self::open().await?.has_record(id).await
     }
 
     /// All runs that this page can read, the last touched first, and the others by name.
