@@ -84,8 +84,10 @@ fn calls_stop_at_their_limit_and_not_before_what_was_kept_for_the_evaluation() {
         let result = run(&mut study.optimize()).expect_code(code).json();
         assert_eq!(result["status"], status);
         assert_eq!(result["usage"]["calls"], stub.requests());
+        // What two prompts need there is kept, and a quarter more, for the returned one may be a dear one.
+        let kept = HELD_OUT + 2 * HELD_OUT / 4;
         assert!(
-            (limit.saturating_sub(HELD_OUT).max(1)..=limit).contains(&stub.requests()),
+            (limit.saturating_sub(kept).max(1)..=limit).contains(&stub.requests()),
             "{} calls of {limit}",
             stub.requests()
         );
