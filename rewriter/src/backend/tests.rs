@@ -27,6 +27,9 @@ fn numbers<const D: usize>(tensor: Tensor<Flex, D>) -> Vec<f32> {
     tensor.into_data().into_vec().expect("32-bit numbers")
 }
 
+/// What may stand where another computation underflows to zero: the smallest numbers, times what they are multiplied by.
+const UNDERFLOWN: f32 = 1e-30;
+
 /// The same up to a share of the largest.
 fn assert_close<const D: usize>(what: &str, found: Tensor<Flex, D>, expected: Tensor<Flex, D>, share: f32) {
     assert_eq!(found.dims(), expected.dims(), "{what}");
@@ -35,7 +38,7 @@ fn assert_close<const D: usize>(what: &str, found: Tensor<Flex, D>, expected: Te
         .iter()
         .fold(0.0f32, |largest, number| largest.max(number.abs()));
     for (index, (one, other)) in found.iter().zip(&expected).enumerate() {
-        let is_close = (one - other).abs() <= share * largest + f32::MIN_POSITIVE;
+        let is_close = (one - other).abs() <= share * largest + UNDERFLOWN;
         assert!(
             is_close,
             "{what} at {index}: {one} instead of {other}, largest {largest}"

@@ -154,15 +154,20 @@ async fn dollars_want_a_price_before_the_run_and_are_counted_by_it() {
     assert!(browser.text("main").await.contains("/ $2.00"));
 }
 
-#[tokio::test]
-async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
-    let browser = Browser::open("/study").await;
+/// Chooses a table of one's own and types its rows.
+async fn take_three_rows(browser: &Browser) {
     browser.click("Own table").await;
     browser
         .type_in("Paste rows here", "question,answer\na,1\nb,2\nc,3")
         .await;
     browser.press(Key::Tab).await;
     browser.until_shown("3 rows").await;
+}
+
+#[tokio::test]
+async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
+    let browser = Browser::open("/study").await;
+    take_three_rows(&browser).await;
     browser.type_in("System prompt", "Answer with a number.").await;
     let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
         one.value = 'openai';
@@ -392,12 +397,7 @@ async fn rows_that_do_not_read_are_told_where_they_go() {
 #[tokio::test]
 async fn a_draft_that_was_replaced_is_offered_back_after_a_reload_too() {
     let browser = Browser::open("/study").await;
-    browser.click("Own table").await;
-    browser
-        .type_in("Paste rows here", "question,answer\na,1\nb,2\nc,3")
-        .await;
-    browser.press(Key::Tab).await;
-    browser.until_shown("3 rows").await;
+    take_three_rows(&browser).await;
     browser.type_in("Rounds", "3").await;
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     browser.click("Start anew").await;
