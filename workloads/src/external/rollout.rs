@@ -132,7 +132,7 @@ impl External {
             model: super::NAME.to_owned(),
             provider: "the agent".to_owned(),
             host: self.place(),
-            // Of an agent that is down nobody knows more than of one that fails.
+            // The journal calls it a failure of a tool that no connection came about; people are told which it is.
             kind: if message.contains(NO_ANSWER) {
                 FailureKind::Unreachable
             } else {
