@@ -124,11 +124,6 @@ impl Usage {
         self.by_role.iter().map(|(&role, &usage)| (role, usage))
     }
 
-    /// The same, to be changed.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Role, &mut RoleUsage)> {
-        self.by_role.iter_mut().map(|(&role, usage)| (role, usage))
-    }
-
     /// The sum over roles.
     pub fn total(&self) -> RoleUsage {
         let mut total = RoleUsage::ZERO;

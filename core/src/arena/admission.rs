@@ -24,7 +24,8 @@ pub(super) struct Spending {
     search_rollouts: Cell<u64>,
     calls: Cell<u64>,
     tokens: Cell<u64>,
-    usd: Cell<Option<f64>>,
+    /// Those that are known.
+    usd: Cell<f64>,
     started: f64,
 }
 
@@ -36,7 +37,7 @@ impl Spending {
             search_rollouts: Cell::new(ledger.search_rollouts),
             calls: Cell::new(spent.calls),
             tokens: Cell::new(spent.tokens),
-            usd: Cell::new(spent.usd),
+            usd: Cell::new(ledger.known_usd()),
             started: now,
         }
     }
@@ -45,12 +46,15 @@ impl Spending {
         self.rollouts.get()
     }
 
-    fn spent(&self, now: f64) -> Spent {
+    fn spent(&self, ledger: &Ledger, now: f64) -> Spent {
         Spent {
             rollouts: self.rollouts.get(),
             calls: self.calls.get(),
             tokens: self.tokens.get(),
-            usd: self.usd.get(),
+            usd: ledger
+                .spent()
+                .usd
+                .map(|_| self.usd.get() + ledger.estimated_usd()),
             seconds: now - self.started,
         }
     }
@@ -101,31 +105,13 @@ impl Arena {
         let spending = &self.spending;
         let spent = spending.tokens.get();
         spending.tokens.set(spent.saturating_add(usage.tokens()));
-        spending
-            .usd
-            .set(spending.usd.get().zip(usage.usd).map(|(spent, usd)| spent + usd));
+        self.count_usd(usage.usd);
     }
 
-    /// What an effect that was stopped had consumed, with an estimate in place of dollars that nobody knows since
-    /// its last call was dropped: those that the role took so far for a call, or for a rollout where calls are not
-    /// told. Nobody could go on under a budget of dollars otherwise. Where nothing is known yet, they stay unknown.
-    pub(super) fn with_usual_dollars(&self, mut usage: Usage) -> Usage {
-        let journal = self.journal.borrow();
-        let (so_far, rollouts) = (
-            journal.state().ledger().usage(),
-            journal.state().ledger().rollouts(),
-        );
-        for (role, stopped) in usage.iter_mut().filter(|(_, stopped)| stopped.usd.is_none()) {
-            let Some((_, known)) = so_far.iter().find(|(other, _)| *other == role) else {
-                continue;
-            };
-            let times = match (known.calls, stopped.calls) {
-                (0, _) | (_, 0) => (rollouts > 0).then(|| 1.0 / rollouts as f64),
-                (known, stopped) => Some(stopped as f64 / known as f64),
-            };
-            stopped.usd = known.usd.zip(times).map(|(usd, times)| usd * times);
-        }
-        usage
+    /// Counts dollars, where they are known.
+    pub(super) fn count_usd(&self, usd: Option<f64>) {
+        let spent = &self.spending.usd;
+        spent.set(spent.get() + usd.unwrap_or(0.0));
     }
 
     /// Counts what an external agent reports of its own calls.
@@ -180,11 +166,13 @@ impl Arena {
     }
 
     fn within_budget(&self) -> Result<(), String> {
-        let budget = self.journal.borrow().state().budget();
+        let journal = self.journal.borrow();
+        let budget = journal.state().budget();
         if budget.is_unlimited() {
             return Ok(());
         }
-        let spent = self.spending.spent(self.options.clock.seconds());
+        let now = self.options.clock.seconds();
+        let spent = self.spending.spent(journal.state().ledger(), now);
         match budget.reached(&self.with_reserve(spent)) {
             None => Ok(()),
             Some(reason) => Err(reason),
@@ -269,8 +257,8 @@ impl Arena {
         let journal = self.journal.borrow();
         let budget = journal.state().budget();
         // Time goes by in every round, unless the clock stands still.
-        let now = self.spending.spent(self.options.clock.seconds());
-        if budget.seconds.is_some() && now.seconds > 0.0 {
+        let elapsed = self.options.clock.seconds() - self.spending.started;
+        if budget.seconds.is_some() && elapsed > 0.0 {
             return Ok(());
         }
         let bounded = |spent: &Spent| {

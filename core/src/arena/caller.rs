@@ -17,6 +17,8 @@ use crate::workload::Caller;
 pub(super) struct MeteredCaller<'a> {
     arena: &'a Arena,
     usage: RefCell<Usage>,
+    /// What each failed try of an external agent consumed.
+    failed_tries: RefCell<Vec<Usage>>,
     /// Of a rollout: what earlier tries paid for and this one has not asked for yet, and the answers of
     /// this one. An effect of one call keeps none.
     answers: Option<RefCell<Answers>>,
@@ -34,6 +36,7 @@ impl<'a> MeteredCaller<'a> {
         Self {
             arena,
             usage: RefCell::default(),
+            failed_tries: RefCell::default(),
             answers: None,
         }
     }
@@ -52,6 +55,24 @@ impl<'a> MeteredCaller<'a> {
     /// What the calls so far consumed, failed ones included.
     pub(super) fn usage(&self) -> Usage {
         self.usage.borrow().clone()
+    }
+
+    /// What a rollout consumed whose external agent says that the last try consumed so much. Where it was answered,
+    /// failed tries of unknown price cost as much as it did.
+    pub(super) fn usage_with(&self, last: &Usage, answered: bool) -> Usage {
+        self.arena.count_external(last);
+        let mut usage = self.usage();
+        usage.merge(last);
+        for failed in self.failed_tries.borrow().iter() {
+            for (role, mut share) in failed.iter() {
+                if answered && share.usd.is_none() {
+                    share.usd = last.role(role).usd;
+                    self.arena.count_usd(share.usd);
+                }
+                usage.add(role, share);
+            }
+        }
+        usage
     }
 
     /// The answers so far, in order, then those of earlier tries that were not asked for yet.
@@ -171,7 +192,7 @@ impl Caller for MeteredCaller<'_> {
 
     fn consumed(&self, usage: &Usage) {
         self.arena.count_external(usage);
-        self.usage.borrow_mut().merge(usage);
+        self.failed_tries.borrow_mut().push(usage.clone());
     }
 }
 

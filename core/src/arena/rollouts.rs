@@ -184,16 +184,11 @@ impl Arena {
             let consumed = rollout.external_usage.clone();
             answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem).after(consumed));
         }
-        let mut usage = caller.usage();
-        if let Ok(Rollout {
-            external_usage: external,
-            ..
-        })
-        | Err(RolloutError::Failed { usage: external, .. }) = &answer
-        {
-            usage.merge(external);
-            self.count_external(external);
-        }
+        let usage = match &answer {
+            Ok(rollout) => caller.usage_with(&rollout.external_usage, true),
+            Err(RolloutError::Failed { usage, .. }) => caller.usage_with(usage, false),
+            Err(RolloutError::Llm(_)) => caller.usage_with(&Usage::default(), false),
+        };
         Answered {
             wanted,
             answer,
@@ -348,11 +343,6 @@ impl Arena {
         let (message, halt) = match stopped {
             LlmError::Budget(reason) => ("the budget was spent in the middle of it", Halt::Budget(reason)),
             _ => ("the run was interrupted in the middle of it", Halt::Interrupted),
-        };
-        // A budget of dollars that ended the run knew what it ended for.
-        let usage = match &halt {
-            Halt::Interrupted => self.with_usual_dollars(usage),
-            _ => usage,
         };
         if !usage.is_empty() || !answers.is_empty() {
             let message = message.to_owned();

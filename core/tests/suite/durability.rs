@@ -359,6 +359,44 @@ fn a_failed_call_of_unknown_price_does_not_end_a_run_with_a_budget_of_dollars() 
     assert!(outcome.finished.usage.total().usd.is_some());
 }
 
+/// An agent that crashes says nothing of what it had consumed.
+#[test]
+fn a_crash_of_unknown_price_does_not_end_a_run_with_a_budget_of_dollars() {
+    let probe = probe();
+    probe.fail.set(Some((0, 3, true)));
+    let options = RunOptions {
+        concurrency: 1,
+        ..RunOptions::default()
+    };
+    let study = study(4, "capo", EFFORT, "[budget]\nusd = 50.0\n");
+    let (outcome, lines) = resume(study, &probe, Vec::new(), options);
+    let state = outcome.journal.state();
+    assert_eq!(state.failures()[&FailureKind::Tool], 3);
+    assert_eq!(
+        outcome.finished.status,
+        Status::Feasible,
+        "{:?}",
+        outcome.finished.reason
+    );
+    let failed = events(&lines).into_iter().find_map(|event| match event {
+        Event::Failure(failure) => Some(failure),
+        _ => None,
+    });
+    assert_eq!(
+        failed.unwrap().usage.total().usd,
+        None,
+        "the journal estimates nothing"
+    );
+    let (total, rollouts) = (state.ledger().usage().total(), state.ledger().rollouts() as f64);
+    let known = total.usd.unwrap() / (1.0 + 3.0 / rollouts);
+    // Every answer of the world costs $0.001.
+    assert!(
+        (known - 0.001 * total.calls as f64).abs() < 0.05 * known,
+        "{total:?}"
+    );
+    block_on(verify(&lines)).unwrap();
+}
+
 #[test]
 fn a_budget_of_dollars_asks_no_model_of_unknown_price() {
     let probe = probe();

@@ -18,6 +18,7 @@ use capo_core::llm::{
 use capo_core::metric::{MetricSpec, prompt_length};
 use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
+use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use capo_core::{Outcome, RunError, optimize};
 use futures::FutureExt;
@@ -105,6 +106,19 @@ pub fn traits(prompt: &str) -> (f64, f64) {
     )
 }
 
+/// What nobody knows the price of.
+fn unpriced() -> Usage {
+    let mut usage = Usage::default();
+    usage.add(
+        Role::Agent,
+        RoleUsage {
+            usd: None,
+            ..RoleUsage::ZERO
+        },
+    );
+    usage
+}
+
 fn unit(seed: u64, salt: u64) -> f64 {
     let mut x = seed ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -170,11 +184,8 @@ impl Workload for World {
                     self.probe
                         .fail
                         .set((times > 1).then_some((0, times - 1, retryable)));
-                    return Err(RolloutError::failed(
-                        FailureKind::Tool,
-                        retryable,
-                        "the tool broke",
-                    ));
+                    let error = RolloutError::failed(FailureKind::Tool, retryable, "the tool broke");
+                    return Err(error.after(unpriced()));
                 }
             }
             let refusal = self.probe.refuse.borrow().clone();
@@ -212,7 +223,7 @@ impl Workload for World {
                     messages: vec![Message::user(context.example)],
                     ..Trace::default()
                 },
-                external_usage: capo_core::usage::Usage::default(),
+                external_usage: Usage::default(),
             };
             if nan {
                 let outside = capo_core::usage::RoleUsage {
