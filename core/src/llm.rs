@@ -261,7 +261,7 @@ pub enum LlmError {
     #[error("the budget is spent: {0}")]
     Budget(String),
     /// A person interrupted the run before the call was answered; see
-    /// [`Control`](crate::control::Control).
+    /// [`Control`](crate::search::control::Control).
     #[error("interrupted")]
     Interrupted {
         /// What tries that failed or were dropped consumed all the same.

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use capo_core::ids::{CandidateId, Round};
-use capo_core::journal::{Event, FileJournal, JournalError, LineId, RoundEvent, StoreError};
+use capo_core::journal::{FileJournal, JournalError, LineId, StoreError};
 use capo_core::methods;
+use capo_core::reading::in_force;
+use capo_core::reading::rewrites::{ScoredRewrite, rewrites};
 use capo_core::run_state::RunState;
-use capo_core::score::Score;
-use capo_core::study::{FeedbackForm, Study, StudyError, Table};
+use capo_core::study::{Study, StudyError, Table};
 use capo_core::templates::{ObjectiveFacts, RewriteFacts, WeightedConstraint};
-use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
@@ -103,6 +103,8 @@ pub struct Tally {
     pub childless: usize,
     /// Belong to a round that was not completed, so that nothing was scored.
     pub unfinished: usize,
+    /// Gave a child, or improved on one, that could not be run.
+    pub discarded: usize,
     /// ΔJ is not above the setting.
     pub no_gain: usize,
     /// Have parent, draft, feedback and child of an earlier one.
@@ -141,9 +143,9 @@ pub enum PairsError {
     },
     /// Nothing is left to learn from.
     #[error(
-        "no training pair is left of {rewrites} rewrites in {journals} journals: {childless} gave no child, {unfinished} belong to unfinished rounds, {no_gain} have no ΔJ above {min_gain}, {duplicates} are duplicates, {held_out} are held out; give more journals, or change the filter",
+        "no training pair is left of {rewrites} rewrites in {journals} journals: {childless} gave no child, {unfinished} belong to unfinished rounds, {discarded} led to prompts that could not be run, {no_gain} have no ΔJ above {min_gain}, {duplicates} are duplicates, {held_out} are held out; give more journals, or change the filter",
         rewrites = .tally.rewrites, journals = .tally.journals, childless = .tally.childless,
-        unfinished = .tally.unfinished, no_gain = .tally.no_gain, duplicates = .tally.duplicates,
+        unfinished = .tally.unfinished, discarded = .tally.discarded, no_gain = .tally.no_gain, duplicates = .tally.duplicates,
         held_out = .tally.held_out
     )]
     NothingLeft {
@@ -252,31 +254,97 @@ pub fn read_journal(path: &Path, tally: &mut Tally) -> Result<Vec<Pair>, PairsEr
 ///
 /// As [`read_journal`].
 pub fn read_run(path: &Path, tally: &mut Tally) -> Result<RunPairs, PairsError> {
-    let mut reader = Reader::new(path);
-    FileJournal::read(path, |line, event| reader.take(line, event)).map_err(|why| match why {
-        JournalError::Store(why) => PairsError::Store(why),
-        JournalError::Line { line, reason } => reader.wrong(line, reason),
-        other => reader.wrong(1, other.to_string()),
-    })?;
-    let Some(study) = reader.state.study().map(|event| event.study.clone()) else {
-        return Err(reader.wrong(1, "the journal is empty".into()));
+    let wrong = |line, reason| PairsError::Line {
+        path: path.to_owned(),
+        line,
+        reason,
     };
-    if !has_rewrites(&study.study.method, &study.method).map_err(|why| reader.wrong(1, why.to_string()))? {
+    let mut state = RunState::default();
+    FileJournal::read(path, |line, event| {
+        let applied = state.apply(&event, line as LineId);
+        applied.map_err(|reason| JournalError::Line { line, reason })
+    })
+    .map_err(|why| match why {
+        JournalError::Store(why) => PairsError::Store(why),
+        JournalError::Line { line, reason } => wrong(line, reason),
+        other => wrong(1, other.to_string()),
+    })?;
+    let Some(study) = state.study().map(|event| event.study.clone()) else {
+        return Err(wrong(1, "the journal is empty".into()));
+    };
+    if !has_rewrites(&study.study.method, &study.method).map_err(|why| wrong(1, why.to_string()))? {
         return Err(PairsError::NoRewrites {
             path: path.to_owned(),
             method: study.study.method,
             others: methods_with_rewrites(),
         });
     }
+    let found = rewrites(&state).map_err(|missing| wrong(missing.line as usize, missing.reason))?;
     tally.journals += 1;
-    tally.rewrites += reader.rewrites;
-    tally.childless += reader.childless;
-    tally.unfinished += reader.open.len();
+    tally.rewrites += found.len();
+    tally.childless += found.childless;
+    tally.discarded += found.discarded;
+    tally.unfinished += found.unfinished;
+    let pairs = found.scored.iter().map(|rewrite| {
+        let line = rewrite.line as usize;
+        let request = request(&state, &study, rewrite).map_err(|reason| wrong(line, reason))?;
+        Ok(Pair {
+            request,
+            child: prompt(&state, rewrite.child),
+            parent_lagrangian: rewrite.parent_score.lagrangian,
+            child_lagrangian: rewrite.child_score.lagrangian,
+            retained: rewrite.round.retained.contains(&rewrite.child),
+            place: Place {
+                journal: path.to_owned(),
+                line,
+                round: rewrite.round.round,
+            },
+        })
+    });
     Ok(RunPairs {
+        pairs: pairs.collect::<Result<_, PairsError>>()?,
+        rounds: state.rounds().len(),
         study,
-        rounds: reader.state.rounds().len(),
-        pairs: reader.pairs,
     })
+}
+
+/// What the rewriter was told, as the journal has it.
+fn request(state: &RunState, study: &Study, rewrite: &ScoredRewrite<'_>) -> Result<RewriteFacts, String> {
+    let round = rewrite.round;
+    let thresholds = in_force::thresholds(state, Some(round.round));
+    // The constraints in force in the round, in the study's order.
+    let constraints = study.constraints.iter().filter_map(|constraint| {
+        let multiplier = *round.multipliers.get(&constraint.metric)?;
+        Some((&constraint.metric, multiplier))
+    });
+    let constraints = constraints.map(|(metric, multiplier)| {
+        let cost = rewrite.evidence_score.costs.get(metric);
+        let threshold = thresholds.get(metric);
+        Ok(WeightedConstraint {
+            cost: *cost.ok_or_else(|| format!("`{metric}` was not measured"))?,
+            threshold: *threshold.ok_or_else(|| format!("`{metric}` has no threshold"))?,
+            multiplier,
+            metric: metric.clone(),
+        })
+    });
+    let feedback = state.critique(rewrite.evidence(), round.round);
+    Ok(RewriteFacts {
+        objective: ObjectiveFacts {
+            metric: study.objective.metric.clone(),
+            value: rewrite.evidence_score.objective,
+        },
+        constraints: constraints.collect::<Result<_, String>>()?,
+        prompt: prompt(state, rewrite.parent),
+        draft: rewrite.draft.map(|draft| prompt(state, draft)),
+        // What has no critique in the journal was rewritten without feedback.
+        feedback: feedback.map_or_else(String::new, |feedback| feedback.to_string()),
+    })
+}
+
+/// A candidate's text. The fold takes no rewrite in whose candidates it does not know.
+fn prompt(state: &RunState, id: CandidateId) -> String {
+    let candidate = state.candidate(&id);
+    candidate.map_or_else(String::new, |candidate| candidate.prompt.to_string())
 }
 
 /// Whether runs of a method have rewrites.
@@ -288,168 +356,4 @@ fn methods_with_rewrites() -> String {
     let names = methods::ALL.iter().map(|entry| entry.name);
     let rewriting = names.filter(|name| has_rewrites(name, &Table::new()).unwrap_or(false));
     rewriting.collect::<Vec<_>>().join(", ")
-}
-
-/// The fold that finds pairs.
-struct Reader<'a> {
-    path: &'a Path,
-    state: RunState,
-    /// By metric, as far as they are frozen.
-    thresholds: IndexMap<String, f64>,
-    /// Rewrites of the round under way that gave a child, with their lines.
-    open: Vec<(usize, Rewrite)>,
-    pairs: Vec<Pair>,
-    rewrites: usize,
-    childless: usize,
-}
-
-struct Rewrite {
-    round: Round,
-    parent: CandidateId,
-    draft: Option<CandidateId>,
-    child: CandidateId,
-}
-
-impl<'a> Reader<'a> {
-    fn new(path: &'a Path) -> Self {
-        Self {
-            path,
-            state: RunState::default(),
-            thresholds: IndexMap::new(),
-            open: Vec::new(),
-            pairs: Vec::new(),
-            rewrites: 0,
-            childless: 0,
-        }
-    }
-
-    fn wrong(&self, line: usize, reason: String) -> PairsError {
-        let path = self.path.to_owned();
-        PairsError::Line { path, line, reason }
-    }
-
-    fn take(&mut self, line: usize, event: Event) -> Result<(), JournalError> {
-        let refuse = |(line, reason)| JournalError::Line { line, reason };
-        self.state
-            .apply(&event, line as LineId)
-            .map_err(|reason| refuse((line, reason)))?;
-        match event {
-            Event::Study(study) => {
-                let constraints = study.study.constraints.into_iter();
-                self.thresholds = constraints
-                    .filter_map(|constraint| Some((constraint.metric, constraint.threshold?)))
-                    .collect();
-            }
-            Event::Steer(steer) => self.thresholds.extend(steer.thresholds.into_iter().flatten()),
-            Event::Rewrite(event) => {
-                self.rewrites += 1;
-                match event.child {
-                    Some(child) => self.open.push((
-                        line,
-                        Rewrite {
-                            round: event.round,
-                            parent: event.parent,
-                            draft: event.draft,
-                            child,
-                        },
-                    )),
-                    None => self.childless += 1,
-                }
-            }
-            Event::Round(round) => {
-                let of_round = |(_, rewrite): &mut (usize, Rewrite)| rewrite.round == round.round;
-                let made: Vec<_> = self.open.extract_if(.., of_round).collect();
-                for (line, rewrite) in made {
-                    let pair = self
-                        .pair(line, &rewrite, &round)
-                        .map_err(|reason| refuse((line, reason)))?;
-                    self.pairs.push(pair);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// The pair of a rewrite whose round is complete, or what the journal lacks for it.
-    fn pair(&self, line: usize, rewrite: &Rewrite, round: &RoundEvent) -> Result<Pair, String> {
-        let Rewrite {
-            parent, draft, child, ..
-        } = *rewrite;
-        let (from, to) = (score(round, parent)?, score(round, child)?);
-        let evidence = draft.unwrap_or(parent);
-        let seen = score(round, evidence)?;
-        let request = RewriteFacts {
-            objective: ObjectiveFacts {
-                metric: self.study()?.objective.metric.clone(),
-                value: seen.objective,
-            },
-            constraints: self.constraints(round, seen)?,
-            prompt: self.prompt(parent)?,
-            draft: draft.map(|draft| self.prompt(draft)).transpose()?,
-            feedback: self.feedback(evidence, round.round)?,
-        };
-        Ok(Pair {
-            request,
-            child: self.prompt(child)?,
-            parent_lagrangian: from.lagrangian,
-            child_lagrangian: to.lagrangian,
-            retained: round.retained.contains(&child),
-            place: Place {
-                journal: self.path.to_owned(),
-                line,
-                round: round.round,
-            },
-        })
-    }
-
-    fn study(&self) -> Result<&Study, String> {
-        let study = self.state.study().ok_or("a rewrite before the study")?;
-        Ok(&study.study)
-    }
-
-    fn prompt(&self, id: CandidateId) -> Result<String, String> {
-        let candidate = self.state.candidate(&id);
-        let candidate = candidate.ok_or_else(|| format!("candidate {} was never introduced", id.short()))?;
-        Ok(candidate.prompt.to_string())
-    }
-
-    fn feedback(&self, parent: CandidateId, round: Round) -> Result<String, String> {
-        match self.state.critique(parent, round) {
-            Some(feedback) => Ok(feedback.to_string()),
-            None if self.study()?.feedback.form == FeedbackForm::None => Ok(String::new()),
-            // The first rewrites of a run of `dcapo` are made before there is any evidence.
-            None if round == 0 && self.study()?.study.method == "dcapo" => Ok(String::new()),
-            None => Err(format!(
-                "the rewrite of {} in round {round} has no critique above it",
-                parent.short()
-            )),
-        }
-    }
-
-    /// The constraints in force in a round with somebody's costs, in the study's order.
-    fn constraints(&self, round: &RoundEvent, of: &Score) -> Result<Vec<WeightedConstraint>, String> {
-        let constraints = self.study()?.constraints.iter();
-        constraints
-            .filter_map(|constraint| {
-                let multiplier = *round.multipliers.get(&constraint.metric)?;
-                Some((constraint.metric.clone(), multiplier))
-            })
-            .map(|(metric, multiplier)| {
-                let threshold = self.thresholds.get(&metric);
-                let cost = of.costs.get(&metric);
-                Ok(WeightedConstraint {
-                    cost: *cost.ok_or_else(|| format!("`{metric}` was not measured"))?,
-                    threshold: *threshold.ok_or_else(|| format!("`{metric}` has no threshold"))?,
-                    multiplier,
-                    metric,
-                })
-            })
-            .collect()
-    }
-}
-
-fn score(round: &RoundEvent, id: CandidateId) -> Result<&Score, String> {
-    let missing = || format!("round {} has no score of candidate {}", round.round, id.short());
-    round.scores.get(&id).ok_or_else(missing)
 }

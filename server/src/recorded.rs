@@ -1,12 +1,9 @@
-//! What a journal says about the prompts of its run.
+//! A run read from its journal's file.
 
 use std::path::{Path, PathBuf};
 
-use capo_core::estimate::Estimate;
-use capo_core::ids::CandidateId;
-use capo_core::journal::{FileJournal, JournalError, Origin, StudyEvent, WorkloadRecord};
-use capo_core::run_state::{RunState, SetKey};
-use capo_core::workload::Split;
+use capo_core::journal::{FileJournal, JournalError, StudyEvent};
+use capo_core::run_state::RunState;
 
 use crate::session::SessionError;
 
@@ -63,42 +60,6 @@ impl RecordedRun {
     }
 }
 
-impl RecordedRun {
-    /// The prompts that `capo evaluate` measured whole into this journal, in their order; none where a
-    /// search was run over it.
-    pub fn evaluated(&self) -> Vec<CandidateId> {
-        if !self.state.rounds().is_empty() || self.state.finished().is_some() {
-            return Vec::new();
-        }
-        let is_alone = self.state.candidates().count() == 1;
-        let candidates = self.state.candidates();
-        let evaluated = candidates.filter(|(id, candidate)| match candidate.origin {
-            Origin::Given => self.is_measured(id, Split::Optimize) || self.is_measured(id, Split::Evaluate),
-            // On the optimisation split it may be there for thresholds that are relative to it, unless
-            // nothing else is there.
-            Origin::Seed => {
-                self.is_measured(id, Split::Evaluate) || (is_alone && self.is_measured(id, Split::Optimize))
-            }
-            _ => false,
-        });
-        evaluated.map(|(id, _)| *id).collect()
-    }
-
-    /// Whether a prompt was measured on all of a split.
-    pub fn is_measured(&self, candidate: &CandidateId, split: Split) -> bool {
-        let objective = &self.study.study.objective.metric;
-        by_example(&self.state, candidate, objective, split).is_some_and(|values| !values.is_empty())
-    }
-
-    /// The study's own prompt.
-    pub fn seed(&self) -> Option<CandidateId> {
-        let mut candidates = self.state.candidates();
-        candidates
-            .find(|(_, candidate)| candidate.origin == Origin::Seed)
-            .map(|(id, _)| *id)
-    }
-}
-
 /// Says that there is no journal where there is no regular file: a pipe waits for somebody who writes,
 /// and a device may have no end.
 ///
@@ -114,60 +75,12 @@ pub fn expect_file(path: &Path) -> Result<(), SessionError> {
     }
 }
 
-/// A prompt's value of a metric on each example of a split that is not left out, with the example's
-/// place in the split, in order, means over repeats; `None` unless it was measured on all of them.
-/// Runs leave out different examples, so that only the places say which values belong together.
-pub fn by_example(
-    state: &RunState,
-    candidate: &CandidateId,
-    metric: &str,
-    split: Split,
-) -> Option<Vec<(usize, f64)>> {
-    let candidate = state.position(candidate)?;
-    let table = state.rollouts();
-    let workloads = &state.study()?.workloads;
-    let (place, record) = workloads
-        .values()
-        .enumerate()
-        .find(|(_, record)| record.metrics.iter().any(|spec| spec.name == metric))?;
-    let set = SetKey {
-        workload: u16::try_from(place).ok()?,
-        split,
-    };
-    let position = table.metric(set.workload, metric)?;
-    (0..record.split(split).len())
-        .filter(|example| !table.is_left_out(set, *example))
-        .map(|example| {
-            let repeats = table.repeats(candidate, set, example);
-            let sum: f64 = (0..repeats)
-                .filter_map(|repeat| Some(table.values(candidate, set, example, repeat)?[position]))
-                .sum();
-            (repeats > 0).then(|| (example, sum / f64::from(repeats)))
-        })
-        .collect()
-}
-
-/// A prompt's estimate of a metric on a split; `None` unless it was measured on all of it.
-pub fn estimate(state: &RunState, candidate: &CandidateId, metric: &str, split: Split) -> Option<Estimate> {
-    let values = by_example(state, candidate, metric, split)?;
-    Estimate::of(&values.into_iter().map(|(_, value)| value).collect::<Vec<_>>())
-}
-
-/// The number of examples of a split, all workloads together, without those that are left out.
-pub fn examples(state: &RunState, split: Split) -> usize {
-    let workloads = state.study().map(|event| &event.workloads);
-    let counting = |(workload, (_, record)): (u16, (&String, &WorkloadRecord))| {
-        let set = SetKey { workload, split };
-        let all = 0..record.split(split).len();
-        all.filter(|example| !state.rollouts().is_left_out(set, *example))
-            .count()
-    };
-    (0..).zip(workloads.into_iter().flatten()).map(counting).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use capo_core::journal::Fsync;
+    use capo_core::ids::CandidateId;
+    use capo_core::journal::{Fsync, Origin};
+    use capo_core::reading::measured::evaluated as measured_alone;
+    use capo_core::workload::Split;
     use capo_models::Environment;
     use capo_models::prices::PriceTable;
 
@@ -215,7 +128,7 @@ mod tests {
                     .find(|(known, _)| *known == id)
                     .map(|(_, candidate)| candidate.origin == Origin::Seed)
             };
-            run.evaluated()
+            measured_alone(&run.state)
                 .iter()
                 .map(|id| origin(id).unwrap())
                 .collect::<Vec<bool>>()

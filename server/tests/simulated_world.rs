@@ -285,7 +285,7 @@ mod over_many_seeds {
                 let count = 1 + number("edits", 4) as usize;
                 let places = 2 * SENTENCES.len() + 1;
                 let chosen =
-                    capo_core::sampling::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
+                    capo_core::random::without_replacement(&vec![0.0; places], 1.0, count, &mut stream);
                 let prompt = chosen.iter().fold(seed_prompt.clone(), |prompt, &at| {
                     let policy = SENTENCES.get(at % SENTENCES.len()).copied().unwrap_or_default();
                     match at / SENTENCES.len() {

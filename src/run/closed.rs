@@ -5,15 +5,16 @@ use std::sync::Arc;
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::RoundEvent;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
+use capo_core::reading::metrics::Aims;
+use capo_core::reading::standing::{Scored, Scores, better};
 use capo_core::run_state::RunState;
 use capo_core::score::Limits;
 use indexmap::IndexMap;
 
-use super::in_force::{self, Examples};
 use super::rounds::on_screen;
 use super::series::{Leading, PoolPlace, RoundPoint};
-use super::standing::{Scored, Scores, better};
-use super::studied::Aims;
 
 /// The closed rounds of a run that goes on.
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ impl Closed {
         standings: &Scores,
     ) -> Arc<Vec<RoundPoint>> {
         if state.rounds().is_empty() {
-            let seed = super::lineage::seed(state).and_then(|seed| standings.get(&seed));
+            let seed = capo_core::reading::lineage::seed(state).and_then(|seed| standings.get(&seed));
             return Arc::new(seed.map(|seed| seed_point(seed)).into_iter().collect());
         }
         for closed in &state.rounds()[self.limits.len()..] {
@@ -65,7 +66,7 @@ impl Closed {
             .collect();
         let points = Arc::make_mut(&mut self.points);
         if points.is_empty() {
-            let seed = super::lineage::seed(state).and_then(|seed| scored.get(&seed));
+            let seed = capo_core::reading::lineage::seed(state).and_then(|seed| scored.get(&seed));
             points.extend(seed.map(seed_point));
         }
         self.known.extend(scored.clone());

@@ -2,13 +2,12 @@
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::lineage;
+use capo_core::reading::measured;
+use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
-
-use super::in_force::Examples;
-use super::lineage;
-use super::measured;
-use super::studied::{self, Studied};
 
 /// The values of one metric of several prompts, example by example.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,12 +43,12 @@ pub struct Row {
 impl Heat {
     /// The values of a metric on a split. The order of the columns is that of the objective when
     /// the same workload measures it, so that it stays when another metric is looked at.
-    pub fn new(state: &RunState, candidates: &[CandidateId], metric: &Studied, split: Split) -> Self {
+    pub fn new(state: &RunState, candidates: &[CandidateId], metric: &StudiedMetric, split: Split) -> Self {
         let whole = Examples::whole(state, split);
-        let sort_by = studied::objective(state)
+        let sort_by = metrics::objective(state)
             .filter(|objective| objective.workload == metric.workload)
             .unwrap_or_else(|| metric.clone());
-        let values = |metric: &Studied| -> Vec<Vec<Option<f64>>> {
+        let values = |metric: &StudiedMetric| -> Vec<Vec<Option<f64>>> {
             let of = |candidate| measured::values(state, candidate, metric, &whole);
             candidates.iter().map(of).collect()
         };

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use capo_core::ids::CandidateId;
+use capo_core::methods;
+use capo_core::reading::in_force;
+use capo_core::reading::lineage;
+use capo_core::reading::standing::{self, Scored, Scores};
 use capo_core::run_state::RunState;
 
-use super::in_force;
-use super::lineage;
 use super::rounds::{ScreenRound, written_in};
-use super::standing::{self, Scored, Scores};
 
 /// A prompt on the map.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,10 @@ pub struct Map {
 impl Map {
     /// The map of a run as it stands.
     pub fn new(state: &RunState) -> Self {
-        Self::of(state, &standing::standings(state))
+        Self::of(
+            state,
+            &standing::standings(state, &methods::multipliers_now(state)),
+        )
     }
 
     /// The same from scores of now that are known already.

@@ -4,24 +4,22 @@
 //! journal's `round` number *r* − 1 ([`rounds`]). A multiplier drawn over round *r* is the one used
 //! in it.
 //!
+//! What can be said of a run at all is [`capo_core::reading`]'s; here are its words, tables and charts.
+//!
 //! | module | what it holds |
 //! |---|---|
-//! | [`studied`], [`in_force`] | the metrics of a study; thresholds, multipliers and examples of a round |
-//! | [`measured`], [`standing`], [`lineage`] | means with standard errors; every prompt's score of now; who comes from whom |
+//! | [`studied`], [`rounds`] | how metrics and rounds are shown |
 //! | [`series`], [`map`], [`heat`], [`pool`] | what charts and tables draw |
-//! | [`now`] | what the run is doing at this moment |
+//! | [`now`] | what the run is doing at this moment, in words |
 //! | [`overview`] | all of these together, made once for each change |
 //! | [`activity`], [`readings`], [`sentence`] | what happened, and what a figure says, in words |
-//! | [`paired`], [`outcome`] | differences with intervals; verdict, held-out table and costs |
+//! | [`paired`], [`outcome`] | differences with intervals, in words; verdict, held-out table and costs |
 //! | [`report`] | the result for taking away: text, Markdown |
 
 pub mod activity;
 mod closed;
 pub mod heat;
-pub mod in_force;
-pub mod lineage;
 pub mod map;
-pub mod measured;
 pub mod now;
 pub mod outcome;
 pub mod overview;
@@ -32,7 +30,6 @@ pub mod report;
 pub mod rounds;
 pub mod sentence;
 pub mod series;
-pub mod standing;
 pub mod studied;
 
 #[cfg(test)]

@@ -4,24 +4,26 @@ use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::Status;
 use capo_core::llm::Role;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
+use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::run_state::RunState;
 use capo_core::summary::{Failures, all_sat};
 use capo_core::usage::RoleUsage;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
-use super::in_force::{self, Examples};
 use super::map::Map;
 use super::readings;
 use super::sentence::Sentence;
-use super::studied::{self, Studied};
 use crate::format::{self, counted, listed, number_word};
+use crate::run::studied::Shown as _;
 
 /// A metric of the best prompt and of the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricRow {
     /// Which metric.
-    pub metric: Studied,
+    pub metric: StudiedMetric,
     /// The best prompt's mean; `None` when it was not measured.
     pub best: Option<Estimate>,
     /// The seed prompt's mean.
@@ -77,7 +79,7 @@ impl Outcome {
     pub fn new(state: &RunState) -> Option<Self> {
         let finished = state.finished()?;
         let thresholds = in_force::thresholds(state, None);
-        let rows: Vec<MetricRow> = studied::metrics(state)
+        let rows: Vec<MetricRow> = metrics::of_study(state)
             .into_iter()
             .map(|metric| MetricRow {
                 best: finished.evaluation.get(metric.name()).copied(),
@@ -125,7 +127,7 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         };
         return found.then(Sentence::new(why));
     }
-    let seed_is_best = super::lineage::seed(state) == Some(best);
+    let seed_is_best = capo_core::reading::lineage::seed(state) == Some(best);
     let subject = if seed_is_best {
         "the seed prompt, which is the best,"
     } else {
@@ -134,7 +136,7 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
     let objective = rows.first();
     let reached = |estimate: Option<&Estimate>, solve: &str| {
         let (row, estimate) = objective.zip(estimate)?;
-        let value = row.metric.quantity.value(estimate.mean);
+        let value = row.metric.quantity().value(estimate.mean);
         Some(match row.metric.name() {
             "success" => format!("{solve} {value}"),
             _ => format!(

@@ -4,6 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use capo_core::journal::StudyEvent;
+use capo_core::methods;
+use capo_core::reading::metrics::Aims;
+use capo_core::reading::standing::Standings;
 use capo_core::run_state::RunState;
 
 use super::closed::Closed;
@@ -13,8 +16,6 @@ use super::pool::Pool;
 use super::readings;
 use super::sentence::Sentence;
 use super::series::Series;
-use super::standing::Standings;
-use super::studied::Aims;
 
 /// A run as charts and tables see it.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +66,9 @@ impl Overviews {
 
     fn make(&mut self, state: &RunState) -> Option<Overview> {
         let aims = Aims::of(state)?;
-        let standings = self.standings.follow(state, &aims);
+        let standings = self
+            .standings
+            .follow(state, &aims, &methods::multipliers_now(state));
         let map = Map::of(state, &standings);
         Some(Overview {
             series: Series::following(state, &aims, &standings, &mut self.closed),

@@ -2,16 +2,18 @@
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::{CandidateId, Round};
+use capo_core::methods;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
+use capo_core::reading::lineage;
+use capo_core::reading::measured::{self, Progress};
+use capo_core::reading::metrics::{Aims, StudiedMetric};
+use capo_core::reading::standing::{Scored, Scores, Standings};
 use capo_core::run_state::RunState;
 use capo_core::score::Limits;
 use indexmap::IndexMap;
 
-use super::in_force::{self, Examples};
-use super::lineage;
-use super::measured::{self, Progress};
 use super::rounds::{ScreenRound, on_screen, under_way, written_in};
-use super::standing::{Scored, Scores, Standings};
-use super::studied::{Aims, Studied};
 
 /// What a row says about the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +85,11 @@ impl Pool {
     /// Every prompt of the run.
     pub fn whole(state: &RunState) -> Self {
         Aims::of(state).map_or_else(Self::default, |aims| {
-            Self::of(state, &aims, &Standings::default().follow(state, &aims))
+            Self::of(
+                state,
+                &aims,
+                &Standings::default().follow(state, &aims, &methods::multipliers_now(state)),
+            )
         })
     }
 
@@ -166,11 +172,11 @@ impl<'a> Builder<'a> {
     }
 
     fn estimates(&self, id: CandidateId, scored: Option<&Scored>) -> IndexMap<String, Estimate> {
-        let so_far = |metric: &Studied| {
+        let so_far = |metric: &StudiedMetric| {
             let values = measured::values(self.state, &id, metric, &self.examples);
             Estimate::of(&values.into_iter().flatten().collect::<Vec<_>>())
         };
-        let of = |metric: &Studied| {
+        let of = |metric: &StudiedMetric| {
             scored.map_or_else(|| so_far(metric), |scored| scored.estimate(metric).copied())
         };
         let metrics = self.aims.iter();

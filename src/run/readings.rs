@@ -1,18 +1,19 @@
 //! What a figure says, in a sentence or two.
 
+use capo_core::reading::in_force;
+use capo_core::reading::metrics::Part;
 use capo_core::run_state::RunState;
 
-use super::in_force;
 use super::map::Map;
 use super::rounds::{self, ScreenRound};
 use super::sentence::Sentence;
 use super::series::{ConstraintSeries, RoundPoint, Series};
-use super::studied::Part;
 use crate::format::{self, counted, number_word, ordinal};
+use crate::run::studied::Shown as _;
 
 /// The reading of the objective's plate.
 pub fn objective(series: &Series) -> Sentence {
-    let quantity = series.objective.quantity;
+    let quantity = series.objective.quantity();
     let mean = |point: &RoundPoint| Some((point.round, point.leading.as_ref()?.objective.mean));
     let leading: Vec<(ScreenRound, f64)> = series.rounds.iter().filter_map(mean).collect();
     let Some(&(last, now)) = leading.last() else {
@@ -82,8 +83,9 @@ pub fn constraint(series: &Series, of: &ConstraintSeries) -> Sentence {
     let course = Course::new(series, of);
     let Some(last) = course.points.last() else {
         return match of.metric.part {
-            Part::Constraint { enters, .. } if enters > 0 => Sentence::new(format!(
-                "Counts from round {enters} on, with a multiplier of 0 at first."
+            Part::Constraint { from_round, .. } if from_round > 0 => Sentence::new(format!(
+                "Counts from round {} on, with a multiplier of 0 at first.",
+                of.metric.enters()
             )),
             _ => seed(series.under_way.is_some()),
         };
@@ -150,7 +152,7 @@ impl<'a> Course<'a> {
     fn at_cap(&self, since: ScreenRound) -> Sentence {
         let last = (self.of.multipliers.len() as ScreenRound).saturating_sub(1);
         let rounds = counted((last + 1 - since) as usize, "round");
-        let quantity = self.of.metric.quantity;
+        let quantity = self.of.metric.quantity();
         let label = self.of.metric.label();
         let bounds = self.of.lowest.zip(self.of.threshold());
         let bounds = bounds.map(|(lowest, threshold)| {
@@ -296,7 +298,7 @@ impl<'a> Course<'a> {
         let Some(step) = self.of.steps.last() else {
             return Sentence::default();
         };
-        let quantity = self.of.metric.quantity;
+        let quantity = self.of.metric.quantity();
         let from = step
             .from
             .map_or_else(String::new, |from| format!(" from {}", quantity.threshold(from)));
@@ -352,7 +354,7 @@ pub fn closest(state: &RunState, map: &Map) -> Sentence {
     let nearest = map.closest().and_then(|closest| map.place(closest));
     let limits = in_force::limits_now(state);
     let Some((nearest, metric)) = nearest.and_then(|nearest| {
-        let metric = super::studied::named(state, nearest.worst.as_ref()?)?;
+        let metric = capo_core::reading::metrics::named(state, nearest.worst.as_ref()?)?;
         Some((nearest, metric))
     }) else {
         return Sentence::default();
@@ -365,7 +367,7 @@ pub fn closest(state: &RunState, map: &Map) -> Sentence {
     if by > 0.0 {
         closest.text(format!(
             ", over by {} on {}.",
-            metric.quantity.distance(by),
+            metric.quantity().distance(by),
             metric.phrase()
         ))
     } else {

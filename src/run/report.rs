@@ -6,14 +6,15 @@
 )]
 
 use capo_core::journal::StudyEvent;
+use capo_core::reading::comparison::{self, Difference};
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 
-use super::lineage;
 use super::outcome::{self, MetricRow, Outcome};
-use super::paired::{self, Difference};
 use super::rounds::written_in;
 use crate::format::{self, NOTHING, count, counted, dollars, tokens};
+use crate::run::paired;
+use crate::run::studied::Shown as _;
 
 /// A Markdown report of a run that has ended: study, verdict, best prompt, held-out table, paired
 /// differences against the seed prompt, costs by role. `None` while it goes on.
@@ -102,7 +103,7 @@ impl Report {
                 ..Section::table(format!("Held-out evaluation on {examples}"), table)
             });
         }
-        let differences = against_seed(state, &outcome);
+        let differences = comparison::best_minus_seed(state, Split::Evaluate).metrics;
         if !differences.is_empty() {
             let table = Table::new(PAIRED).rows(differences.iter().map(paired_row));
             sections.push(Section::table("Best prompt minus seed prompt", table));
@@ -171,7 +172,7 @@ fn best(state: &RunState, outcome: &Outcome) -> Option<Section> {
 }
 
 fn held_out_row(row: &MetricRow) -> Vec<String> {
-    let quantity = row.metric.quantity;
+    let quantity = row.metric.quantity();
     let gate = match (row.metric.is_constraint(), row.is_kept()) {
         (false, _) => "objective",
         (true, Some(true)) => "feasible",
@@ -204,23 +205,12 @@ fn held_out_row(row: &MetricRow) -> Vec<String> {
     ]
 }
 
-fn against_seed(state: &RunState, outcome: &Outcome) -> Vec<Difference> {
-    let pair = outcome
-        .best
-        .zip(lineage::seed(state))
-        .filter(|(best, seed)| best != seed);
-    pair.map_or_else(Vec::new, |(best, seed)| {
-        let of = |candidate| paired::Of { state, candidate };
-        paired::differences(of(best), of(seed), Split::Evaluate)
-    })
-}
-
 fn paired_row(difference: &Difference) -> Vec<String> {
     vec![
         difference.metric.label(),
-        difference.mean(),
-        difference.interval(),
-        difference.reading().words().to_owned(),
+        paired::mean(difference),
+        paired::interval(difference),
+        paired::words(difference.verdict()).to_owned(),
     ]
 }
 

@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
+use capo_core::methods;
+use capo_core::reading::in_force;
+use capo_core::reading::metrics::{Aims, Part, StudiedMetric};
+use capo_core::reading::standing::{Scored, Scores, Standings};
 use capo_core::run_state::RunState;
 use capo_core::score::{Limits, Multipliers};
 use indexmap::IndexMap;
 
 use super::closed::Closed;
-use super::in_force;
 use super::rounds::{self, ScreenRound, on_screen, under_way, written_in};
-use super::standing::{Scored, Scores, Standings};
-use super::studied::{Aims, Part, Studied};
 
 /// A run round by round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// What is maximised.
-    pub objective: Studied,
+    pub objective: StudiedMetric,
     /// One entry for each round on screen, from the seed (0) to the latest closed one.
     pub rounds: Arc<Vec<RoundPoint>>,
     /// Prompts of the round under way that are measured already.
@@ -64,7 +65,7 @@ pub struct Leading {
 
 impl Leading {
     /// The estimate of the study's objective or of one of its constraints.
-    pub fn estimate(&self, metric: &Studied) -> Option<&Estimate> {
+    pub fn estimate(&self, metric: &StudiedMetric) -> Option<&Estimate> {
         match metric.part {
             Part::Objective => Some(&self.objective),
             Part::Constraint { .. } | Part::Measured => self.costs.get(metric.name()),
@@ -85,7 +86,7 @@ pub struct PoolPlace {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstraintSeries {
     /// Which metric.
-    pub metric: Studied,
+    pub metric: StudiedMetric,
     /// τ by round on screen, from 0 to the round under way or the last; `None` before the
     /// constraint enters, or while a relative threshold is not measured.
     pub thresholds: Vec<Option<f64>>,
@@ -148,7 +149,7 @@ impl Series {
     /// The series of a run; `None` before its study is known.
     pub fn new(state: &RunState) -> Option<Self> {
         let aims = Aims::of(state)?;
-        let standings = Standings::default().follow(state, &aims);
+        let standings = Standings::default().follow(state, &aims, &methods::multipliers_now(state));
         Some(Self::following(state, &aims, &standings, &mut Closed::default()))
     }
 
@@ -167,7 +168,7 @@ impl Series {
             open: open.map(|open| {
                 (
                     in_force::limits(state, Some(open)),
-                    in_force::multipliers(state, open),
+                    methods::multipliers(state, open),
                 )
             }),
         };
@@ -239,7 +240,12 @@ impl Used<'_> {
     }
 }
 
-fn constraint(used: &Used<'_>, metric: &Studied, cap: Option<f64>, standings: &Scores) -> ConstraintSeries {
+fn constraint(
+    used: &Used<'_>,
+    metric: &StudiedMetric,
+    cap: Option<f64>,
+    standings: &Scores,
+) -> ConstraintSeries {
     let (state, name) = (used.state, metric.name());
     let by_round = used.thresholds(name);
     let multipliers = used.multipliers(name);

@@ -1,7 +1,7 @@
 //! Points that lie together.
 
 use capo_core::random::Streams;
-use capo_core::sampling::without_replacement;
+use capo_core::random::without_replacement;
 
 use crate::vectors::{centroid, squared_distance};
 

@@ -10,6 +10,7 @@ mod command;
 mod docs;
 mod fuzz;
 mod help_desk;
+mod imports;
 mod install;
 mod page;
 mod scratch;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::event::{Branch, EffectName, Event, Origin, SteerEvent, StudyEvent};
 use super::reader::{JournalError, parse_line};
-use crate::ids::{CandidateId, Round};
-use crate::workload::Split;
+use crate::study::ids::{CandidateId, Round};
+use crate::study::workload::Split;
 
 /// The lines of a journal that shares everything before `round` with another one and pays for
 /// nothing of it again: later rollouts of the prompts they share come along too, for what a prompt

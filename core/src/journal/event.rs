@@ -6,16 +6,16 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::numbers::numbers;
-use crate::budget::Budget;
-use crate::estimate::Estimate;
-use crate::ids::{CandidateId, Round};
 use crate::llm::{ChatResponse, FailureKind, Role};
-use crate::metric::{Measurements, MetricSpec};
-use crate::score::{Multipliers, Score};
+use crate::study::budget::Budget;
+use crate::study::estimate::Estimate;
+use crate::study::ids::{CandidateId, Round};
+use crate::study::metric::{Measurements, MetricSpec};
+use crate::study::numbers;
+use crate::study::score::{Multipliers, Score};
+use crate::study::usage::Usage;
+use crate::study::workload::{Split, Trace};
 use crate::study::{Failures, LARGEST_THRESHOLD, Study, StudyError, nearest};
-use crate::usage::Usage;
-use crate::workload::{Split, Trace};
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub struct StudyEvent {
 /// What a journal must know of a workload to be read without it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRecord {
-    /// [`crate::workload::Workload::fingerprint`].
+    /// [`crate::study::workload::Workload::fingerprint`].
     pub fingerprint: String,
     /// The metrics of each rollout.
     pub metrics: Vec<MetricSpec>,

@@ -2,16 +2,18 @@
 //!
 //! It is the cache, the history, the audit log, the file a person shares, and what every screen
 //! shows. [`JournalStore`] is where the lines lie; [`Journal`] writes events to a store and keeps
-//! the one fold over them, [`crate::run_state::RunState`], up to date.
+//! the one fold over them, [`RunState`](run_state::RunState), up to date.
 
 mod branch;
 mod difference;
 mod event;
 #[cfg(not(target_arch = "wasm32"))]
 mod file;
+mod identity;
 mod memory;
 mod numbers;
 mod reader;
+pub mod run_state;
 mod store;
 mod writer;
 
@@ -21,7 +23,7 @@ pub use event::*;
 #[cfg(not(target_arch = "wasm32"))]
 pub use file::{FileJournal, Fsync};
 pub use memory::MemoryJournal;
-pub(crate) use numbers::{not_finite, number, numbers};
+pub(crate) use numbers::not_finite;
 pub use reader::{JournalError, parse_line};
 pub use store::{JournalStore, LineId, StoreError};
 pub use writer::{Journal, Observer};

@@ -1,25 +1,10 @@
-//! The numbers of a line: JSON writes those that are not finite as null, and null reads as no number.
+//! The numbers of a line.
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Deserializer};
 
 use super::Event;
-use crate::estimate::Estimate;
-use crate::score::Score;
-
-/// A number, NaN where null was written for one that was not finite.
-pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
-}
-
-/// Numbers by name, as [`number`] reads them.
-pub(crate) fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String, f64>, D::Error> {
-    let read: IndexMap<String, Option<f64>> = IndexMap::deserialize(deserializer)?;
-    Ok(read
-        .into_iter()
-        .map(|(name, number)| (name, number.unwrap_or(f64::NAN)))
-        .collect())
-}
+use crate::study::estimate::Estimate;
+use crate::study::score::Score;
 
 /// The first number of an event that is not finite, by the name of what it measures. Such an event is
 /// never written.

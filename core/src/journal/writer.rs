@@ -7,7 +7,7 @@ use super::numbers::not_finite;
 use super::reader::{JournalError, parse_line};
 use super::store::{JournalStore, LineId, StoreError};
 use super::{Event, StudyEvent};
-use crate::run_state::RunState;
+use crate::journal::run_state::RunState;
 
 /// Told of every event once it is in the journal; shows progress, feeds screens.
 pub type Observer = Box<dyn FnMut(&Event, &RunState)>;

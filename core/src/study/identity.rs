@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Study;
-use crate::ids::sha256_hex;
-use crate::journal::{StudyEvent, WorkloadRecord};
+use super::ids::sha256_hex;
 use crate::llm::Role;
 
 /// Keys of a `[models.ROLE]` table that say how a model is reached, not what it answers or costs: a
@@ -40,9 +39,9 @@ impl Study {
 
     /// What the identity was in the first journals of schema 1: everything but the budget and frozen
     /// thresholds.
-    fn former_identity(&self) -> Value {
+    pub(crate) fn former_identity(&self) -> Value {
         let mut study = self.clone();
-        study.budget = crate::budget::Budget::default();
+        study.budget = super::budget::Budget::default();
         study.failures = super::Failures::default();
         for constraint in &mut study.constraints {
             if constraint.relative_to_seed.is_some() {
@@ -68,28 +67,7 @@ impl Study {
     }
 }
 
-impl StudyEvent {
-    /// Whether the journal is one of the study with this id. A journal is asked for what it holds,
-    /// not for the id it states: the first ones of schema 1 counted operational keys in.
-    pub fn is_of(&self, id: &str) -> bool {
-        self.study.id(&self.fingerprints()) == id
-    }
-
-    /// Whether the id it states is the hash of what it holds.
-    pub(crate) fn states_its_id(&self) -> bool {
-        let fingerprints = self.fingerprints();
-        let former = || hash(&self.study.former_identity(), &fingerprints);
-        self.id == self.study.id(&fingerprints) || self.id == former()
-    }
-
-    fn fingerprints(&self) -> Map<String, Value> {
-        let of =
-            |(name, record): (&String, &WorkloadRecord)| (name.clone(), record.fingerprint.clone().into());
-        self.workloads.iter().map(of).collect()
-    }
-}
-
-fn hash(identity: &Value, fingerprints: &Map<String, Value>) -> String {
+pub(crate) fn hash(identity: &Value, fingerprints: &Map<String, Value>) -> String {
     let whole = serde_json::json!({ "study": identity, "fingerprints": fingerprints });
     sha256_hex(canonical(&whole))
 }

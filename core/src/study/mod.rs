@@ -3,22 +3,34 @@
 //! The types here are the schema of the file. What belongs to a workload, a model or a method is
 //! kept as an opaque table and parsed by the crate or file that knows it.
 
+pub mod budget;
+mod error;
+pub mod estimate;
 mod identity;
+pub mod ids;
+pub mod metric;
+mod numbers;
 mod parse;
+pub mod score;
 mod suggest;
+pub mod usage;
 mod wording;
+pub mod workload;
 
+use budget::Budget;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::budget::Budget;
 use crate::llm::Role;
 
+pub use error::StudyError;
 pub use identity::differences;
+pub(crate) use identity::hash;
+pub(crate) use numbers::numbers;
+pub use parse::Format;
 pub(crate) use parse::LARGEST_THRESHOLD;
-pub use parse::{Format, StudyError};
 pub use suggest::{nearest, suggest};
 pub use wording::{plain, read_table};
 
@@ -64,7 +76,7 @@ pub struct Study {
 pub struct Search {
     /// For people.
     pub name: String,
-    /// A name in `core/src/methods`.
+    /// A name in `core/src/search/methods`.
     #[serde(default = "default_method")]
     pub method: String,
     /// Every random choice of the search follows from it.

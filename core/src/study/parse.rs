@@ -1,14 +1,14 @@
 //! From text to [`Study`], with errors a person can act on.
 
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 use toml::de::{DeTable, DeValue};
 
+use super::error::StudyError;
+use super::suggest::suggest;
 use super::wording::key_at;
-use super::{Constraint, Rounds, Study, suggest};
+use super::{Constraint, Rounds, Study};
 use crate::llm::Role;
-use crate::methods;
 
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
@@ -30,32 +30,6 @@ impl Format {
     pub fn of_path(path: &str) -> Self {
         let json = path.len() >= 5 && path[path.len() - 5..].eq_ignore_ascii_case(".json");
         if json { Self::Json } else { Self::Toml }
-    }
-}
-
-/// What is wrong with a study, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StudyError {
-    /// The text is not a study.
-    #[error("{0}")]
-    Syntax(String),
-    /// A key holds something impossible.
-    #[error("`{key}`: {problem}")]
-    Invalid {
-        /// Dotted path of the key.
-        key: String,
-        /// What is wrong and what to do.
-        problem: String,
-    },
-}
-
-impl StudyError {
-    /// An impossible value.
-    pub fn invalid(key: impl Into<String>, problem: impl fmt::Display) -> Self {
-        Self::Invalid {
-            key: key.into(),
-            problem: problem.to_string(),
-        }
     }
 }
 
@@ -119,41 +93,12 @@ fn not_finite(key: &str, value: &DeValue<'_>, span: Range<usize>, found: &mut Ve
 }
 
 impl Study {
-    /// Parses and checks a study file's text.
-    ///
-    /// ```
-    /// use capo_core::study::{Format, Study};
-    ///
-    /// let text = r#"
-    ///     [study]
-    ///     name = "help desk"
-    ///     [workload]
-    ///     kind = "desk"
-    ///     [prompt]
-    ///     text = "You answer customers."
-    ///     [objective]
-    ///     metric = "success"
-    ///     [[constraint]]
-    ///     metric = "human_requests"
-    ///     threshold = 0.35
-    ///     [models.agent]
-    ///     provider = "simulated"
-    /// "#;
-    /// let study = Study::parse(text, Format::Toml)?;
-    /// assert_eq!(study.study.method, "capo");
-    /// assert_eq!(study.method["beta"], 4.0); // defaults are written out
-    ///
-    /// let mistyped = text.replace("threshold", "treshold");
-    /// let error = Study::parse(&mistyped, Format::Toml).unwrap_err();
-    /// assert!(error.to_string().contains("did you mean `threshold`?"));
-    /// # Ok::<(), capo_core::study::StudyError>(())
-    /// ```
+    /// Reads a study file's text, without a look at the method's table.
     ///
     /// # Errors
     /// Syntax errors with line and column, unknown keys with the nearest valid one, numbers that are not
-    /// finite, and values that no workload could make sense of. What depends on the workload (metrics, splits) is checked
-    /// by [`crate::problem::Problem::new`].
-    pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
+    /// finite, and a constraint with two thresholds.
+    pub(crate) fn read(text: &str, format: Format) -> Result<Self, StudyError> {
         let study: Self = match format {
             Format::Toml => {
                 check_finite(text)?;
@@ -178,7 +123,7 @@ impl Study {
                 "give exactly one of `threshold` and `relative_to_seed`",
             ));
         }
-        study.checked()
+        Ok(study)
     }
 
     /// The study as TOML, for export: as a person would write it, without the thresholds that were
@@ -196,11 +141,11 @@ impl Study {
         toml::to_string_pretty(&study).map_err(|error| StudyError::Syntax(error.to_string()))
     }
 
-    /// Checks what can be checked without the workload, and writes the method's defaults out.
+    /// Checks what can be checked without the workload and the method.
     ///
     /// # Errors
-    /// See [`Study::parse`].
-    pub fn checked(mut self) -> Result<Self, StudyError> {
+    /// The key that holds something impossible.
+    pub(crate) fn check(&self) -> Result<(), StudyError> {
         if self.study.name.trim().is_empty() {
             return Err(StudyError::invalid("study.name", "give the study a name"));
         }
@@ -296,7 +241,6 @@ impl Study {
                 ));
             }
         }
-        self.method = methods::complete(&self.study.method, &self.method)?;
-        Ok(self)
+        Ok(())
     }
 }

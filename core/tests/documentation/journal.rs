@@ -249,15 +249,15 @@ const EVENTS: &str = "core/src/journal/event.rs";
 
 /// Where the shapes that several events share are defined, and under which heading they stand.
 const SHAPES: [(&str, &str, &str); 10] = [
-    ("### Usage", "core/src/usage.rs", "RoleUsage"),
+    ("### Usage", "core/src/study/usage.rs", "RoleUsage"),
     ("### Paid answers", EVENTS, "PaidAnswer"),
     ("### Responses", "core/src/llm.rs", "ChatResponse"),
-    ("### Traces", "core/src/workload.rs", "Trace"),
-    ("### Scores", "core/src/score.rs", "Score"),
-    ("### Estimates", "core/src/estimate.rs", "Estimate"),
+    ("### Traces", "core/src/study/workload.rs", "Trace"),
+    ("### Scores", "core/src/study/score.rs", "Score"),
+    ("### Estimates", "core/src/study/estimate.rs", "Estimate"),
     ("### Workloads", EVENTS, "WorkloadRecord"),
-    ("### Metrics", "core/src/metric.rs", "MetricSpec"),
-    ("### Budgets", "core/src/budget.rs", "Budget"),
+    ("### Metrics", "core/src/study/metric.rs", "MetricSpec"),
+    ("### Budgets", "core/src/study/budget.rs", "Budget"),
     ("### Branches", EVENTS, "Branch"),
 ];
 
@@ -314,8 +314,8 @@ fn every_word_a_field_can_hold_is_named() {
         ("### `failure`", "core/src/llm.rs", "FailureKind"),
         ("### Usage", "core/src/llm.rs", "Role"),
         ("### Responses", "core/src/llm.rs", "Finish"),
-        ("### `rollout`", "core/src/workload.rs", "Split"),
-        ("### Metrics", "core/src/metric.rs", "Direction"),
+        ("### `rollout`", "core/src/study/workload.rs", "Split"),
+        ("### Metrics", "core/src/study/metric.rs", "Direction"),
     ] {
         let section = section(&page, heading);
         for (variant, _) in names::parts(&root(), path, owner) {

@@ -146,24 +146,24 @@ fn is_named(found: &Type, name: &str) -> bool {
 fn right_names_are_found_and_wrong_ones_are_not() {
     let root = crate::root();
     for right in [
-        "core/src/score.rs",
-        "core/src/score.rs::top",
-        "core/src/score.rs::Score::new",
-        "core/src/score.rs::Limit::scale",
-        "core/src/multipliers/mod.rs::DualStep::rank_by",
-        "core/src/multipliers/mod.rs::DualStepName::Pid",
-        "core/src/arena/rounds.rs::Arena::close_round",
+        "core/src/study/score.rs",
+        "core/src/study/score.rs::top",
+        "core/src/study/score.rs::Score::new",
+        "core/src/study/score.rs::Limit::scale",
+        "core/src/search/dual/mod.rs::DualStep::rank_by",
+        "core/src/search/dual/mod.rs::DualStepName::Pid",
+        "core/src/search/arena/rounds.rs::Arena::close_round",
     ] {
         check(&root, right).unwrap();
     }
     for wrong in [
         "core/src/scores.rs",
-        "core/src/score.rs::bottom",
-        "core/src/score.rs::Score::old",
+        "core/src/study/score.rs::bottom",
+        "core/src/study/score.rs::Score::old",
         // Each exists, but not there.
-        "core/src/score.rs::Limit::new",
-        "core/src/score.rs::without_replacement",
-        "core/src/multipliers/mod.rs::DualStepName::pid",
+        "core/src/study/score.rs::Limit::new",
+        "core/src/study/score.rs::without_replacement",
+        "core/src/search/dual/mod.rs::DualStepName::pid",
     ] {
         let refusal = check(&root, wrong).unwrap_err();
         assert!(refusal.contains(wrong), "{refusal}");

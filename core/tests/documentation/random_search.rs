@@ -1,11 +1,11 @@
 //! Random search: rewrites any of the best candidates, feasible ones first.
 
 use capo_core::arena::{Arena, Guidance, Halt};
+use capo_core::dual::DualSettings;
 use capo_core::ids::Round;
 use capo_core::journal::RoundEvent;
 use capo_core::methods::{Effort, Method, Search};
-use capo_core::multipliers::DualSettings;
-use capo_core::sampling::subset;
+use capo_core::random::subset;
 use capo_core::score::{Score, top};
 use capo_core::study::Rounds;
 use futures::FutureExt;

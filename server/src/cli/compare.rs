@@ -1,13 +1,15 @@
 //! `capo compare`: runs side by side.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::Status;
-use capo_core::random::Streams;
-use capo_core::statistics::{PairedDifference, RESAMPLES, fewest_examples, paired_difference};
-use capo_core::summary::{all_sat, thresholds};
+use capo_core::reading::comparison::{
+    CONFIDENCE, PromptOf, comparable, differences as differences_of, searched_alike,
+};
+use capo_core::reading::{in_force, measured};
+use capo_core::statistics::{PairedDifference, fewest_examples};
+use capo_core::summary::all_sat;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -15,10 +17,7 @@ use serde::Serialize;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{Grid, NOTHING, count, counted, dollars, number, signed, yes_no};
 use super::report;
-use crate::recorded::{RecordedRun, by_example, estimate};
-
-/// Confidence of the intervals.
-const CONFIDENCE: f64 = 0.95;
+use crate::recorded::RecordedRun;
 
 /// Put runs, or prompts that `capo evaluate` measured, side by side, with paired differences on the
 /// same examples.
@@ -87,31 +86,6 @@ struct Difference {
     dropped: usize,
 }
 
-/// Values of two prompts on the examples that both have.
-#[derive(Debug, Default, PartialEq)]
-struct Pairs {
-    minuend: Vec<f64>,
-    subtrahend: Vec<f64>,
-    /// Examples that only one of them has.
-    dropped: usize,
-}
-
-impl Pairs {
-    /// Of values with their examples' places, in order.
-    fn of(minuend: &[(usize, f64)], subtrahend: &[(usize, f64)]) -> Self {
-        let theirs: BTreeMap<usize, f64> = subtrahend.iter().copied().collect();
-        let mut pairs = Self::default();
-        for (example, value) in minuend {
-            if let Some(other) = theirs.get(example) {
-                pairs.minuend.push(*value);
-                pairs.subtrahend.push(*other);
-            }
-        }
-        pairs.dropped = minuend.len() + subtrahend.len() - 2 * pairs.minuend.len();
-        pairs
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &CompareArgs) -> Result<Ending, Failure> {
     let runs: Vec<RecordedRun> = args
@@ -123,7 +97,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Ending, Failure> {
         return Err(Failure::usage("name at least one journal"));
     };
     for other in others {
-        same_examples(first, other)?;
+        comparable(&first.state, &other.state).map_err(|why| {
+            let (first, other) = (first.path.display(), other.path.display());
+            Failure::new(format!("{first} and {other} cannot be compared: {why}"))
+        })?;
     }
     let subjects: Vec<Subject> = runs.iter().flat_map(subjects).collect();
     let comparison = Comparison {
@@ -139,53 +116,21 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Ending, Failure> {
     Ok(Ending::Done)
 }
 
-/// Refuses runs whose held-out examples differ: their differences would mean nothing.
-fn same_examples(first: &RecordedRun, other: &RecordedRun) -> Result<(), Failure> {
-    let refuse = |what: String| {
-        let (first, other) = (first.path.display(), other.path.display());
-        Err(Failure::new(format!(
-            "{first} and {other} cannot be compared: {what}"
-        )))
-    };
-    let (here, there) = (&first.study.workloads, &other.study.workloads);
-    for (name, record) in here {
-        let Some(theirs) = there.get(name) else {
-            return refuse(format!("only the first has the workload `{name}`"));
-        };
-        if record.evaluate != theirs.evaluate {
-            let shared = record
-                .evaluate
-                .iter()
-                .filter(|id| theirs.evaluate.contains(id))
-                .count();
-            return refuse(format!(
-                "the held-out examples of `{name}` differ ({} and {}, {shared} of them shared)",
-                record.evaluate.len(),
-                theirs.evaluate.len()
-            ));
-        }
-        if record.fingerprint != theirs.fingerprint {
-            return refuse(format!("the data of `{name}` differ"));
-        }
-    }
-    if let Some(name) = there.keys().find(|name| !here.contains_key(*name)) {
-        return refuse(format!("only the second has the workload `{name}`"));
-    }
-    if first.study.study.objective != other.study.study.objective {
-        return refuse(format!(
-            "the objectives are `{}` and `{}`",
-            first.study.study.objective.metric, other.study.study.objective.metric
-        ));
-    }
-    Ok(())
-}
-
 /// A prompt that is compared.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     run: &'a RecordedRun,
     candidate: Option<CandidateId>,
     is_evaluation: bool,
+}
+
+impl<'a> Subject<'a> {
+    fn prompt(&self) -> Option<PromptOf<'a>> {
+        Some(PromptOf {
+            state: &self.run.state,
+            candidate: self.candidate?,
+        })
+    }
 }
 
 /// What a search returned, or each prompt that was measured alone.
@@ -195,7 +140,7 @@ fn subjects(run: &RecordedRun) -> Vec<Subject<'_>> {
         candidate,
         is_evaluation,
     };
-    let evaluated = run.evaluated();
+    let evaluated = measured::evaluated(&run.state);
     if evaluated.is_empty() {
         let best = run.state.finished().and_then(|finished| finished.best);
         return vec![subject(best, false)];
@@ -205,12 +150,12 @@ fn subjects(run: &RecordedRun) -> Vec<Subject<'_>> {
 
 fn standing(subject: &Subject) -> Run {
     let run = subject.run;
-    let limits = thresholds(&run.state);
+    let limits = in_force::thresholds(&run.state, None);
     let on = |split| {
         let measured = |metric: &str| {
             Some((
                 metric.to_owned(),
-                estimate(&run.state, &subject.candidate?, metric, split)?.mean,
+                measured::estimate(&run.state, &subject.candidate?, metric, split)?.mean,
             ))
         };
         let means: IndexMap<String, f64> = report::metrics(&run.study).filter_map(measured).collect();
@@ -245,7 +190,7 @@ fn differences(subjects: &[Subject]) -> Vec<Difference> {
     let others = subjects.iter().enumerate().skip(1);
     let against_first = others.filter_map(|(place, other)| {
         let first = &subjects[0];
-        let (split, metrics, dropped) = paired(other, (first.run, first.candidate))?;
+        let (split, metrics, dropped) = paired(other, first.prompt()?)?;
         Some(Difference {
             run: place + 1,
             journal: name(other),
@@ -257,10 +202,12 @@ fn differences(subjects: &[Subject]) -> Vec<Difference> {
         })
     });
     let against_seed = subjects.iter().enumerate().filter_map(|(place, subject)| {
-        let seed = subject.run.seed();
+        let seed = PromptOf::seed(&subject.run.state)?;
         // A prompt measured alone may be the seed prompt itself.
-        let is_itself = subject.is_evaluation && seed == subject.candidate;
-        let (split, metrics, dropped) = paired(subject, (subject.run, seed.filter(|_| !is_itself)))?;
+        if subject.is_evaluation && Some(seed.candidate) == subject.candidate {
+            return None;
+        }
+        let (split, metrics, dropped) = paired(subject, seed)?;
         Some(Difference {
             run: place + 1,
             journal: name(subject),
@@ -278,44 +225,22 @@ fn differences(subjects: &[Subject]) -> Vec<Difference> {
 /// measured on, and how many of its examples only one of them has; `None` where there is none.
 fn paired(
     minuend: &Subject,
-    subtrahend: (&RecordedRun, Option<CandidateId>),
+    subtrahend: PromptOf<'_>,
 ) -> Option<(Split, IndexMap<String, PairedDifference>, usize)> {
+    let prompt = minuend.prompt()?;
     let on = |split| {
-        let values = |(run, candidate): (&RecordedRun, Option<CandidateId>), metric: &str| {
-            by_example(&run.state, &candidate?, metric, split)
-        };
-        // The same draws for every pair: a comparison does not depend on what else is compared.
-        let streams = Streams::new(0);
-        let mut dropped = 0;
-        let metrics: IndexMap<_, _> = report::metrics(&subtrahend.0.study)
-            .filter_map(|metric| {
-                let first = values((minuend.run, minuend.candidate), metric)?;
-                let second = values(subtrahend, metric)?;
-                let mut stream = streams.stream("compare", 0, 0);
-                let pairs = Pairs::of(&first, &second);
-                dropped = dropped.max(pairs.dropped);
-                let difference = paired_difference(
-                    &pairs.minuend,
-                    &pairs.subtrahend,
-                    CONFIDENCE,
-                    RESAMPLES,
-                    &mut stream,
-                )?;
-                Some((metric.to_owned(), difference))
-            })
+        let found = differences_of(prompt, subtrahend, split);
+        let metrics = found.metrics.into_iter();
+        let metrics: IndexMap<_, _> = metrics
+            .map(|found| (found.metric.spec.name, found.paired))
             .collect();
-        (!metrics.is_empty()).then_some((split, metrics, dropped))
+        (!metrics.is_empty()).then_some((split, metrics, found.dropped))
     };
     // Only the held-out examples are known to be the same in every journal.
-    let same = |name: &String, record: &capo_core::journal::WorkloadRecord| {
-        let theirs = subtrahend.0.study.workloads.get(name);
-        theirs.is_some_and(|theirs| theirs.optimize == record.optimize)
-    };
-    let searched_alike = || {
-        let mut workloads = minuend.run.study.workloads.iter();
-        workloads.all(|(name, record)| same(name, record))
-    };
-    on(Split::Evaluate).or_else(|| on(Split::Optimize).filter(|_| minuend.is_evaluation && searched_alike()))
+    on(Split::Evaluate).or_else(|| {
+        let alike = minuend.is_evaluation && searched_alike(prompt.state, subtrahend.state);
+        alike.then(|| on(Split::Optimize)).flatten()
+    })
 }
 
 fn render(comparison: &Comparison, first: &RecordedRun) -> String {
@@ -429,21 +354,4 @@ fn render_differences(comparison: &Comparison) -> String {
         text += &grid.render(2);
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_paired_by_example_where_runs_left_out_different_ones() {
-        let first = [(0, 0.1), (2, 0.3), (3, 0.4)];
-        let second = [(0, 0.5), (1, 0.6), (3, 0.8)];
-        let pairs = Pairs {
-            minuend: vec![0.1, 0.4],
-            subtrahend: vec![0.5, 0.8],
-            dropped: 2,
-        };
-        assert_eq!(Pairs::of(&first, &second), pairs);
-    }
 }

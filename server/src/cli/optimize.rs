@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
+use capo_core::reading::examples::Examples;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use capo_core::workload::Split;
@@ -15,7 +16,6 @@ use super::layout::counted;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
 use crate::progress::{LogFormat, Progress};
-use crate::recorded::examples;
 use crate::session::{Session, open_journal};
 
 /// Search for the prompt that scores best inside every threshold; resumes a run that was stopped.
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
 
 /// How a search ended. Says on standard error why it ended early, and how to go on.
 pub(super) fn ending(state: &RunState, finished: &FinishedEvent, resume: &CommandLine) -> Ending {
-    let unmeasured = finished.evaluation.is_empty() && examples(state, Split::Evaluate) > 0;
+    let unmeasured = finished.evaluation.is_empty() && !Examples::whole(state, Split::Evaluate).is_empty();
     say_how_to_go_on(finished, unmeasured, resume);
     match finished.status {
         Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,

@@ -5,14 +5,15 @@ use std::path::Path;
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
+use capo_core::reading::examples::Examples;
+use capo_core::reading::{in_force, lineage, measured};
 use capo_core::run_state::RunState;
-use capo_core::summary::{Failures, all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat};
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
 use super::layout::{Grid, NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
-use crate::recorded;
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
 pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {
@@ -67,26 +68,23 @@ pub(crate) fn status(status: Status) -> &'static str {
 }
 
 fn tables(state: &RunState, finished: &FinishedEvent, study: &StudyEvent) -> String {
-    let seed = state
-        .candidates()
-        .find(|(_, candidate)| candidate.origin == Origin::Seed)
-        .map(|(id, _)| *id);
+    let seed = lineage::seed(state);
     let on = |candidate: Option<CandidateId>| -> IndexMap<String, Estimate> {
         let estimate = |metric: &str| {
             Some((
                 metric.to_owned(),
-                recorded::estimate(state, &candidate?, metric, Split::Optimize)?,
+                measured::estimate(state, &candidate?, metric, Split::Optimize)?,
             ))
         };
         metrics(study).filter_map(estimate).collect()
     };
     let mut text = format!(
         "On the {} the search used\n",
-        counted(recorded::examples(state, Split::Optimize) as u64, "example")
+        counted(Examples::whole(state, Split::Optimize).len() as u64, "example")
     );
     text += &table(state, study, &on(seed), &on(finished.best));
     let held_out = counted(
-        recorded::examples(state, Split::Evaluate) as u64,
+        Examples::whole(state, Split::Evaluate).len() as u64,
         "held-out example",
     );
     if finished.evaluation.is_empty() {
@@ -125,7 +123,7 @@ fn table(
     seed: &IndexMap<String, Estimate>,
     best: &IndexMap<String, Estimate>,
 ) -> String {
-    let thresholds = thresholds(state);
+    let thresholds = in_force::thresholds(state, None);
     let mut grid = Grid::new(["", "at most", "seed prompt", "best prompt", "slack", "satisfied"]);
     let shown = |values: &IndexMap<String, Estimate>, metric: &str| {
         values.get(metric).map_or_else(|| NOTHING.to_owned(), estimate)

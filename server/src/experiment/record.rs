@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use capo_core::estimate::Estimate;
 use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
-use capo_core::summary::{Failures, all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::Variant;
-use crate::recorded::examples;
 
 /// One trial of an experiment: a variant under one seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,9 +97,9 @@ impl RunRecord {
     pub fn of(variant: &str, seed: u64, state: &RunState) -> Option<Self> {
         let finished = state.finished()?;
         let objective = &state.study()?.study.objective.metric;
-        let thresholds = thresholds(state);
+        let thresholds = in_force::thresholds(state, None);
         let usage = state.ledger().usage().total();
-        let measured = examples(state, Split::Evaluate) == 0
+        let measured = Examples::whole(state, Split::Evaluate).is_empty()
             || !(finished.evaluation.is_empty() || finished.seed_evaluation.is_empty());
         Some(Self {
             variant: variant.to_owned(),

@@ -2,6 +2,7 @@
 
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
+use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
 
 use super::page::{Page, Parts};
@@ -10,7 +11,7 @@ use crate::components::Gate as GateMark;
 use crate::format::{self, NOTHING, label};
 use crate::run::pool::{Gate, Row};
 use crate::run::sentence::Sentence;
-use crate::run::studied::Studied;
+use crate::run::studied::Shown as _;
 
 /// A metric of two prompts, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -115,7 +116,7 @@ fn examples(_: &Parts, row: &Row) -> String {
 
 fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
     let beside = other.and_then(|other| parts.rows.get(&other));
-    let line = |metric: &Studied| {
+    let line = |metric: &StudiedMetric| {
         let of = |row: &Row| row.estimates.get(metric.name()).copied();
         let threshold = parts.limits.get(metric.name()).map(|limit| limit.threshold);
         let this = of(row);
@@ -128,7 +129,7 @@ fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {
     parts.metrics.iter().map(line).collect()
 }
 
-fn line(metric: &Studied, this: Option<Estimate>, threshold: Option<f64>) -> Line {
+fn line(metric: &StudiedMetric, this: Option<Estimate>, threshold: Option<f64>) -> Line {
     Line {
         metric: metric.label(),
         other: String::new(),
@@ -136,7 +137,7 @@ fn line(metric: &Studied, this: Option<Estimate>, threshold: Option<f64>) -> Lin
         change: String::new(),
         threshold: threshold.map_or_else(
             || NOTHING.to_owned(),
-            |threshold| metric.quantity.limit(threshold),
+            |threshold| metric.quantity().limit(threshold),
         ),
         kept: this
             .zip(threshold)
@@ -148,14 +149,14 @@ impl Line {
     /// The same beside another prompt's measurement.
     fn beside(
         self,
-        metric: &Studied,
+        metric: &StudiedMetric,
         this: Option<Estimate>,
         other: Option<Estimate>,
         threshold: Option<f64>,
     ) -> Self {
         let change = this
             .zip(other)
-            .map(|(this, other)| metric.quantity.difference(this.mean - other.mean));
+            .map(|(this, other)| metric.quantity().difference(this.mean - other.mean));
         Self {
             other: value(metric, other, threshold),
             change: change.unwrap_or_else(|| NOTHING.to_owned()),
@@ -164,11 +165,11 @@ impl Line {
     }
 }
 
-fn value(metric: &Studied, estimate: Option<Estimate>, threshold: Option<f64>) -> String {
+fn value(metric: &StudiedMetric, estimate: Option<Estimate>, threshold: Option<f64>) -> String {
     match (estimate, threshold) {
         (None, _) => NOTHING.to_owned(),
-        (Some(estimate), None) => metric.quantity.value(estimate.mean),
-        (Some(estimate), Some(threshold)) => metric.quantity.against(estimate.mean, threshold),
+        (Some(estimate), None) => metric.quantity().value(estimate.mean),
+        (Some(estimate), Some(threshold)) => metric.quantity().against(estimate.mean, threshold),
     }
 }
 

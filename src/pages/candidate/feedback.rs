@@ -2,6 +2,9 @@
 
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{EffectName, Origin};
+use capo_core::methods;
+use capo_core::reading::metrics::{self, StudiedMetric};
+use capo_core::reading::{in_force, lineage};
 use capo_core::run_state::{RunState, Unusable};
 use leptos::prelude::*;
 
@@ -10,8 +13,7 @@ use crate::components::Words;
 use crate::format::{self, counted, listed};
 use crate::run::rounds::{on_screen, written_in};
 use crate::run::sentence::Sentence;
-use crate::run::studied::{self, Studied};
-use crate::run::{in_force, lineage};
+use crate::run::studied::Shown as _;
 
 /// A part of the critic's words, under what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,7 +228,7 @@ fn children(state: &RunState, round: Round, parent: CandidateId) -> Sentence {
 
 /// The critic's words, unchanged, parted where a line begins with a metric's name.
 fn sections(state: &RunState, parent: CandidateId, round: Round, feedback: &str) -> Vec<Section> {
-    let metrics = studied::metrics(state);
+    let metrics = metrics::of_study(state);
     let mut sections: Vec<Section> = Vec::new();
     let mut known = None;
     for line in feedback.lines() {
@@ -260,7 +262,7 @@ fn sections(state: &RunState, parent: CandidateId, round: Round, feedback: &str)
 }
 
 /// Whether a line, signs of a list or of emphasis aside, begins with the metric's name.
-fn begins_with(line: &str, metric: &Studied) -> bool {
+fn begins_with(line: &str, metric: &StudiedMetric) -> bool {
     let sign = |character: char| !character.is_alphabetic();
     let line = line.trim_start_matches(sign).to_lowercase();
     let after = line
@@ -276,10 +278,10 @@ fn begins_with(line: &str, metric: &Studied) -> bool {
 }
 
 /// "Human requests · 37.8%, 2.8 pts over · λ 3.73", of the parent in its round.
-fn about(state: &RunState, parent: CandidateId, round: Round, metric: &Studied) -> Sentence {
+fn about(state: &RunState, parent: CandidateId, round: Round, metric: &StudiedMetric) -> Sentence {
     let closed = state.rounds().get(round as usize);
     let score = closed.and_then(|closed| closed.scores.get(&parent));
-    let quantity = metric.quantity;
+    let quantity = metric.quantity();
     if !metric.is_constraint() {
         let value = score.map(|score| format!(" {}", quantity.value(score.objective)));
         return Sentence::new(format!(
@@ -299,7 +301,7 @@ fn about(state: &RunState, parent: CandidateId, round: Round, metric: &Studied) 
         )
     });
     let sentence = Sentence::new(metric.label() + &standing.unwrap_or_default());
-    match in_force::multipliers(state, round).get(metric.name()) {
+    match methods::multipliers(state, round).get(metric.name()) {
         Some(multiplier) => sentence
             .text(" · ")
             .symbol("λ")

@@ -2,6 +2,7 @@
 
 use capo_core::ids::CandidateId;
 use capo_core::metric::{Direction, PROMPT_LENGTH};
+use capo_core::reading::metrics::StudiedMetric;
 use capo_core::workload::Split;
 use leptos::prelude::*;
 
@@ -13,7 +14,7 @@ use crate::components::Window;
 use crate::format::{self, NOTHING, Quantity};
 use crate::run::heat::{Heat as Values, Row};
 use crate::run::pool::Gate;
-use crate::run::studied::Studied;
+use crate::run::studied::Shown as _;
 
 /// Columns drawn at once; beyond them the examples are shown page by page.
 const COLUMNS: usize = 150;
@@ -96,14 +97,14 @@ pub(super) fn HeatPlate(page: Page) -> impl IntoView {
     }
 }
 
-fn metric(parts: &Parts, name: Option<String>) -> Option<Studied> {
+fn metric(parts: &Parts, name: Option<String>) -> Option<StudiedMetric> {
     match name {
         Some(name) => parts.all.iter().find(|metric| metric.name() == name).cloned(),
         None => parts.metrics.first().cloned(),
     }
 }
 
-fn data(parts: &Parts, values: &Values, metric: &Studied, start: usize) -> HeatData {
+fn data(parts: &Parts, values: &Values, metric: &StudiedMetric, start: usize) -> HeatData {
     let shown = start..(start + COLUMNS).min(values.examples.len());
     let examples = values.examples[shown.clone()].iter().map(|example| HeatExample {
         id: example.id.clone(),
@@ -118,7 +119,7 @@ fn data(parts: &Parts, values: &Values, metric: &Studied, start: usize) -> HeatD
             .is_some_and(|row| row.gate == Gate::Feasible),
         mean: row.estimate.map_or_else(
             || NOTHING.to_owned(),
-            |estimate| metric.quantity.value(estimate.mean),
+            |estimate| metric.quantity().value(estimate.mean),
         ),
         values: row.values[shown.clone()].to_vec(),
     };
@@ -139,18 +140,18 @@ fn name(parts: &Parts, candidate: CandidateId) -> String {
 }
 
 /// Solved or not where examples are one or the other, else five shades up to the highest value.
-fn shading(metric: &Studied, rows: &[Row]) -> Shading {
+fn shading(metric: &StudiedMetric, rows: &[Row]) -> Shading {
     let values = || rows.iter().flat_map(|row| row.values.iter().copied().flatten());
     let either = values().all(|value| value == 0.0 || value == 1.0);
     if metric.spec.direction == Direction::Objective && either {
         return Shading::Solved;
     }
-    let step = match metric.quantity {
+    let step = match metric.quantity() {
         Quantity::Rate => 0.25,
         _ => nice_step(values().fold(0.0, f64::max) / 5.0),
     };
     Shading::Steps {
-        unit: Unit(metric.quantity),
+        unit: Unit(metric.quantity()),
         bounds: [step, 2.0 * step, 3.0 * step, 4.0 * step],
     }
 }

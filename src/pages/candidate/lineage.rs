@@ -1,6 +1,7 @@
 //! Plate A: who comes from whom.
 
 use capo_core::ids::CandidateId;
+use capo_core::reading::metrics::StudiedMetric;
 use leptos::html::Div;
 use leptos::prelude::*;
 
@@ -12,7 +13,7 @@ use crate::components::Words;
 use crate::format::{self, Quantity, counted};
 use crate::run::pool::{Place, Row};
 use crate::run::sentence::Sentence;
-use crate::run::studied::Studied;
+use crate::run::studied::Shown as _;
 
 /// The tree of prompts; the course leads to the selected one.
 #[component]
@@ -76,8 +77,8 @@ pub(super) fn LineagePlate(page: Page) -> impl IntoView {
 }
 
 /// "success, %".
-fn beside_mark(objective: &Studied) -> String {
-    match objective.quantity.unit(&objective.spec) {
+fn beside_mark(objective: &StudiedMetric) -> String {
+    match objective.quantity().unit(&objective.spec) {
         unit if unit.is_empty() => objective.phrase(),
         unit => format!("{}, {unit}", objective.phrase()),
     }
@@ -100,7 +101,7 @@ fn data(parts: &Parts, selected: Option<CandidateId>) -> LineageData {
     };
     LineageData {
         objective: objective.phrase(),
-        unit: Unit(objective.quantity),
+        unit: Unit(objective.quantity()),
         last_round: parts.rows.values().map(|row| row.round).max().unwrap_or(0),
         nodes: parts.rows.values().map(node).collect(),
         selected: selected.map(|selected| selected.to_string()),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use capo_core::ids::CandidateId;
+use capo_core::reading::metrics::{self, StudiedMetric};
+use capo_core::reading::{in_force, lineage};
 use capo_core::score::Limits;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
@@ -14,8 +16,6 @@ use super::address::{Address, NOTHING, PARENT, SEED};
 use crate::live::{Folded, Run};
 use crate::run::heat::{self, Heat};
 use crate::run::pool::Row;
-use crate::run::studied::{self, Studied};
-use crate::run::{in_force, lineage};
 
 /// The page: a run, its address, and what is read off both once for each change.
 #[derive(Clone, Copy)]
@@ -43,9 +43,9 @@ pub(super) struct Parts {
     pub leader: Option<CandidateId>,
     pub limits: Limits,
     /// Objective and constraints.
-    pub metrics: Vec<Studied>,
+    pub metrics: Vec<StudiedMetric>,
     /// Everything that is measured.
-    pub all: Vec<Studied>,
+    pub all: Vec<StudiedMetric>,
     /// Rounds that are complete.
     pub rounds: u32,
     pub finished: bool,
@@ -65,8 +65,8 @@ impl Parts {
             leader: leader.or(seed),
             seed,
             limits: in_force::limits_now(state),
-            metrics: studied::metrics(state),
-            all: studied::all(state),
+            metrics: metrics::of_study(state),
+            all: metrics::all(state),
             rounds: state.rounds().len() as u32,
             finished: state.finished().is_some(),
         })
@@ -194,8 +194,8 @@ fn table(run: Run, address: Memo<Address>, selected: Memo<Option<CandidateId>>) 
         run.read(|folded| {
             let state = &folded.state;
             let metric = match metric.get() {
-                Some(name) => studied::named(state, &name)?,
-                None => studied::objective(state)?,
+                Some(name) => metrics::named(state, &name)?,
+                None => metrics::objective(state)?,
             };
             let mut shown = if everyone.get() {
                 state.candidates().map(|(id, _)| *id).collect()
@@ -203,7 +203,12 @@ fn table(run: Run, address: Memo<Address>, selected: Memo<Option<CandidateId>>) 
                 heat::beside(state, selected)
             };
             if split.get() == Split::Evaluate {
-                shown.retain(|id| crate::run::measured::held_out(state, id).examples.done > 0);
+                shown.retain(|id| {
+                    capo_core::reading::measured::on_split(state, id, Split::Evaluate)
+                        .examples
+                        .done
+                        > 0
+                });
             }
             Some(Arc::new(Heat::new(state, &shown, &metric, split.get())))
         })

@@ -10,6 +10,7 @@ use crate::diff::{Change, PromptDiff};
 use crate::format::{self, Quantity};
 use crate::run::pool::Row;
 use crate::run::rounds;
+use crate::run::studied::Shown as _;
 
 /// What is shown of a prompt.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,7 +153,7 @@ fn choices(parts: &Parts, row: &Row) -> (Vec<Choice>, Vec<Choice>) {
     let any = |other: &Row| {
         let value = objective.and_then(|metric| {
             let estimate = other.estimates.get(metric.name())?;
-            Some(format!(", {}", metric.quantity.value(estimate.mean)))
+            Some(format!(", {}", metric.quantity().value(estimate.mean)))
         });
         let words = format!(
             "{}, round {}{}",

@@ -6,6 +6,7 @@ mod settings;
 
 use std::sync::Arc;
 
+use capo_core::reading::metrics;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -22,7 +23,7 @@ use crate::live::{Phase, Run, Runs};
 use crate::run::activity::changed_by_hand;
 use crate::run::outcome;
 use crate::run::series::Series;
-use crate::run::studied;
+use crate::run::studied::Shown as _;
 use crate::storage::Progress;
 use crate::studies;
 
@@ -241,7 +242,7 @@ fn Summary(
         };
         let best = move || {
             run.read(|folded| {
-                let quantity = studied::objective(&folded.state)?.quantity;
+                let quantity = metrics::objective(&folded.state)?.quantity();
                 Some(quantity.optional(progress.get().best))
             })
         };

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use capo_core::reading::metrics::StudiedMetric;
+
 use crate::charts::overlay::{OverlayData, OverlayPoint, OverlayRun};
 use crate::charts::unit::Unit;
 use crate::format;
 use crate::run::series::{RoundPoint, Series};
-use crate::run::studied::Studied;
+use crate::run::studied::Shown as _;
 
 /// A run that is compared.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +45,7 @@ pub(super) fn metrics(runs: &[Compared]) -> Vec<Metric> {
 
 impl Metric {
     /// What it is in a run, if that has it.
-    fn of<'a>(&self, series: &'a Series) -> Option<&'a Studied> {
+    fn of<'a>(&self, series: &'a Series) -> Option<&'a StudiedMetric> {
         match self {
             Self::Objective => Some(&series.objective),
             Self::Constraint(name) => series.constraint(name).map(|of| &of.metric),
@@ -89,7 +91,7 @@ pub(super) fn overlaid(runs: &[Compared], metric: &Metric) -> Overlaid {
     thresholds.dedup();
     let data = OverlayData {
         metric: shown.phrase(),
-        unit: Unit(shown.quantity),
+        unit: Unit(shown.quantity()),
         axis: match metric {
             Metric::Objective => format!("{}, higher is better", shown.axis()),
             Metric::Constraint(_) => shown.axis(),
@@ -115,7 +117,7 @@ pub(super) fn overlaid(runs: &[Compared], metric: &Metric) -> Overlaid {
     let note = if thresholds.len() > 1 {
         let of_runs = with.iter().filter_map(|run| {
             let threshold = metric.threshold(&run.series)?;
-            Some(format!("{} {}", run.name, shown.quantity.limit(threshold)))
+            Some(format!("{} {}", run.name, shown.quantity().limit(threshold)))
         });
         let of_runs: Vec<String> = of_runs.collect();
         format!("thresholds differ: {}", of_runs.join(", "))

@@ -1,6 +1,7 @@
 //! Paired differences of each run's best prompt against the first run's, on held-out examples.
 
 use capo_core::estimate::Estimate;
+use capo_core::reading::comparison::{Difference, PromptOf, comparable, differences};
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 use leptos::prelude::*;
@@ -8,7 +9,8 @@ use leptos::prelude::*;
 use crate::charts::interval::{Interval, IntervalData};
 use crate::charts::unit::Unit;
 use crate::format;
-use crate::run::paired::{Difference, Of, comparable, differences};
+use crate::run::paired;
+use crate::run::studied::Shown as _;
 
 /// A run against the first.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,11 +62,11 @@ fn rows(first: Named<'_>, other: Named<'_>) -> Result<Vec<PairRow>, String> {
     };
     let ((ours, our_means), (theirs, their_means)) = (best(other)?, best(first)?);
     let found = differences(
-        Of {
+        PromptOf {
             state: other.state,
             candidate: ours,
         },
-        Of {
+        PromptOf {
             state: first.state,
             candidate: theirs,
         },
@@ -75,7 +77,7 @@ fn rows(first: Named<'_>, other: Named<'_>) -> Result<Vec<PairRow>, String> {
         other: our_means.get(difference.metric.name()).copied(),
         difference,
     };
-    Ok(found.into_iter().map(row).collect())
+    Ok(found.metrics.into_iter().map(row).collect())
 }
 
 /// The greatest distance from zero of any interval of a metric, so that all its rows share an axis.
@@ -167,7 +169,7 @@ fn rows_of(pair: &Pair, pairs: &[Pair]) -> AnyView {
 
 fn metric_row(name: &str, row: &PairRow, pairs: &[Pair]) -> impl IntoView + use<> {
     let metric = &row.difference.metric;
-    let quantity = metric.quantity;
+    let quantity = metric.quantity();
     let mean = |estimate: Option<Estimate>| {
         estimate.map_or_else(
             || format::NOTHING.to_owned(),
@@ -190,10 +192,10 @@ fn metric_row(name: &str, row: &PairRow, pairs: &[Pair]) -> impl IntoView + use<
             <td>{metric.label()}</td>
             <td class="num">{mean(row.first)}</td>
             <td class="num">{mean(row.other)}</td>
-            <td class="num">{row.difference.mean()}</td>
-            <td class="num">{row.difference.interval()}</td>
+            <td class="num">{paired::mean(&row.difference)}</td>
+            <td class="num">{paired::interval(&row.difference)}</td>
             <td class="col-interval">{drawn}</td>
-            <td class="nw">{row.difference.reading().words()}</td>
+            <td class="nw">{paired::words(row.difference.verdict())}</td>
         </tr>
     }
 }
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(rows.len(), 4);
         for row in &rows {
             assert_eq!(row.difference.paired.mean, 0.0);
-            assert_eq!(row.difference.reading().words(), "no clear difference");
+            assert_eq!(paired::words(row.difference.verdict()), "no clear difference");
             assert_eq!(row.first, row.other);
         }
     }

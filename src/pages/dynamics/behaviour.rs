@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use capo_core::multipliers::DualStepName;
+use capo_core::dual::DualStepName;
 
 use super::setting::Setting;
 use crate::charts::series::RoundValue;
 use crate::format;
 use crate::run::rounds::ScreenRound;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
+use crate::run::studied::Shown as _;
 
 /// From this round on a search has left its seed behind: averages begin here.
 const SETTLED: ScreenRound = 8;
@@ -156,7 +157,7 @@ fn rounds(number: usize) -> String {
 /// The remark beside a constraint's line: where, and what.
 pub(super) fn remark(series: &Series, of: &ConstraintSeries) -> Option<(RoundValue, bool, String)> {
     let (costs, threshold) = (costs(series, of), of.threshold()?);
-    let quantity = of.metric.quantity;
+    let quantity = of.metric.quantity();
     if of.at_cap_since().is_some() {
         let lowest = lowest(&costs).filter(|lowest| lowest.value > threshold)?;
         let words = format!(
@@ -204,7 +205,7 @@ fn story(series: &Series, of: &ConstraintSeries, setting: &Setting) -> Option<St
     let (costs, multipliers) = (costs(series, of), multipliers(of));
     let searched: Vec<RoundValue> = costs.iter().copied().filter(|cost| cost.round > 0).collect();
     let over = searched.iter().filter(|cost| cost.value > threshold).count();
-    let (label, quantity) = (of.metric.label(), of.metric.quantity);
+    let (label, quantity) = (of.metric.label(), of.metric.quantity());
     let rounds = rounds(searched.len());
     let lowest = lowest(&searched)?;
     if setting.step == DualStepName::Fixed {
@@ -280,6 +281,6 @@ fn average(series: &Series) -> Option<String> {
     Some(format!(
         "{} is {} on average from round {SETTLED} on.",
         series.objective.label(),
-        series.objective.quantity.value(mean)
+        series.objective.quantity().value(mean)
     ))
 }

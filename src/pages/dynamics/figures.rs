@@ -12,6 +12,7 @@ use crate::charts::strip::{Remark, StripData};
 use crate::charts::unit::Unit;
 use crate::format;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
+use crate::run::studied::Shown as _;
 
 /// The values of a metric on both sides that the axes of both must hold: of all rounds, so that they
 /// stay while rounds are played.
@@ -53,7 +54,7 @@ pub(super) fn strip(
     };
     StripData {
         name: of.metric.phrase(),
-        unit: Unit(of.metric.quantity),
+        unit: Unit(of.metric.quantity()),
         axis: of.metric.axis(),
         last_round: ROUNDS,
         threshold: threshold
@@ -83,7 +84,7 @@ pub(super) fn objective(series: &Series, shared: Vec<f64>) -> ObjectiveData {
     };
     ObjectiveData {
         name: series.objective.phrase(),
-        unit: Unit(series.objective.quantity),
+        unit: Unit(series.objective.quantity()),
         axis: format!("{}, higher is better", series.objective.axis()),
         last_round: ROUNDS,
         leading: series.rounds.iter().filter_map(leading).collect(),
@@ -106,10 +107,10 @@ pub(super) fn table(series: &Series) -> TableData {
         let leading = point.leading.as_ref()?;
         let mut cells = vec![
             round_name(point.round),
-            series.objective.quantity.value(leading.objective.mean),
+            series.objective.quantity().value(leading.objective.mean),
         ];
         for of in &series.constraints {
-            let quantity = of.metric.quantity;
+            let quantity = of.metric.quantity();
             let cost = leading.estimate(&of.metric)?.mean;
             cells.push(of.threshold().map_or_else(
                 || quantity.value(cost),

@@ -1,6 +1,6 @@
 //! What can be turned: sliders and lists, marked where the two sides differ.
 
-use capo_core::multipliers::DualStepName;
+use capo_core::dual::DualStepName;
 use leptos::prelude::*;
 
 use super::setting::Setting;

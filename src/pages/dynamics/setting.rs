@@ -1,7 +1,7 @@
 //! One side's setting, and the study it stands for.
 
 use capo_core::budget::Budget;
-use capo_core::multipliers::DualStepName;
+use capo_core::dual::DualStepName;
 use capo_core::study::{Rounds, Study};
 use serde_json::Value;
 

@@ -16,6 +16,7 @@ use crate::format;
 use crate::keys::Keys;
 use crate::live::{Phase, Run};
 use crate::run::series::Series;
+use crate::run::studied::Shown as _;
 
 /// How long a control rests before its side is searched anew, in milliseconds.
 const REST: u32 = 350;

@@ -1,6 +1,6 @@
 //! What the page claims of its scenes, on the searches it runs.
 
-use capo_core::multipliers::DualStepName;
+use capo_core::dual::DualStepName;
 
 use super::behaviour::{costs, feasible, overshoot, reading, release, remark, up_to};
 use super::behaviour::{highest, lowest, multipliers};

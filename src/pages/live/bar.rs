@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capo_core::budget::Budget;
+use capo_core::reading::phase::Phase as Doing;
 use capo_core::run_state::RunState;
 use capo_models::{ProviderName, Wait};
 use leptos::prelude::*;
@@ -12,7 +13,6 @@ use crate::charts::ruler::{RoundRuler, RulerData};
 use crate::components::{RunNav, RunTag};
 use crate::format;
 use crate::live::{Phase, Run};
-use crate::run::now::Phase as Doing;
 use crate::run::overview::Overview;
 use crate::studies;
 

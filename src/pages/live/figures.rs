@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use capo_core::estimate::Estimate;
 use capo_core::journal::SteerEvent;
+use capo_core::reading::metrics::{Part, StudiedMetric};
+use capo_core::reading::standing::Scored;
 use leptos::prelude::*;
 
 use super::overview::{self, Overview, Parts};
@@ -17,8 +19,7 @@ use crate::components::{Gate, Later, Words};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
-use crate::run::standing::Scored;
-use crate::run::studied::{Part, Studied};
+use crate::run::studied::Shown as _;
 
 /// The objective by round.
 #[component]
@@ -37,7 +38,7 @@ fn ObjectiveFigure(overview: Overview, open: Callback<String>) -> impl IntoView 
     });
     let now = move || {
         overview.read(|parts| {
-            let quantity = parts.drawn.series.objective.quantity;
+            let quantity = parts.drawn.series.objective.quantity();
             let map = &parts.drawn.map;
             // Once the run has ended there is one best prompt, whoever leads by J.
             let returned = map
@@ -135,7 +136,7 @@ fn StripFigure(
         };
         overview.read(of).flatten().unwrap_or_default()
     });
-    let of_metric = move |read: &dyn Fn(&Studied) -> String| {
+    let of_metric = move |read: &dyn Fn(&StudiedMetric) -> String| {
         overview
             .read(|parts| {
                 parts
@@ -159,7 +160,7 @@ fn StripFigure(
                 .estimate(&of.metric)?
                 .mean;
             let threshold = of.threshold()?;
-            let quantity = of.metric.quantity;
+            let quantity = of.metric.quantity();
             let distance = quantity.distance(threshold - value);
             let holds = value <= threshold;
             Some(view! {
@@ -173,7 +174,7 @@ fn StripFigure(
     view! {
         <Figure
             letter=letter
-            name=Signal::derive(move || of_metric(&Studied::label))
+            name=Signal::derive(move || of_metric(&StudiedMetric::label))
             now=now
             reading=move || view! { <Words sentence=reading.get()/> }
             table=Signal::derive(move || data.with(strip_table))
@@ -235,7 +236,7 @@ fn by_violation(series: &Series) -> Vec<String> {
 }
 
 /// What a residual is divided by.
-fn scale(metric: &Studied) -> f64 {
+fn scale(metric: &StudiedMetric) -> f64 {
     match metric.part {
         Part::Constraint { scale, .. } => scale,
         Part::Objective | Part::Measured => 1.0,
@@ -320,7 +321,7 @@ fn objective(parts: &Parts) -> ObjectiveData {
     };
     ObjectiveData {
         name: metric.phrase(),
-        unit: Unit(metric.quantity),
+        unit: Unit(metric.quantity()),
         axis: format!("{}, higher is better", metric.axis()),
         last_round: last_round(series),
         now: now(parts),
@@ -373,7 +374,7 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
     }
     Some(StripData {
         name: of.metric.phrase(),
-        unit: Unit(of.metric.quantity),
+        unit: Unit(of.metric.quantity()),
         axis: of.metric.axis(),
         last_round: last_round(series),
         now: now(parts),
@@ -407,8 +408,8 @@ fn map(parts: &Parts) -> MapData {
     });
     MapData {
         objective: metric.phrase(),
-        unit: Unit(metric.quantity),
-        axis: format!("{}, {}", metric.phrase(), metric.quantity.unit(&metric.spec)),
+        unit: Unit(metric.quantity()),
+        axis: format!("{}, {}", metric.phrase(), metric.quantity().unit(&metric.spec)),
         points: places.collect(),
         course: parts.drawn.map.course.iter().map(ToString::to_string).collect(),
         best_name: if parts.goes_on {

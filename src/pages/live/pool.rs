@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use capo_core::ids::CandidateId;
 use capo_core::metric::PROMPT_LENGTH;
+use capo_core::reading::metrics::StudiedMetric;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
@@ -12,7 +13,7 @@ use crate::components::{Gate as GateMark, Spacer, Window};
 use crate::format::{self, NOTHING};
 use crate::live::Run;
 use crate::run::pool::{Gate, Place, Row};
-use crate::run::studied::Studied;
+use crate::run::studied::Shown as _;
 
 /// Columns beside the prompt's and those of metrics: gate, J, characters, round, parents, state.
 const OTHER_COLUMNS: usize = 6;
@@ -222,9 +223,9 @@ struct Column {
 
 fn metrics(parts: &Parts) -> Vec<Column> {
     let series = &parts.drawn.series;
-    let column = |metric: &Studied, threshold: Option<f64>| {
-        let unit = metric.quantity.unit(&metric.spec);
-        let limit = threshold.map(|threshold| format!(", {}", metric.quantity.limit(threshold)));
+    let column = |metric: &StudiedMetric, threshold: Option<f64>| {
+        let unit = metric.quantity().unit(&metric.spec);
+        let limit = threshold.map(|threshold| format!(", {}", metric.quantity().limit(threshold)));
         Column {
             name: metric.name().to_owned(),
             label: metric.label(),
@@ -272,10 +273,10 @@ fn rows(parts: &Parts, all: bool, order: &Order) -> Vec<Shown> {
 
 fn shown(parts: &Parts, row: &Row, best: Option<CandidateId>) -> Shown {
     let series = &parts.drawn.series;
-    let value = |metric: &Studied, threshold: Option<f64>| {
+    let value = |metric: &StudiedMetric, threshold: Option<f64>| {
         let estimate = row.estimates.get(metric.name())?;
         let over = row.missed.iter().any(|missed| missed == metric.name());
-        let quantity = metric.quantity;
+        let quantity = metric.quantity();
         let value = match threshold {
             Some(threshold) if over => quantity.bare_against(estimate.mean, threshold),
             _ => quantity.bare(estimate.mean),

@@ -8,6 +8,7 @@ use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
 use crate::format::{self, Quantity};
 use crate::live::{Phase, Run};
+use crate::run::studied::Shown as _;
 
 /// What one slider changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +137,7 @@ fn step(most: f64) -> f64 {
 fn thresholds(parts: &Parts) -> Vec<Knob> {
     let knobs = parts.drawn.series.constraints.iter().filter_map(|of| {
         let now = of.threshold()?;
-        let unit = Unit(of.metric.quantity);
+        let unit = Unit(of.metric.quantity());
         let (_, bound) = unit.natural_bounds();
         Some(Knob {
             metric: of.metric.name().to_owned(),
@@ -155,7 +156,7 @@ fn multipliers(parts: &Parts) -> Vec<Knob> {
         Some(Knob {
             metric: of.metric.name().to_owned(),
             name: of.metric.phrase(),
-            unit: Unit(of.metric.quantity),
+            unit: Unit(of.metric.quantity()),
             now: of.next_multiplier?,
             most: parts.drawn.series.cap.unwrap_or_else(|| 2.0 * of.peak().max(1.0)),
             lowest: None,

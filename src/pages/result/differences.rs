@@ -1,6 +1,6 @@
 //! Plate C: paired differences against the seed prompt, and the table every comparison uses.
 
-use capo_core::run_state::RunState;
+use capo_core::reading::comparison::{self, Difference};
 use capo_core::workload::Split;
 use leptos::prelude::*;
 
@@ -8,13 +8,15 @@ use crate::charts::interval::{Interval, IntervalData};
 use crate::charts::unit::Unit;
 use crate::format::Quantity;
 use crate::live::Run;
-use crate::run::lineage;
-use crate::run::paired::{self, Difference, Of};
+use crate::run::paired;
+use crate::run::studied::Shown as _;
 
 /// The best prompt minus the seed prompt on the held-out examples.
 #[component]
 pub(super) fn SeedPlate(run: Run) -> impl IntoView {
-    let differences = Memo::new(move |_| run.read(|folded| against_seed(&folded.state)));
+    let differences = Memo::new(move |_| {
+        run.read(|folded| comparison::best_minus_seed(&folded.state, Split::Evaluate).metrics)
+    });
     view! {
         <Show when=move || differences.with(|differences| !differences.is_empty())>
             <section class="plate" id="plate-C" tabindex="-1" aria-labelledby="title-C">
@@ -29,15 +31,6 @@ pub(super) fn SeedPlate(run: Run) -> impl IntoView {
             </section>
         </Show>
     }
-}
-
-fn against_seed(state: &RunState) -> Vec<Difference> {
-    let best = state.finished().and_then(|finished| finished.best);
-    let pair = best.zip(lineage::seed(state)).filter(|(best, seed)| best != seed);
-    pair.map_or_else(Vec::new, |(best, seed)| {
-        let of = |candidate| Of { state, candidate };
-        paired::differences(of(best), of(seed), Split::Evaluate)
-    })
 }
 
 /// Differences with their 95% intervals, in numbers, as a picture and in words.
@@ -79,12 +72,12 @@ pub(super) fn Differences(
 
 #[component]
 fn Row(difference: Difference, reach: f64) -> impl IntoView {
-    let (mean, interval) = (difference.mean(), difference.interval());
-    let reading = difference.reading().words();
+    let (mean, interval) = (paired::mean(&difference), paired::interval(&difference));
+    let reading = paired::words(difference.verdict());
     let picture = difference.paired.interval.map(|ends| {
         let data = IntervalData {
             name: difference.metric.label(),
-            unit: Unit(difference.metric.quantity),
+            unit: Unit(difference.metric.quantity()),
             difference: difference.paired.mean,
             low: ends.low,
             high: ends.high,
@@ -111,7 +104,7 @@ fn reach(of: &Difference, all: &[Difference]) -> f64 {
             ends.low.abs().max(ends.high.abs())
         })
     };
-    let is_rate = |difference: &Difference| difference.metric.quantity == Quantity::Rate;
+    let is_rate = |difference: &Difference| difference.metric.quantity() == Quantity::Rate;
     let furthest = if is_rate(of) {
         let rates = all.iter().filter(|one| is_rate(one));
         rates.map(furthest).fold(0.0, f64::max)

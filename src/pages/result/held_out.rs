@@ -8,6 +8,7 @@ use crate::charts::unit::Unit;
 use crate::components::Gate;
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
+use crate::run::studied::Shown as _;
 
 /// Means with standard errors of the best prompt against thresholds, the seed prompt beside.
 #[component]
@@ -56,7 +57,7 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
 
 #[component]
 fn Row(row: MetricRow) -> impl IntoView {
-    let quantity = row.metric.quantity;
+    let quantity = row.metric.quantity();
     let gate = match (row.metric.is_constraint(), row.is_kept()) {
         (false, _) => view! { <span class="quiet">"objective"</span> }.into_any(),
         (true, Some(feasible)) => view! { <Gate feasible/> }.into_any(),
@@ -116,13 +117,13 @@ fn bullet(row: &MetricRow) -> BulletData {
         .fold(0.0, f64::max);
     BulletData {
         name: row.metric.label(),
-        unit: Unit(row.metric.quantity),
+        unit: Unit(row.metric.quantity()),
         value: row.best.map(|best| best.mean),
         error: row.best.map(|best| best.standard_error),
         threshold: row.threshold,
         feasible: row.is_kept() != Some(false),
         reference: row.seed.map(|seed| seed.mean),
-        reach: match row.metric.quantity {
+        reach: match row.metric.quantity() {
             Quantity::Rate => 1.0,
             _ => furthest * 1.15,
         },

@@ -1,5 +1,7 @@
 //! Plate D: against another run on the same examples.
 
+use capo_core::reading::comparison::{self, Difference, PromptOf};
+use capo_core::reading::metrics;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 use leptos::prelude::*;
@@ -12,8 +14,7 @@ use crate::components::Gate;
 use crate::format::{self, listed};
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome::Outcome;
-use crate::run::paired::{self, Difference, Of};
-use crate::run::studied;
+use crate::run::studied::Shown as _;
 use crate::storage::{RunRecord, Storage};
 
 /// The name of the other run in the address.
@@ -171,22 +172,22 @@ fn compared(run: Run, other: Run) -> Compared {
     run.read(|here| {
         other.read(|there| {
             let (here, there) = (&here.state, &there.state);
-            if let Err(why) = paired::comparable(here, there) {
+            if let Err(why) = comparison::comparable(here, there) {
                 return Compared::Not(format!("These runs cannot be compared: {why}."));
             }
             let best = |state: &RunState| state.finished().and_then(|finished| finished.best);
             let (Some(ours), Some(theirs)) = (best(here), best(there)) else {
                 return Compared::Not("The other run has no held-out figures: it has not ended.".into());
             };
-            let first = Of {
+            let first = PromptOf {
                 state: here,
                 candidate: ours,
             };
-            let second = Of {
+            let second = PromptOf {
                 state: there,
                 candidate: theirs,
             };
-            let differences = paired::differences(first, second, Split::Evaluate);
+            let differences = comparison::differences(first, second, Split::Evaluate).metrics;
             match describe(here, there, &other.id()) {
                 Some(described) => Compared::Differences(differences, described),
                 None => Compared::Not("The other run has no held-out figures.".into()),
@@ -197,7 +198,7 @@ fn compared(run: Run, other: Run) -> Compared {
 
 fn describe(here: &RunState, there: &RunState, run: &str) -> Option<Other> {
     let id = there.finished()?.best?;
-    let objective = studied::objective(there)?;
+    let objective = metrics::objective(there)?;
     let score = |state: &RunState| {
         let finished = state.finished()?;
         finished.final_scores.get(&finished.best?).cloned()
@@ -216,7 +217,7 @@ fn describe(here: &RunState, there: &RunState, run: &str) -> Option<Other> {
         .iter()
         .filter(|row| row.is_kept() == Some(false))
         .filter_map(|row| {
-            let (quantity, threshold) = (row.metric.quantity, row.threshold?);
+            let (quantity, threshold) = (row.metric.quantity(), row.threshold?);
             Some(format!(
                 "{} {} held out, threshold {}",
                 row.metric.phrase(),
@@ -231,7 +232,7 @@ fn describe(here: &RunState, there: &RunState, run: &str) -> Option<Other> {
         scored: format!(
             "{how} on the search examples ({} {})",
             objective.phrase(),
-            objective.quantity.value(theirs.objective)
+            objective.quantity().value(theirs.objective)
         ),
         feasible: outcome.all_sat.unwrap_or(theirs.feasible),
         missed: listed(&missed),

@@ -1,6 +1,7 @@
 //! Plate A: the prompt itself.
 
 use capo_core::ids::CandidateId;
+use capo_core::reading::metrics;
 use capo_core::run_state::RunState;
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
@@ -13,7 +14,7 @@ use crate::format::{self, Quantity, counted};
 use crate::live::{Folded, Run};
 use crate::run::map::Map;
 use crate::run::sentence::Sentence;
-use crate::run::studied;
+use crate::run::studied::Shown as _;
 
 /// How long a button says that something was copied, in milliseconds.
 const SAID: u32 = 4_000;
@@ -63,11 +64,11 @@ impl Best {
 /// "Chosen among six feasible prompts by “success” on the search examples, 75.7%; tied with
 /// 095d71, it has the higher J."
 fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sentence {
-    let Some((objective, place)) = studied::objective(state).zip(map.place(id)) else {
+    let Some((objective, place)) = metrics::objective(state).zip(map.place(id)) else {
         return Sentence::default();
     };
     let value = place.scored.objective.mean;
-    let shown = objective.quantity.value(value);
+    let shown = objective.quantity().value(value);
     if !feasible {
         return Sentence::new(format!(
             "By “{}” it reaches {shown} on the search examples.",

@@ -1,5 +1,6 @@
 //! In place of the verdict while there is none.
 
+use capo_core::reading::metrics;
 use capo_core::run_state::RunState;
 use leptos::prelude::*;
 use leptos_router::components::A;
@@ -9,7 +10,7 @@ use crate::live::{Phase, Run};
 use crate::run::map::Map;
 use crate::run::readings;
 use crate::run::sentence::Sentence;
-use crate::run::studied;
+use crate::run::studied::Shown as _;
 
 /// That the run is not finished, and the best so far.
 #[component]
@@ -41,7 +42,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
 
 /// "Best so far: c95e03, success 73.0%, feasible."
 fn best(state: &RunState, map: &Map) -> Sentence {
-    let Some(objective) = studied::objective(state) else {
+    let Some(objective) = metrics::objective(state) else {
         return Sentence::default();
     };
     match map.best.and_then(|best| map.place(best)) {
@@ -50,7 +51,7 @@ fn best(state: &RunState, map: &Map) -> Sentence {
             .text(format!(
                 ", {} {} on the search examples, feasible.",
                 objective.phrase(),
-                objective.quantity.value(best.scored.objective.mean)
+                objective.quantity().value(best.scored.objective.mean)
             )),
         None if map.places.is_empty() => Sentence::new("The seed prompt is being measured."),
         None => readings::closest(state, map),

@@ -11,12 +11,12 @@ use std::collections::HashSet;
 
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{Event, RolloutEvent, RoundEvent};
+use capo_core::reading::examples::Examples;
+use capo_core::reading::lineage;
+use capo_core::reading::measured;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
 
-use super::in_force::Examples;
-use super::lineage;
-use super::measured;
 use super::rounds::{on_screen, planned, under_way, written_in};
 use super::sentence::Sentence;
 

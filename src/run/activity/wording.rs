@@ -5,15 +5,18 @@ use std::collections::HashSet;
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{EffectName, FailureEvent, FinishedEvent, RoundEvent, Status, SteerEvent};
 use capo_core::llm::{FailureKind, Role};
+use capo_core::methods;
+use capo_core::reading::metrics::{self, StudiedMetric};
+use capo_core::reading::{in_force, standing};
 use capo_core::run_state::{Candidate, RunState};
 
 use super::{Failure, Stand};
 use crate::format::{self, count, counted, number_word};
 use crate::run::map::Map;
+use crate::run::readings;
 use crate::run::rounds::{on_screen, written_in};
 use crate::run::sentence::Sentence;
-use crate::run::studied::{self, Studied};
-use crate::run::{in_force, readings, standing};
+use crate::run::studied::Shown as _;
 
 /// "Round 5: four parents drawn, eight children written."
 pub(super) fn opened(round: Round, state: &RunState, failures: &[Failure]) -> (Sentence, Sentence) {
@@ -55,8 +58,8 @@ pub(super) fn evaluated(
     evaluated: &HashSet<CandidateId>,
     state: &RunState,
 ) -> Option<Sentence> {
-    let scored = standing::standing(state, candidate)?;
-    let objective = studied::objective(state)?;
+    let scored = standing::standing(state, candidate, &methods::multipliers_now(state))?;
+    let objective = metrics::objective(state)?;
     let of = children(round, state).count();
     let done = children(round, state)
         .filter(|(id, _)| evaluated.contains(*id))
@@ -65,7 +68,7 @@ pub(super) fn evaluated(
     let missed: Vec<String> = scored
         .missed(&limits)
         .filter_map(|name| {
-            let (metric, cost) = (studied::named(state, name)?, scored.costs.get(name)?);
+            let (metric, cost) = (metrics::named(state, name)?, scored.costs.get(name)?);
             Some(over(&metric, cost.mean, limits.get(name)?.threshold))
         })
         .collect();
@@ -81,8 +84,8 @@ pub(super) fn evaluated(
     )))
 }
 
-fn over(metric: &Studied, cost: f64, threshold: f64) -> String {
-    let quantity = metric.quantity;
+fn over(metric: &StudiedMetric, cost: f64, threshold: f64) -> String {
+    let quantity = metric.quantity();
     format!(
         "{} {} over {}",
         metric.phrase(),
@@ -92,8 +95,8 @@ fn over(metric: &Studied, cost: f64, threshold: f64) -> String {
 }
 
 /// "success 73.0%"
-fn value(metric: &Studied, mean: f64) -> String {
-    format!("{} {}", metric.phrase(), metric.quantity.value(mean))
+fn value(metric: &StudiedMetric, mean: f64) -> String {
+    format!("{} {}", metric.phrase(), metric.quantity().value(mean))
 }
 
 /// "Round 4 closed. First feasible prompt: c95e03, success 73.0%." and how the multipliers moved.
@@ -101,7 +104,7 @@ pub(super) fn closed(round: &RoundEvent, first_feasible: bool, state: &RunState)
     let mut headline = Sentence::new(format!("Round {} closed.", on_screen(round.round)));
     let feasible = round.scores.iter().filter(|(_, score)| score.feasible);
     let best_feasible = feasible.max_by(|(_, a), (_, b)| a.objective.total_cmp(&b.objective));
-    let objective = studied::objective(state);
+    let objective = metrics::objective(state);
     if let (true, Some((id, score)), Some(objective)) = (first_feasible, best_feasible, &objective) {
         let first = Sentence::new("First feasible prompt: ").prompt(*id);
         headline = headline.then(first.text(format!(", {}.", value(objective, score.objective))));
@@ -155,13 +158,13 @@ pub(super) fn steer(event: &SteerEvent, state: &RunState) -> Vec<Sentence> {
     let round = on_screen(event.round);
     let mut said = Vec::new();
     for (metric, threshold) in event.thresholds.iter().flatten() {
-        let Some(metric) = studied::named(state, metric) else {
+        let Some(metric) = metrics::named(state, metric) else {
             continue;
         };
         said.push(Sentence::new(format!(
             "You set the threshold of {} to {}, from round {round}.",
             metric.phrase(),
-            metric.quantity.threshold(*threshold)
+            metric.quantity().threshold(*threshold)
         )));
     }
     for (metric, multiplier) in event.multipliers.iter().flatten() {
@@ -287,7 +290,7 @@ pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Se
 fn best(event: &FinishedEvent, state: &RunState) -> Sentence {
     let found = event.best.and_then(|best| {
         let score = event.final_scores.get(&best)?;
-        let objective = studied::objective(state)?;
+        let objective = metrics::objective(state)?;
         let sentence = Sentence::new("Best feasible prompt: ").prompt(best);
         Some(sentence.text(format!(", {}.", value(&objective, score.objective))))
     });

@@ -1,13 +1,16 @@
 use capo_core::journal::{Event, SteerEvent};
+use capo_core::methods;
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
+use capo_core::reading::{lineage, measured, metrics, standing};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
 use crate::run::fixture::{events, finished, fold, until};
 use crate::run::heat::{self, Heat};
-use crate::run::in_force::{self, Examples};
 use crate::run::map::Map;
+use crate::run::rounds;
 use crate::run::series::Series;
-use crate::run::{lineage, measured, rounds, standing, studied};
 
 #[test]
 fn round_r_on_screen_is_what_was_known_after_the_journals_round_r_minus_1() {
@@ -57,9 +60,9 @@ fn round_r_on_screen_is_what_was_known_after_the_journals_round_r_minus_1() {
 #[test]
 fn means_are_those_the_search_computed() {
     let state = finished();
-    let objective = studied::objective(&state).unwrap();
+    let objective = metrics::objective(&state).unwrap();
     for (id, score) in &state.rounds().last().unwrap().scores {
-        let measured = measured::on_search(&state, id);
+        let measured = measured::on_split(&state, id, Split::Optimize);
         assert!(measured.examples.is_whole());
         assert_eq!(measured.examples.of, 12);
         assert_eq!(measured.estimates[objective.name()].mean, score.objective);
@@ -67,7 +70,7 @@ fn means_are_those_the_search_computed() {
             assert_eq!(measured.estimates[metric].mean, *cost);
         }
     }
-    let held_out = measured::held_out(&state, &state.finished().unwrap().best.unwrap());
+    let held_out = measured::on_split(&state, &state.finished().unwrap().best.unwrap(), Split::Evaluate);
     for (metric, estimate) in &state.finished().unwrap().evaluation {
         assert_eq!(&held_out.estimates[metric], estimate);
     }
@@ -83,10 +86,10 @@ fn the_round_under_way_counts_by_the_multipliers_it_uses() {
     let series = Series::new(&state).unwrap();
     assert_eq!(series.under_way, Some(2));
     assert_eq!(
-        in_force::multipliers(&state, 1),
+        methods::multipliers(&state, 1),
         state.rounds()[0].next_multipliers
     );
-    let standings = standing::standings(&state);
+    let standings = standing::standings(&state, &methods::multipliers_now(&state));
     let limits = in_force::limits(&state, Some(1));
     for scored in standings.values() {
         let penalty: f64 = limits
@@ -99,7 +102,7 @@ fn the_round_under_way_counts_by_the_multipliers_it_uses() {
     }
     // Before any round λ is where the method starts.
     let begun = fold(&events[..1]);
-    assert_eq!(in_force::multipliers(&begun, 0)["excess_tools"], 1.0);
+    assert_eq!(methods::multipliers(&begun, 0)["excess_tools"], 1.0);
     assert!(Series::new(&begun).unwrap().rounds.is_empty());
 }
 
@@ -192,7 +195,7 @@ fn the_heat_table_is_sorted_by_how_many_prompts_solve_an_example() {
         (shown.first(), shown.last()),
         (Some(&best), lineage::seed(&state).as_ref())
     );
-    let objective = studied::objective(&state).unwrap();
+    let objective = metrics::objective(&state).unwrap();
     let heat = Heat::new(&state, &shown, &objective, Split::Optimize);
     let solved: Vec<f64> = (0..heat.examples.len())
         .map(|column| heat.rows.iter().filter_map(|row| row.values[column]).sum())
@@ -200,7 +203,7 @@ fn the_heat_table_is_sorted_by_how_many_prompts_solve_an_example() {
     assert_eq!(solved.len(), 12);
     assert!(solved.windows(2).all(|pair| pair[0] >= pair[1]), "{solved:?}");
     // Another metric keeps the order of the columns.
-    let tools = studied::named(&state, "excess_tools").unwrap();
+    let tools = metrics::named(&state, "excess_tools").unwrap();
     let other = Heat::new(&state, &shown, &tools, Split::Optimize);
     assert_eq!(other.examples, heat.examples);
     assert_eq!(

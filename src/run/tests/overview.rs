@@ -1,10 +1,11 @@
 use capo_core::journal::SteerEvent;
+use capo_core::methods;
+use capo_core::reading::standing;
 use capo_core::run_state::RunState;
 use indexmap::IndexMap;
 
 use crate::run::fixture::events;
 use crate::run::overview::Overviews;
-use crate::run::standing;
 
 /// What is kept from change to change must say what a journal read anew says.
 fn agrees_at_every_line(change: impl Fn(&mut capo_core::study::Study), steer: Option<SteerEvent>) {
@@ -15,7 +16,10 @@ fn agrees_at_every_line(change: impl Fn(&mut capo_core::study::Study), steer: Op
         let followed = kept.after(line, &state).unwrap();
         let anew = Overviews::default().after(line, &state).unwrap();
         assert!(followed == anew, "line {line}: {event:?}");
-        assert_eq!(followed.map.places.len(), standing::standings(&state).len());
+        assert_eq!(
+            followed.map.places.len(),
+            standing::standings(&state, &methods::multipliers_now(&state)).len()
+        );
     }
 }
 

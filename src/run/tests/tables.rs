@@ -1,11 +1,12 @@
 use capo_core::journal::Event;
+use capo_core::reading::comparison::{self, PromptOf, Verdict};
+use capo_core::reading::lineage;
 use capo_core::workload::Split;
 
 use crate::run::fixture::{events, finished, fold, until};
 use crate::run::outcome::{self, Outcome};
-use crate::run::paired::{self, Of, Reading};
 use crate::run::pool::{Gate, Place, Pool};
-use crate::run::{lineage, report};
+use crate::run::{paired, report};
 
 #[test]
 fn the_pool_tells_children_that_wait_from_those_being_measured() {
@@ -57,32 +58,35 @@ fn differences_are_paired_and_read_by_what_is_good() {
         state.finished().unwrap().best.unwrap(),
         lineage::seed(&state).unwrap(),
     );
-    let of = |candidate| Of {
+    let of = |candidate| PromptOf {
         state: &state,
         candidate,
     };
-    let found = paired::differences(of(best), of(seed), Split::Evaluate);
+    let found = comparison::differences(of(best), of(seed), Split::Evaluate).metrics;
     assert_eq!(found.len(), 4);
     let length = found
         .iter()
         .find(|difference| difference.metric.name() == "prompt_length")
         .unwrap();
-    assert_eq!(length.reading(), Reading::Worse, "a longer prompt costs more");
+    assert_eq!(length.verdict(), Verdict::Worse, "a longer prompt costs more");
     assert!(
-        length.mean().starts_with('+') && length.mean().ends_with('k'),
+        paired::mean(length).starts_with('+') && paired::mean(length).ends_with('k'),
         "{}",
-        length.mean()
+        paired::mean(length)
     );
-    for same in paired::differences(of(best), of(best), Split::Evaluate) {
-        assert_eq!(same.reading(), Reading::NoClearDifference);
+    for same in comparison::differences(of(best), of(best), Split::Evaluate).metrics {
+        assert_eq!(same.verdict(), Verdict::NoClearDifference);
     }
-    assert_eq!(paired::comparable(&state, &state), Ok(()));
+    assert_eq!(comparison::comparable(&state, &state), Ok(()));
     let other = fold(&events(
         |study| drop(study.workload.insert("evaluate".into(), 4.into())),
         None,
     ));
-    let refused = paired::comparable(&state, &other).unwrap_err();
-    assert!(refused.contains("held-out examples differ"), "{refused}");
+    let refused = comparison::comparable(&state, &other).unwrap_err().to_string();
+    assert!(
+        refused.contains("held-out examples of `desk` differ"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use capo_core::journal::{EffectName, Event, FailureEvent, Status, SteerEvent};
 use capo_core::llm::FailureKind;
+use capo_core::reading::phase::Phase;
 use capo_core::run_state::RunState;
 use capo_core::usage::Usage;
 use indexmap::IndexMap;
@@ -7,7 +8,7 @@ use indexmap::IndexMap;
 use crate::run::activity::{Activity, Kind, failure_rows};
 use crate::run::fixture::{events, finished, fold};
 use crate::run::map::Map;
-use crate::run::now::{Now, Phase};
+use crate::run::now::Now;
 use crate::run::outcome::Outcome;
 use crate::run::readings;
 use crate::run::series::Series;
@@ -43,7 +44,7 @@ fn the_log_tells_rounds_children_and_the_end() {
         .filter(|line| line.contains("First feasible prompt: "))
         .collect();
     // A seed that was feasible comes before any other prompt.
-    let seed = crate::run::lineage::seed(&fold(&events)).unwrap();
+    let seed = capo_core::reading::lineage::seed(&fold(&events)).unwrap();
     let by_then = events.iter().find_map(|event| match event {
         Event::Round(round) if round.scores.values().any(|score| score.feasible) => Some(&round.scores),
         _ => None,

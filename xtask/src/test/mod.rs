@@ -77,7 +77,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 fn chosen(arguments: &Arguments) -> Vec<Step> {
     let all = Step::value_variants().iter().copied();
     if arguments.fast {
-        vec![Step::Format, Step::Clippy, Step::Native]
+        vec![Step::Format, Step::Imports, Step::Clippy, Step::Native]
     } else if arguments.steps.is_empty() {
         all.filter(|step| arguments.all || step.is_of_gate()).collect()
     } else {

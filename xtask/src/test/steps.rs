@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
 use crate::workspace::{BROWSER, END_TO_END, FUZZ, NATIVE, TRAIN, WASM_TARGET, Workspace};
-use crate::{build, command, docs};
+use crate::{build, command, docs, imports};
 
 /// What every step may look at.
 pub(super) struct Gate<'a> {
@@ -32,6 +32,7 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Step {
     Format,
+    Imports,
     Clippy,
     ClippyWasm,
     Native,
@@ -48,6 +49,7 @@ impl Step {
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Format => "the code is formatted",
+            Self::Imports => "files name each other in no circles, and the core's only what is below",
             Self::Clippy => "no lint speaks up",
             Self::ClippyWasm => "nor for the browser's target",
             Self::Native => "unit and integration tests",
@@ -82,7 +84,7 @@ impl Step {
                 tools
             }
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
-            Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
+            Self::Imports | Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
         })
     }
 
@@ -94,6 +96,10 @@ impl Step {
                     &["fmt", "--manifest-path", &format!("{FUZZ}/Cargo.toml"), "--check"],
                     |_| {},
                 )
+            }
+            Self::Imports => {
+                imports::check(gate.workspace)?;
+                Ok(Outcome::Passed)
             }
             Self::Clippy => {
                 gate.clippy(&["--workspace", "--all-targets", "--features", TRAIN])?;

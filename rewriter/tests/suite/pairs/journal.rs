@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{
-    CandidateEvent, CritiqueEvent, Event, Origin, RewriteEvent, RoundEvent, SCHEMA, SteerEvent, StudyEvent,
+    CandidateEvent, CritiqueEvent, DiscardEvent, Event, Origin, RewriteEvent, RoundEvent, SCHEMA, SteerEvent,
+    StudyEvent,
 };
 use capo_core::score::Score;
 use capo_core::study::{Format, Study};
@@ -152,6 +153,19 @@ impl Run {
     /// The round under way does not retain this prompt.
     pub(crate) fn prune(&mut self, prompt: &str) -> &mut Self {
         self.pruned.push(CandidateId::of(prompt));
+        self
+    }
+
+    /// Lets a prompt leave the search: it has no score.
+    pub(crate) fn discard(&mut self, prompt: &str) -> &mut Self {
+        let candidate = CandidateId::of(prompt);
+        self.scores.shift_remove(&candidate);
+        self.push(&Event::Discard(DiscardEvent {
+            candidate,
+            round: Some(self.round),
+            reason: "it is too long".to_owned(),
+            examples: 1,
+        }));
         self
     }
 

@@ -177,6 +177,7 @@ fn what_is_dropped_is_counted() {
             rewrites: 10,
             childless: 2,
             unfinished: 2,
+            discarded: 0,
             no_gain: 4,
             duplicates: 1,
             training: 1,
@@ -192,13 +193,26 @@ fn what_is_dropped_is_counted() {
     assert_eq!(
         message,
         "no training pair is left of 10 rewrites in 2 journals: 2 gave no child, 2 belong to unfinished rounds, \
-         6 have no ΔJ above 0.5, 0 are duplicates, 0 are held out; give more journals, or change the filter"
+         0 led to prompts that could not be run, 6 have no ΔJ above 0.5, 0 are duplicates, 0 are held out; give more journals, or change the filter"
     );
     let lenient = PairSettings {
         min_gain: -1.0,
         ..EVERYTHING
     };
     assert_eq!(read(&[&run], lenient).expect("has pairs").training.len(), 3);
+}
+
+#[test]
+fn children_that_could_not_be_run_are_counted_and_left_aside() {
+    let mut run = Run::new("capo");
+    run.rewrite("seed", "better", 0.5, 0.7)
+        .rewrite("seed", "too long", 0.5, 0.7)
+        .discard("too long")
+        .round(&[("effort", 1.0)]);
+    let pairs = read(&[&run], EVERYTHING).expect("has pairs");
+    let tally = pairs.tally;
+    assert_eq!((tally.rewrites, tally.discarded, tally.training), (2, 1, 1));
+    assert_eq!(pairs.training[0].child, "better");
 }
 
 #[test]
@@ -242,12 +256,17 @@ fn thresholds_and_multipliers_are_those_of_the_round() {
 }
 
 #[test]
-fn a_study_without_feedback_has_pairs_without() {
-    let mut run = Run::with("capo", "[feedback]\nform = \"none\"");
-    run.uncriticised("seed", "one", 0.1, 0.2)
-        .round(&[("effort", 1.0)]);
-    let pairs = read(&[&run], EVERYTHING).expect("has pairs").training;
-    assert_eq!(pairs[0].request.feedback, "");
+fn what_has_no_critique_was_rewritten_without_feedback() {
+    for extra in ["", "[feedback]\nform = \"none\""] {
+        let mut run = Run::with("capo", extra);
+        run.uncriticised("seed", "one", 0.1, 0.2)
+            .round(&[("effort", 1.0)])
+            .rewrite("one", "two", 0.2, 0.3)
+            .round(&[("effort", 1.0)]);
+        let pairs = read(&[&run], EVERYTHING).expect("has pairs").training;
+        assert_eq!(pairs[0].request.feedback, "");
+        assert_eq!(pairs[1].request.feedback, "feedback on one");
+    }
 }
 
 #[test]
@@ -266,10 +285,6 @@ fn journals_that_do_not_read_are_named_with_their_line() {
     let mut run = good();
     run.lines.remove(1);
     refused(&run, &["run-0.jsonl line 2:", "never introduced"]);
-    let mut run = Run::new("capo");
-    run.uncriticised("seed", "one", 0.1, 0.2)
-        .round(&[("effort", 1.0)]);
-    refused(&run, &["run-0.jsonl line 4:", "no critique"]);
     let mut run = good();
     run.lines.clear();
     refused(&run, &["run-0.jsonl line 1:", "empty"]);

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FileJournal, RolloutEvent};
-use capo_core::summary::{all_sat, thresholds};
+use capo_core::reading::in_force;
+use capo_core::reading::measured::estimate;
+use capo_core::summary::all_sat;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -14,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::failure::{Ending, Failure, print_data};
 use crate::cli::report;
 use crate::files::write_whole;
-use crate::recorded::{RecordedRun, estimate};
+use crate::recorded::RecordedRun;
 use crate::session::SessionError;
 
 /// Write candidates, rollouts or rounds as JSON, CSV or Markdown.
@@ -98,7 +100,7 @@ type Row = Map<String, Value>;
 fn candidates(run: &RecordedRun) -> Vec<Row> {
     let state = &run.state;
     let best = state.finished().and_then(|finished| finished.best);
-    let limits = thresholds(state);
+    let limits = in_force::thresholds(state, None);
     let row = |id: &CandidateId, candidate: &capo_core::run_state::Candidate| {
         let mut row = Row::new();
         let mut put = |name: &str, value: Value| row.insert(name.to_owned(), value);

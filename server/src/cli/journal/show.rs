@@ -4,8 +4,11 @@ use std::path::Path;
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{RoundEvent, StudyEvent};
+use capo_core::reading::examples::Examples;
+use capo_core::reading::in_force;
+use capo_core::reading::measured::{self, estimate};
 use capo_core::run_state::RunState;
-use capo_core::summary::{Failures, all_sat, thresholds};
+use capo_core::summary::{Failures, all_sat};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
-use crate::recorded::{RecordedRun, estimate, examples};
+use crate::recorded::RecordedRun;
 
 pub(super) fn run(path: &Path, json: bool) -> Result<Ending, Failure> {
     let run = RecordedRun::read(path)?;
@@ -48,7 +51,7 @@ fn fold(run: &RecordedRun) -> Value {
         "journal": run.path.display().to_string(), "lines": run.lines,
         "study": run.study.study, "id": run.study.id, "schema": run.study.schema,
         "started_at": run.study.started_at, "version": run.study.version,
-        "thresholds": thresholds(state), "budget": state.budget(),
+        "thresholds": in_force::thresholds(state, None), "budget": state.budget(),
         "candidates": candidates, "rounds": state.rounds(), "steers": state.steers(),
         "failed_tries": failed_tries, "failures": Failures::of(state),
         "rollouts": { "search": ledger.search_rollouts, "evaluation": ledger.evaluation_rollouts },
@@ -68,7 +71,7 @@ fn means(run: &RecordedRun, id: &CandidateId, split: Split) -> Value {
 
 fn overview(run: &RecordedRun) -> String {
     let (state, study) = (&run.state, &run.study);
-    let evaluated = run.evaluated();
+    let evaluated = measured::evaluated(state);
     let search = &study.study.study;
     let mut text = format!(
         "{}: {}, seed {}, started {}\n{} in {}, study {}\n",
@@ -82,8 +85,8 @@ fn overview(run: &RecordedRun) -> String {
     );
     text += &format!(
         "{} for the search, {} held out\n",
-        counted(examples(state, Split::Optimize) as u64, "example"),
-        counted(examples(state, Split::Evaluate) as u64, "example"),
+        counted(Examples::whole(state, Split::Optimize).len() as u64, "example"),
+        counted(Examples::whole(state, Split::Evaluate).len() as u64, "example"),
     );
     for steer in state.steers() {
         if let Some(branch) = &steer.branch {
@@ -115,7 +118,10 @@ fn overview(run: &RecordedRun) -> String {
         // A search measures its result alone on the held-out ones, and says so at its end.
         if evaluated.is_empty() && split == Split::Optimize {
             text += &format!("\n{}", candidates(run, split));
-        } else if evaluated.iter().any(|id| run.is_measured(id, split)) {
+        } else if evaluated
+            .iter()
+            .any(|id| measured::on_split(state, id, split).examples.is_whole())
+        {
             text += &format!("\nOn the {examples}\n{}", candidates(run, split));
         }
     }
@@ -192,7 +198,7 @@ fn candidates(run: &RecordedRun, split: Split) -> String {
     let last = ["feasible".to_owned()];
     let names = metrics.iter().map(|metric| (*metric).to_owned());
     let mut grid = Grid::new(heading.into_iter().chain(names).chain(last));
-    let limits = thresholds(&run.state);
+    let limits = in_force::thresholds(&run.state, None);
     for (id, candidate) in run.state.candidates() {
         let mut cells = vec![
             id.short(),

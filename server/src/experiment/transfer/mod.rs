@@ -6,8 +6,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use capo_core::dual::DualSettings;
 use capo_core::methods;
-use capo_core::multipliers::DualSettings;
 use capo_core::study::{Rounds, Study};
 use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::error::FileError;

@@ -1,0 +1,459 @@
+//! The fold over a journal's events.
+//!
+//! One fold serves every reader: the page, the command line's progress, a stored run and a resumed
+//! one. It keeps numbers and texts of prompts in memory; traces stay in the store and are read
+//! again by their line.
+
+mod ledger;
+mod rollouts;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::journal::{
+    CandidateEvent, DiscardEvent, EffectName, Event, FailureEvent, FinishedEvent, LearnedEvent,
+    LeaveOutEvent, LineId, Origin, PaidAnswer, RolloutEvent, RoundEvent, SteerEvent, StudyEvent,
+};
+use crate::llm::FailureKind;
+use crate::study::Failures;
+use crate::study::budget::{Budget, Spent};
+use crate::study::ids::{CandidateId, Round};
+use crate::study::workload::Split;
+
+pub use ledger::Ledger;
+pub(crate) use rollouts::is_decided;
+pub use rollouts::{RolloutTable, Row, SetKey};
+
+/// A prompt of the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The text.
+    pub prompt: Rc<str>,
+    /// The round it was made in.
+    pub round: Round,
+    /// How it was made.
+    pub origin: Origin,
+    /// What it was made from.
+    pub parents: Vec<CandidateId>,
+    /// Unicode scalar values of the text.
+    pub characters: usize,
+}
+
+/// What became of a rewrite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewritten {
+    /// The child, unless there is none.
+    pub child: Option<CandidateId>,
+    /// Why there is none.
+    pub reason: Option<String>,
+    /// The earlier rewrite that this one was to improve on.
+    pub draft: Option<CandidateId>,
+    /// The line that tells of it.
+    pub line: LineId,
+}
+
+/// A first answer of a rewriter that could not be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unusable {
+    /// Its text.
+    pub answer: String,
+    /// What was wrong with it.
+    pub reason: String,
+}
+
+/// A rollout that could not be made and counts as the worst value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailedRollout {
+    /// Which prompt.
+    pub candidate: CandidateId,
+    /// Which part of the examples.
+    pub split: Split,
+    /// Name of the workload.
+    pub workload: String,
+    /// Id of the example.
+    pub example: String,
+    /// Which repeat.
+    pub repeat: u32,
+    /// What failed.
+    pub reason: String,
+}
+
+impl FailedRollout {
+    fn new(event: &RolloutEvent, reason: &str) -> Self {
+        Self {
+            candidate: event.candidate,
+            split: event.split,
+            workload: event.workload.clone(),
+            example: event.example.clone(),
+            repeat: event.repeat,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// Everything known about a run from its journal.
+#[derive(Debug, Default)]
+pub struct RunState {
+    study: Option<Rc<StudyEvent>>,
+    candidates: IndexMap<CandidateId, Candidate>,
+    rollouts: RolloutTable,
+    critiques: HashMap<(CandidateId, Round), Rc<str>>,
+    rewrites: IndexMap<(Round, CandidateId, u32), Rewritten>,
+    failures: IndexMap<FailureKind, u64>,
+    attempts: HashMap<EffectName, u32>,
+    failed_tries: HashMap<EffectName, u32>,
+    unusable: HashMap<EffectName, Unusable>,
+    paid: HashMap<EffectName, Vec<PaidAnswer>>,
+    discarded: IndexMap<CandidateId, DiscardEvent>,
+    left_out: Vec<LeaveOutEvent>,
+    failed: Vec<FailedRollout>,
+    last_failure: Option<FailureEvent>,
+    rounds: Vec<RoundEvent>,
+    learned: Vec<LearnedEvent>,
+    spent_by_round: Vec<Spent>,
+    steers: Vec<SteerEvent>,
+    finished: Option<Rc<FinishedEvent>>,
+    ledger: Ledger,
+}
+
+impl RunState {
+    /// Says why an event does not fit what stands above it; nothing is changed.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub fn check(&self, event: &Event) -> Result<(), String> {
+        if self.study.is_none() && !matches!(event, Event::Study(_)) {
+            return Err("the first event must be `study`".into());
+        }
+        match event {
+            Event::Study(_) if self.study.is_some() => Err("a second `study` event".into()),
+            Event::Study(_) | Event::Failure(_) | Event::Steer(_) | Event::Finished(_) => Ok(()),
+            Event::Candidate(event) => {
+                if CandidateId::of(&event.prompt) != event.id {
+                    return Err(format!(
+                        "candidate {} is not the hash of its prompt",
+                        event.id.short()
+                    ));
+                }
+                event.parents.iter().try_for_each(|parent| self.known(parent))
+            }
+            Event::Rollout(event) => {
+                let candidate = self.index_of(&event.candidate)?;
+                self.rollouts.check(candidate, event)
+            }
+            Event::Discard(event) => match self.discarded.get(&event.candidate) {
+                // What was decided after one search says nothing of where the next one goes on.
+                Some(before) if before.round.is_some() => Err(format!(
+                    "candidate {} was discarded before",
+                    event.candidate.short()
+                )),
+                _ => self.known(&event.candidate),
+            },
+            Event::LeaveOut(event) => {
+                self.known(&event.candidate)?;
+                self.rollouts.check_left_out(event)
+            }
+            Event::Critique(event) => self.known(&event.candidate),
+            Event::Rewrite(event) => {
+                self.known(&event.parent)?;
+                let mut others = event.draft.iter().chain(&event.child);
+                others.try_for_each(|other| self.known(other))
+            }
+            Event::Learned(event) => {
+                let (expected, closed) = (self.learned.len() as Round, self.rounds.len() as Round);
+                if event.round == expected && event.round < closed {
+                    Ok(())
+                } else {
+                    Err(format!(
+                        "the rewriter learned from round {} where round {expected} must come, of {closed} complete \
+                         ones",
+                        event.round
+                    ))
+                }
+            }
+            Event::Round(event) => {
+                let expected = self.rounds.len() as Round;
+                if event.round == expected {
+                    Ok(())
+                } else {
+                    Err(format!("round {} where round {expected} must come", event.round))
+                }
+            }
+        }
+    }
+
+    /// Folds one event in.
+    ///
+    /// # Errors
+    /// See [`RunState::check`]; the state is then unchanged.
+    pub fn apply(&mut self, event: &Event, line: LineId) -> Result<(), String> {
+        self.check(event)?;
+        match event {
+            Event::Study(study) => {
+                self.rollouts.declare(&study.workloads, study.study.study.repeats);
+                self.study = Some(Rc::new((**study).clone()));
+            }
+            Event::Candidate(event) => self.admit(event),
+            Event::Rollout(event) => {
+                let candidate = self.index_of(&event.candidate)?;
+                self.rollouts.insert(candidate, event, line)?;
+                match &event.failed {
+                    None => self.ledger.rollout(event.split, &event.usage),
+                    Some(reason) => self.failed.push(FailedRollout::new(event, reason)),
+                }
+                if !self.attempts.is_empty() {
+                    let effect = effect_of_rollout(event);
+                    self.attempts.remove(&effect);
+                    self.failed_tries.remove(&effect);
+                    self.paid.remove(&effect);
+                }
+            }
+            Event::Discard(event) => {
+                self.discarded.insert(event.candidate, event.clone());
+            }
+            Event::LeaveOut(event) => {
+                self.rollouts.leave_out(event)?;
+                self.left_out.push(event.clone());
+            }
+            Event::Critique(event) => {
+                self.critiques
+                    .insert((event.candidate, event.round), event.feedback.as_str().into());
+                self.ledger.search(&event.usage);
+            }
+            Event::Rewrite(event) => {
+                let rewritten = Rewritten {
+                    child: event.child,
+                    reason: event.reason.clone(),
+                    draft: event.draft,
+                    line,
+                };
+                self.rewrites
+                    .insert((event.round, event.parent, event.index), rewritten);
+                self.ledger.search(&event.usage);
+            }
+            Event::Failure(event) => {
+                *self.failures.entry(event.kind).or_default() += 1;
+                self.attempts.insert(event.of.clone(), event.attempt);
+                self.ledger.failure(&event.of, &event.usage);
+                if let Some(answer) = &event.answer {
+                    let unusable = Unusable {
+                        answer: answer.clone(),
+                        reason: event.message.clone(),
+                    };
+                    self.unusable.insert(event.of.clone(), unusable);
+                }
+                if event.answers.is_empty() {
+                    self.paid.remove(&event.of);
+                } else {
+                    self.paid.insert(event.of.clone(), event.answers.clone());
+                }
+                if !event.kind.is_of_everything() {
+                    *self.failed_tries.entry(event.of.clone()).or_default() += 1;
+                }
+                self.last_failure = Some(event.clone());
+            }
+            Event::Round(event) => {
+                self.rounds.push(event.clone());
+                self.spent_by_round.push(self.ledger.spent());
+            }
+            Event::Learned(event) => self.learned.push(event.clone()),
+            Event::Steer(event) => {
+                if event.branch.is_some() {
+                    self.ledger = Ledger::default();
+                }
+                self.steers.push(event.clone());
+            }
+            Event::Finished(event) => self.finished = Some(Rc::new((**event).clone())),
+        }
+        if !matches!(event, Event::Finished(_)) {
+            self.finished = None;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, event: &CandidateEvent) {
+        self.candidates.entry(event.id).or_insert_with(|| Candidate {
+            prompt: event.prompt.as_str().into(),
+            round: event.round,
+            origin: event.origin,
+            parents: event.parents.clone(),
+            characters: event.prompt.chars().count(),
+        });
+    }
+
+    fn known(&self, id: &CandidateId) -> Result<(), String> {
+        self.index_of(id).map(|_| ())
+    }
+
+    fn index_of(&self, id: &CandidateId) -> Result<usize, String> {
+        self.candidates
+            .get_index_of(id)
+            .ok_or_else(|| format!("candidate {} was never introduced", id.short()))
+    }
+
+    /// Replaces the study by one with frozen thresholds; `shift` is added to every line's id.
+    pub(crate) fn freeze(&mut self, study: StudyEvent, shift: i64) {
+        self.rollouts.shift_lines(shift);
+        self.study = Some(Rc::new(study));
+    }
+
+    /// The study; `None` for an empty journal.
+    pub fn study(&self) -> Option<&Rc<StudyEvent>> {
+        self.study.as_ref()
+    }
+
+    /// All candidates in order of appearance.
+    pub fn candidates(&self) -> impl ExactSizeIterator<Item = (&CandidateId, &Candidate)> {
+        self.candidates.iter()
+    }
+
+    /// One candidate.
+    pub fn candidate(&self, id: &CandidateId) -> Option<&Candidate> {
+        self.candidates.get(id)
+    }
+
+    /// Position of a candidate in order of appearance.
+    pub fn position(&self, id: &CandidateId) -> Option<usize> {
+        self.candidates.get_index_of(id)
+    }
+
+    /// All measurements.
+    pub fn rollouts(&self) -> &RolloutTable {
+        &self.rollouts
+    }
+
+    /// The feedback given for a candidate in a round.
+    pub fn critique(&self, candidate: CandidateId, round: Round) -> Option<Rc<str>> {
+        self.critiques.get(&(candidate, round)).cloned()
+    }
+
+    /// What became of a rewrite.
+    pub fn rewrite(&self, round: Round, parent: CandidateId, index: u32) -> Option<&Rewritten> {
+        self.rewrites.get(&(round, parent, index))
+    }
+
+    /// All rewrites by round, parent and which of the parent's children, in the journal's order.
+    pub fn rewrites(&self) -> impl ExactSizeIterator<Item = (&(Round, CandidateId, u32), &Rewritten)> {
+        self.rewrites.iter()
+    }
+
+    /// Whether a parent was criticised or rewritten in `round`, with whatever outcome.
+    pub fn has_begun(&self, round: Round) -> bool {
+        let attempted = |effect: &EffectName| match effect {
+            EffectName::Critique { round: of, .. } | EffectName::Rewrite { round: of, .. } => *of == round,
+            EffectName::Rollout { .. } => false,
+        };
+        self.critiques.keys().any(|(_, of)| *of == round)
+            || self.rewrites.keys().any(|(of, ..)| *of == round)
+            || self.attempts.keys().any(attempted)
+    }
+
+    /// Failures so far by kind.
+    pub fn failures(&self) -> &IndexMap<FailureKind, u64> {
+        &self.failures
+    }
+
+    /// The latest failure.
+    pub fn last_failure(&self) -> Option<&FailureEvent> {
+        self.last_failure.as_ref()
+    }
+
+    /// The first answer to a rewrite, when it could not be used.
+    pub fn unusable(&self, effect: &EffectName) -> Option<&Unusable> {
+        self.unusable.get(effect)
+    }
+
+    /// Failed tries of an effect that has not succeeded yet, without those that say nothing of it: an
+    /// interruption, a model that cannot be reached.
+    pub(crate) fn failed_tries(&self, effect: &EffectName) -> u32 {
+        self.failed_tries.get(effect).copied().unwrap_or(0)
+    }
+
+    /// What models answered to a rollout that was not completed, in order.
+    pub(crate) fn paid_answers(&self, effect: &EffectName) -> Vec<PaidAnswer> {
+        self.paid.get(effect).cloned().unwrap_or_default()
+    }
+
+    /// Candidates that cannot be run, in the order in which they left the search.
+    pub fn discarded(&self) -> &IndexMap<CandidateId, DiscardEvent> {
+        &self.discarded
+    }
+
+    /// Examples that were left out for every prompt, in order.
+    pub fn left_out(&self) -> &[LeaveOutEvent] {
+        &self.left_out
+    }
+
+    /// Rollouts that could not be made and count as the worst value, in order.
+    pub fn failed_rollouts(&self) -> &[FailedRollout] {
+        &self.failed
+    }
+
+    /// Failed tries of an effect that has not succeeded yet.
+    pub fn attempts(&self, effect: &EffectName) -> u32 {
+        self.attempts.get(effect).copied().unwrap_or(0)
+    }
+
+    /// Complete rounds in order.
+    pub fn rounds(&self) -> &[RoundEvent] {
+        &self.rounds
+    }
+
+    /// What the rewriter learned from a round.
+    pub fn learned(&self, round: Round) -> Option<&LearnedEvent> {
+        self.learned.get(round as usize)
+    }
+
+    /// What had been spent at the end of each complete round, in order.
+    pub(crate) fn spent_by_round(&self) -> &[Spent] {
+        &self.spent_by_round
+    }
+
+    /// What people changed, in order.
+    pub fn steers(&self) -> &[SteerEvent] {
+        &self.steers
+    }
+
+    /// How the run ended; `None` while it runs, and again once it was resumed.
+    pub fn finished(&self) -> Option<&Rc<FinishedEvent>> {
+        self.finished.as_ref()
+    }
+
+    /// What was spent.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What becomes of failed rollouts: the last policy that the run was opened with.
+    pub fn failures_in_force(&self) -> Failures {
+        self.steers
+            .iter()
+            .rev()
+            .find_map(|steer| steer.failures)
+            .or_else(|| self.study.as_ref().map(|study| study.study.failures))
+            .unwrap_or_default()
+    }
+
+    /// The budget in force: the last one set while running, else the study's.
+    pub fn budget(&self) -> Budget {
+        self.steers
+            .iter()
+            .rev()
+            .find_map(|steer| steer.budget)
+            .or_else(|| self.study.as_ref().map(|study| study.study.budget))
+            .unwrap_or_default()
+    }
+}
+
+fn effect_of_rollout(event: &RolloutEvent) -> EffectName {
+    EffectName::Rollout {
+        candidate: event.candidate,
+        split: event.split,
+        workload: event.workload.clone(),
+        example: event.example.clone(),
+        repeat: event.repeat,
+    }
+}

@@ -1,0 +1,148 @@
+//! The examples that prompts are measured on: a whole split, or the batch of a round.
+
+use std::collections::HashSet;
+
+use crate::journal::WorkloadRecord;
+use crate::journal::run_state::{RunState, SetKey};
+use crate::random::{Streams, subset};
+use crate::reading::rounds::under_way;
+use crate::study::ids::Round;
+use crate::study::workload::Split;
+
+/// Examples of each workload by their position in a split, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examples {
+    /// Which split.
+    pub split: Split,
+    /// Positions by workload, in the study's order.
+    pub places: Vec<Vec<usize>>,
+}
+
+impl Examples {
+    /// Every example of a split that is not left out.
+    pub fn whole(state: &RunState, split: Split) -> Self {
+        let counts = |set, example| !state.rollouts().is_left_out(set, example);
+        Self::that(state, split, counts)
+    }
+
+    /// The examples that a round measures prompts on: those that the journal names once it is closed, else the
+    /// whole split, or the batch that is drawn for the round. Examples left out since are none of them.
+    pub fn of_round(state: &RunState, round: Round) -> Self {
+        let whole = Self::whole(state, Split::Optimize);
+        let Some(event) = state.study() else {
+            return whole;
+        };
+        if let Some(closed) = state.rounds().get(round as usize) {
+            let Some(batch) = &closed.batch else { return whole };
+            let workloads = event.workloads.iter();
+            let places = workloads.map(|(name, record)| {
+                named(
+                    record.split(Split::Optimize),
+                    batch.get(name).into_iter().flatten(),
+                )
+            });
+            return Self {
+                places: places.collect(),
+                ..whole
+            };
+        }
+        let Some(size) = event.study.study.batch else {
+            return whole;
+        };
+        let streams = Streams::new(event.study.study.seed);
+        let at_its_beginning = Self::that(state, Split::Optimize, |set, example| {
+            !was_left_out_before(state, set, example, round)
+        });
+        let places = (0..).zip(at_its_beginning.places).zip(&whole.places);
+        let places = places.map(|((workload, available), counting)| {
+            let mut drawn = batch(streams, round, workload, &available, size);
+            drawn.retain(|place| counting.contains(place));
+            drawn
+        });
+        Self {
+            places: places.collect(),
+            ..whole
+        }
+    }
+
+    /// The examples of the round under way, or of the last one.
+    pub fn of_now(state: &RunState) -> Self {
+        let last = (state.rounds().len() as Round).saturating_sub(1);
+        Self::of_round(state, under_way(state).unwrap_or(last))
+    }
+
+    fn that(state: &RunState, split: Split, counts: impl Fn(SetKey, usize) -> bool) -> Self {
+        let records = state.study().map(|event| event.workloads.values());
+        let places = (0..).zip(records.into_iter().flatten());
+        let places = places.map(|(workload, record): (u16, &WorkloadRecord)| {
+            let all = 0..record.split(split).len();
+            all.filter(|example| counts(SetKey { workload, split }, *example))
+                .collect()
+        });
+        Self {
+            split,
+            places: places.collect(),
+        }
+    }
+
+    /// Examples of all workloads together.
+    pub fn len(&self) -> usize {
+        self.places.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.iter().all(Vec::is_empty)
+    }
+
+    /// The examples of each workload with the set they belong to.
+    pub fn sets(&self) -> impl Iterator<Item = (SetKey, &[usize])> {
+        (0..).zip(&self.places).map(|(workload, places)| {
+            let set = SetKey {
+                workload,
+                split: self.split,
+            };
+            (set, places.as_slice())
+        })
+    }
+}
+
+/// Draws the batch of a round among the examples of a workload that are available at its beginning: positions,
+/// ascending.
+pub(crate) fn batch(
+    streams: Streams,
+    round: Round,
+    workload: u16,
+    available: &[usize],
+    size: usize,
+) -> Vec<usize> {
+    let mut stream = streams.stream("batch", u64::from(round), u64::from(workload));
+    let drawn = subset(available.len(), size, &mut stream);
+    drawn.into_iter().map(|place| available[place]).collect()
+}
+
+/// The positions of the named ones among all ids of a split, ascending.
+pub(crate) fn named<'a>(ids: &[String], names: impl Iterator<Item = &'a String>) -> Vec<usize> {
+    let names: HashSet<&String> = names.collect();
+    let places = ids.iter().enumerate();
+    places
+        .filter(|(_, id)| names.contains(id))
+        .map(|(place, _)| place)
+        .collect()
+}
+
+/// Whether an example was left out before a round drew its batch. What the seed failed at while relative
+/// thresholds were measured counts as round 0, and comes before its batch.
+fn was_left_out_before(state: &RunState, set: SetKey, example: usize, round: Round) -> bool {
+    let measures_seed_first = || {
+        let constraints = state.study().map(|event| event.study.constraints.iter());
+        let mut constraints = constraints.into_iter().flatten();
+        constraints.any(|constraint| constraint.relative_to_seed.is_some())
+    };
+    let by = match round.checked_sub(1) {
+        Some(before) => before,
+        None if measures_seed_first() => 0,
+        None => return false,
+    };
+    state.rollouts().is_left_out_by(set, example, Some(by))
+}

@@ -1,0 +1,25 @@
+//! What can be said about a run, read off the fold over its journal: the only reader of a run for the page, the
+//! command line, experiments and the trainer.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`metrics`] | what a study maximises, keeps at or below thresholds, and else measures |
+//! | [`rounds`], [`phase`] | how many rounds there are to be and which is under way; what the run is doing |
+//! | [`examples`], [`in_force`] | the examples of a round; its thresholds and multipliers |
+//! | [`measured`], [`standing`] | means with standard errors; every prompt's score of now |
+//! | [`lineage`], [`rewrites`] | who comes from whom; what became of each rewrite, with J of parent and child |
+//! | [`comparison`], [`statistics`] | whether runs are comparable, paired differences; intervals and tests |
+//! | [`summary`] | the result |
+
+pub mod comparison;
+pub mod examples;
+pub mod in_force;
+pub mod lineage;
+pub mod measured;
+pub mod metrics;
+pub mod phase;
+pub mod rewrites;
+pub mod rounds;
+pub mod standing;
+pub mod statistics;
+pub mod summary;

@@ -1,0 +1,238 @@
+//! The budget's gate: whether the next effect may start.
+
+use super::{Arena, Batch, Halt, Phase};
+use crate::llm::{CallUsage, Llm, LlmError};
+use crate::study::budget::{Budget, Spent};
+use crate::study::ids::CandidateId;
+use crate::study::usage::{RoleUsage, Usage};
+use crate::study::workload::Split;
+
+/// Rounds in a row without any bounded spending after which an open search is over. A few may pass
+/// while the rewriter finds only prompts that are known.
+const IDLE_ROUNDS: usize = 20;
+
+/// How much dearer than the average rollout those of the final measurements may be.
+const DEARER: f64 = 1.25;
+
+impl Arena {
+    /// Lets a rollout start and counts it, or says why not.
+    pub(super) fn start_rollout(&self, split: Split) -> Result<(), Halt> {
+        self.may_start()?;
+        self.spending.rollouts.set(self.spending.rollouts.get() + 1);
+        if split == Split::Optimize {
+            self.spending
+                .search_rollouts
+                .set(self.spending.search_rollouts.get() + 1);
+        }
+        Ok(())
+    }
+
+    /// Gives back a rollout that did not come about.
+    pub(super) fn return_rollout(&self, split: Split) {
+        self.spending.rollouts.set(self.spending.rollouts.get() - 1);
+        if split == Split::Optimize {
+            self.spending
+                .search_rollouts
+                .set(self.spending.search_rollouts.get() - 1);
+        }
+    }
+
+    /// Lets a call of `model` start and counts it, or says why not.
+    pub(super) fn start_call(&self, model: &dyn Llm) -> Result<(), LlmError> {
+        self.may_go_on()?;
+        let budget = self.journal.borrow().state().budget();
+        if let (Some(limit), false) = (budget.usd, model.is_priced()) {
+            let unpriced = Budget::unpriced(limit, &format!("{}'s price", model.name()));
+            return Err(LlmError::Budget(unpriced));
+        }
+        self.spending.calls.set(self.spending.calls.get() + 1);
+        Ok(())
+    }
+
+    /// Gives back a call that was not made.
+    pub(super) fn return_call(&self) {
+        self.spending.calls.set(self.spending.calls.get() - 1);
+    }
+
+    /// Counts what a call consumed.
+    pub(super) fn end_call(&self, usage: RoleUsage) {
+        let spending = &self.spending;
+        let spent = spending.tokens.get();
+        spending.tokens.set(spent.saturating_add(usage.tokens()));
+        self.count_usd(usage.usd);
+    }
+
+    /// Counts dollars, where they are known.
+    pub(super) fn count_usd(&self, usd: Option<f64>) {
+        let spent = &self.spending.usd;
+        spent.set(spent.get() + usd.unwrap_or(0.0));
+    }
+
+    /// Counts what an external agent reports of its own calls.
+    pub(super) fn count_external(&self, usage: &Usage) {
+        let (total, calls) = (usage.total(), &self.spending.calls);
+        calls.set(calls.get().saturating_add(total.calls));
+        self.end_call(total);
+    }
+
+    /// Whether any new effect may start. Critiques and rewrites stop with the rollouts: what they
+    /// would lead to could not be measured any more.
+    pub(super) fn may_start(&self) -> Result<(), Halt> {
+        if let Some(halt) = &*self.halted.borrow() {
+            return Err(halt.clone());
+        }
+        if self.replays.get() {
+            return Err(Halt::Budget("the journal ends here".to_owned()));
+        }
+        if self.options.control.is_interrupted() {
+            return Err(Halt::Interrupted);
+        }
+        self.rollouts_left()
+            .and_then(|()| self.within_budget())
+            .map_err(Halt::Budget)
+    }
+
+    /// Whether a rollout under way that waits for something may go on.
+    pub(super) fn may_go_on(&self) -> Result<(), LlmError> {
+        if self.options.control.is_interrupted() {
+            return Err(LlmError::Interrupted {
+                usage: CallUsage::default(),
+            });
+        }
+        self.within_budget().map_err(LlmError::Budget)
+    }
+
+    fn rollouts_left(&self) -> Result<(), String> {
+        let Some(limit) = self.journal.borrow().state().budget().rollouts else {
+            return Ok(());
+        };
+        let spent = self.spending.rollouts.get();
+        let held_back = self.held_back_rollouts(limit);
+        if spent + held_back < limit {
+            return Ok(());
+        }
+        let reserve = if held_back > 0 {
+            format!(" ({held_back} held back for the final evaluation)")
+        } else {
+            String::new()
+        };
+        Err(format!("{spent} of {limit} rollouts{reserve}"))
+    }
+
+    fn within_budget(&self) -> Result<(), String> {
+        let journal = self.journal.borrow();
+        let budget = journal.state().budget();
+        if budget.is_unlimited() {
+            return Ok(());
+        }
+        let now = self.options.clock.seconds();
+        let spent = self.spending.spent(journal.state().ledger(), now);
+        match budget.reached(&self.with_reserve(spent)) {
+            None => Ok(()),
+            Some(reason) => Err(reason),
+        }
+    }
+
+    /// Rollouts the held-out evaluation will still need: the returned prompt, which may be a new one,
+    /// on every held-out example, and what the seed prompt lacks there.
+    fn evaluation_rollouts(&self) -> u64 {
+        let repeats = self.problem.borrow().study().study.repeats;
+        let held_out = self.whole(Split::Evaluate);
+        let each = held_out.len() as u64 * u64::from(repeats);
+        each + self.missing(&[self.seed], &held_out)
+    }
+
+    /// Rollouts that the candidates of the final choice may need on the whole split after a search
+    /// with minibatches.
+    fn settling_rollouts(&self) -> u64 {
+        if !self.has_minibatches() {
+            return 0;
+        }
+        let repeats = self.problem.borrow().study().study.repeats;
+        let each = self.whole(Split::Optimize).len() as u64 * u64::from(repeats);
+        each * self.finalists.get()
+    }
+
+    /// Rollouts that the phase under way must leave for those after it: for the held-out evaluation
+    /// and, during the search, for the final choice, as far as they take no more than half of the
+    /// budget (the result then says what was not measured).
+    pub(crate) fn held_back_rollouts(&self, limit: u64) -> u64 {
+        let fits = |needed: &u64| 2 * needed <= limit;
+        self.later_rollouts().into_iter().find(fits).unwrap_or(0)
+    }
+
+    /// What later phases need, and what is most important of it.
+    fn later_rollouts(&self) -> [u64; 2] {
+        match self.phase.get() {
+            Phase::Search => {
+                let evaluation = self.evaluation_rollouts();
+                [evaluation + self.settling_rollouts(), evaluation]
+            }
+            Phase::Settling => [self.evaluation_rollouts(); 2],
+            Phase::Evaluation => [0; 2],
+        }
+    }
+
+    /// Whether the budget has room for measuring candidates on a batch whole. Only rollouts are
+    /// counted beforehand.
+    pub(crate) fn has_room_for(&self, candidates: &[CandidateId], batch: &Batch) -> Result<(), Halt> {
+        let Some(limit) = self.journal.borrow().state().budget().rollouts else {
+            return Ok(());
+        };
+        let missing = self.missing(candidates, batch);
+        let left = limit.saturating_sub(self.spending.rollouts.get() + self.held_back_rollouts(limit));
+        if missing <= left {
+            return Ok(());
+        }
+        Err(Halt::Budget(format!(
+            "{missing} rollouts are needed, {left} are left"
+        )))
+    }
+
+    /// Adds to calls, tokens and dollars what later phases will cost at somewhat more than the average of the
+    /// rollouts so far, for the returned prompt may be a dear one; at most half of what was spent. What is under
+    /// way counts among the calls already, but not among tokens and dollars.
+    fn with_reserve(&self, mut spent: Spent) -> Spent {
+        let done = self.spending.search_rollouts.get();
+        let [later, _] = self.later_rollouts();
+        if later > 0 && done > 0 {
+            let share = |rollouts: u64| (DEARER * rollouts as f64 / done as f64).min(0.5);
+            let with = |spent: u64, share: f64| spent.saturating_add((spent as f64 * share) as u64);
+            let (of_calls, of_tokens) = (share(later), share(later + self.options.concurrency as u64));
+            (spent.calls, spent.tokens) = (with(spent.calls, of_calls), with(spent.tokens, of_tokens));
+            spent.usd = spent.usd.map(|usd| usd * (1.0 + of_tokens));
+        }
+        spent
+    }
+
+    /// Refuses another round of an open search when too many in a row have spent nothing that the
+    /// budget bounds: it would go on forever. Rounds of earlier sessions count, too.
+    pub(super) fn refuse_idling(&self) -> Result<(), Halt> {
+        let journal = self.journal.borrow();
+        let budget = journal.state().budget();
+        // Time goes by in every round, unless the clock stands still.
+        let elapsed = self.options.clock.seconds() - self.spending.started;
+        if budget.seconds.is_some() && elapsed > 0.0 {
+            return Ok(());
+        }
+        let bounded = |spent: &Spent| {
+            (
+                budget.rollouts.map(|_| spent.rollouts),
+                budget.calls.map(|_| spent.calls),
+                budget.tokens.map(|_| spent.tokens),
+                budget.usd.and(spent.usd),
+            )
+        };
+        let rounds = journal.state().spent_by_round();
+        let pairs = rounds.windows(2).rev();
+        let idle = pairs
+            .take_while(|pair| bounded(&pair[0]) == bounded(&pair[1]))
+            .count();
+        if idle < IDLE_ROUNDS {
+            return Ok(());
+        }
+        Err(Halt::Budget(format!(
+            "{IDLE_ROUNDS} rounds in a row spent nothing of it; bound `rollouts` or `seconds` under [budget]"
+        )))
+    }
+}

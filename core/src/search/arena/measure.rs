@@ -1,0 +1,379 @@
+//! Measuring candidates on batches of examples, and the means that come out.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+
+use super::{Arena, Halt};
+use crate::journal::RoundEvent;
+use crate::journal::run_state::SetKey;
+use crate::reading::{examples, measured};
+use crate::search::problem::MetricSource;
+use crate::study::estimate::{Estimate, mean};
+use crate::study::ids::CandidateId;
+use crate::study::score::Means;
+use crate::study::workload::{Split, Workload};
+
+/// Examples of each workload, by position in the split, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    pub(super) split: Split,
+    pub(super) examples: Vec<Vec<usize>>,
+    pub(super) whole: bool,
+}
+
+impl Batch {
+    /// Whether it holds no example at all.
+    pub fn is_empty(&self) -> bool {
+        self.examples.iter().all(Vec::is_empty)
+    }
+
+    /// Examples of all workloads together.
+    pub(super) fn len(&self) -> usize {
+        self.examples.iter().map(Vec::len).sum()
+    }
+}
+
+/// How many repeats were asked for so far, by candidate, set and example: what the method may know at this point
+/// of its course, whatever else the journal holds already.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    asked: HashMap<(CandidateId, SetKey), Vec<u32>>,
+}
+
+impl Arena {
+    /// Every example of a split.
+    pub fn whole(&self, split: Split) -> Batch {
+        let problem = self.problem.borrow();
+        let examples = problem
+            .workloads()
+            .iter()
+            .map(|workload| (0..workload.examples(split).len()).collect())
+            .collect();
+        Batch {
+            split,
+            examples,
+            whole: true,
+        }
+    }
+
+    /// The examples that a closed round was measured on, as its line names them.
+    pub(crate) fn batch_of(&self, round: &RoundEvent) -> Batch {
+        let whole = self.whole(Split::Optimize);
+        let Some(named) = &round.batch else { return whole };
+        let problem = self.problem.borrow();
+        let of_workload = |workload: &Rc<dyn Workload>| {
+            let named = named.get(workload.name()).into_iter().flatten();
+            examples::named(workload.examples(Split::Optimize), named)
+        };
+        Batch {
+            examples: problem.workloads().iter().map(of_workload).collect(),
+            whole: false,
+            ..whole
+        }
+    }
+
+    /// The examples of a round: B_{i,t} drawn from the optimisation split, or all of it. All
+    /// candidates of a round share them.
+    pub fn batch(&self, round: u32) -> Batch {
+        let Some(size) = self.problem.borrow().study().study.batch else {
+            return self.whole(Split::Optimize);
+        };
+        let problem = self.problem.borrow();
+        let mut whole = true;
+        let examples = (0..)
+            .zip(problem.workloads())
+            .map(|(index, workload)| {
+                let set = SetKey {
+                    workload: index,
+                    split: Split::Optimize,
+                };
+                let all = 0..workload.examples(Split::Optimize).len();
+                let available: Vec<usize> = all.filter(|example| !self.is_left_out(set, *example)).collect();
+                whole &= size >= available.len();
+                examples::batch(self.streams, round, index, &available, size)
+            })
+            .collect();
+        Batch {
+            split: Split::Optimize,
+            examples,
+            whole,
+        }
+    }
+
+    /// Measures candidates on a batch, as often as the study says. What is in the journal is not
+    /// paid again. Returns the candidates that could be run, in the order given: the others are discarded.
+    ///
+    /// # Errors
+    /// When the budget, a person or a failure stops it; everything that was answered is journaled.
+    pub async fn measure(&self, candidates: &[CandidateId], batch: &Batch) -> Result<Vec<CandidateId>, Halt> {
+        let repeats = self.problem.borrow().study().study.repeats;
+        self.measure_until(candidates, batch, |_| repeats).await
+    }
+
+    /// Measures candidates once more than so far.
+    ///
+    /// # Errors
+    /// See [`Arena::measure`].
+    pub async fn measure_again(
+        &self,
+        candidates: &[CandidateId],
+        batch: &Batch,
+    ) -> Result<Vec<CandidateId>, Halt> {
+        self.measure_until(candidates, batch, |so_far| so_far + 1).await
+    }
+
+    async fn measure_until(
+        &self,
+        candidates: &[CandidateId],
+        batch: &Batch,
+        target: impl Fn(u32) -> u32,
+    ) -> Result<Vec<CandidateId>, Halt> {
+        let mut wanted = Vec::new();
+        for &candidate in candidates
+            .iter()
+            .filter(|candidate| !self.is_discarded(**candidate))
+        {
+            for (workload, examples) in (0..).zip(&batch.examples) {
+                let set = SetKey {
+                    workload,
+                    split: batch.split,
+                };
+                for &example in examples
+                    .iter()
+                    .filter(|example| !self.is_left_out(set, **example))
+                {
+                    let so_far = self.repeats_of(candidate, set, example);
+                    wanted.push((candidate, set, example, so_far, target(so_far)));
+                }
+            }
+        }
+        let mut missing = Vec::new();
+        {
+            let journal = self.journal.borrow();
+            let state = journal.state();
+            for &(candidate, set, example, so_far, until) in &wanted {
+                let position = state.position(&candidate).unwrap_or(usize::MAX);
+                for repeat in so_far..until {
+                    if state.rollouts().line(position, set, example, repeat).is_none() {
+                        missing.push(super::rollouts::Wanted {
+                            candidate,
+                            set,
+                            example,
+                            repeat,
+                        });
+                    }
+                }
+            }
+        }
+        let unmade = self.run_rollouts(self.heed_decisions(missing)).await?;
+        self.decide(unmade, batch)?;
+        for (candidate, set, example, so_far, until) in wanted {
+            if !self.is_discarded(candidate) && !self.is_left_out(set, example) {
+                self.absorb(candidate, set, example, so_far, until)?;
+            }
+        }
+        let is_left = |candidate: &CandidateId| !self.is_discarded(*candidate);
+        Ok(candidates.iter().copied().filter(is_left).collect())
+    }
+
+    /// Rollouts that [`Arena::measure`] would have to make.
+    pub(super) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
+        let repeats = self.problem.borrow().study().study.repeats;
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let mut missing = 0;
+        for candidate in candidates
+            .iter()
+            .filter(|candidate| !self.is_discarded(**candidate))
+        {
+            let position = state.position(candidate).unwrap_or(usize::MAX);
+            for (workload, examples) in (0..).zip(&batch.examples) {
+                let set = SetKey {
+                    workload,
+                    split: batch.split,
+                };
+                let made = |example: &usize| state.rollouts().repeats(position, set, *example).min(repeats);
+                missing += examples
+                    .iter()
+                    .filter(|example| !self.is_left_out(set, **example))
+                    .map(|example| u64::from(repeats - made(example)))
+                    .sum::<u64>();
+            }
+        }
+        missing
+    }
+
+    /// Whether a round measures fewer examples than there are.
+    pub(crate) fn has_minibatches(&self) -> bool {
+        let problem = self.problem.borrow();
+        let available = |size: usize| {
+            let workloads = problem.workloads().iter();
+            workloads
+                .map(|workload| workload.examples(Split::Optimize).len())
+                .any(|most| size < most)
+        };
+        problem.study().study.batch.is_some_and(available)
+    }
+
+    /// Repeats of a candidate on all examples of a batch together, as far as its course has come.
+    pub(crate) fn repeats_on(&self, candidate: CandidateId, batch: &Batch) -> u64 {
+        let mut repeats = 0;
+        for (workload, examples) in (0..).zip(&batch.examples) {
+            let set = SetKey {
+                workload,
+                split: batch.split,
+            };
+            let counts = examples
+                .iter()
+                .filter(|example| !self.is_left_out(set, **example));
+            repeats += counts
+                .map(|example| u64::from(self.repeats_of(candidate, set, *example)))
+                .sum::<u64>();
+        }
+        repeats
+    }
+
+    pub(super) fn repeats_of(&self, candidate: CandidateId, set: SetKey, example: usize) -> u32 {
+        let repeats = self.repeats.borrow();
+        let of_set = repeats.asked.get(&(candidate, set));
+        of_set.and_then(|asked| asked.get(example)).copied().unwrap_or(0)
+    }
+
+    /// Lets the method know the repeats of an example up to a number.
+    fn absorb(
+        &self,
+        candidate: CandidateId,
+        set: SetKey,
+        example: usize,
+        from: u32,
+        until: u32,
+    ) -> Result<(), Halt> {
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let position = state.position(&candidate).unwrap_or(usize::MAX);
+        let is_missing = |repeat: &u32| state.rollouts().line(position, set, example, *repeat).is_none();
+        if let Some(repeat) = (from..until).find(is_missing) {
+            return Err(Halt::Replay(format!(
+                "rollout {example}/{repeat} of candidate {} is missing",
+                candidate.short()
+            )));
+        }
+        let mut repeats = self.repeats.borrow_mut();
+        let asked = repeats.asked.entry((candidate, set)).or_default();
+        if asked.len() <= example {
+            asked.resize(example + 1, 0);
+        }
+        asked[example] = asked[example].max(until);
+        Ok(())
+    }
+
+    /// Mean objective and costs of a candidate over a batch, every constraint of the study
+    /// included; `None` unless it was measured on all of it.
+    pub fn means(&self, candidate: CandidateId, batch: &Batch) -> Option<Means> {
+        let problem = self.problem.borrow();
+        let objective = self.mean(candidate, problem.objective(), batch)?;
+        let costs = problem
+            .constraints()
+            .iter()
+            .map(|constraint| {
+                let cost = self.mean(candidate, &constraint.source, batch)?;
+                Some((constraint.source.spec.name.clone(), cost))
+            })
+            .collect::<Option<IndexMap<String, f64>>>()?;
+        Some(Means { objective, costs })
+    }
+
+    /// Mean over examples of the mean over repeats, so that an example measured more often weighs
+    /// no more than the others.
+    fn mean(&self, candidate: CandidateId, metric: &MetricSource, batch: &Batch) -> Option<f64> {
+        let values: Vec<f64> = self
+            .per_example(candidate, metric, batch)
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect();
+        let measured = values.len() == self.counting(metric, batch);
+        measured.then(|| mean(&values)).flatten()
+    }
+
+    /// The examples of a batch on which a metric is measured, without those that are left out.
+    fn counting(&self, metric: &MetricSource, batch: &Batch) -> usize {
+        let set = SetKey {
+            workload: metric.workload,
+            split: batch.split,
+        };
+        let examples = batch.examples[usize::from(metric.workload)].iter();
+        examples
+            .filter(|example| !self.is_left_out(set, **example))
+            .count()
+    }
+
+    /// A candidate's value of one metric on each example of a batch (mean over repeats), where it
+    /// was measured.
+    pub(super) fn per_example(
+        &self,
+        candidate: CandidateId,
+        metric: &MetricSource,
+        batch: &Batch,
+    ) -> Vec<(usize, f64)> {
+        let set = SetKey {
+            workload: metric.workload,
+            split: batch.split,
+        };
+        let journal = self.journal.borrow();
+        let state = journal.state();
+        let position = state.position(&candidate);
+        let Some(row) = position.and_then(|candidate| state.rollouts().row(candidate, set)) else {
+            return Vec::new();
+        };
+        let counting = batch.examples[usize::from(metric.workload)]
+            .iter()
+            .filter(|example| !self.is_left_out(set, **example));
+        counting
+            .filter_map(|&example| {
+                let repeats = self.repeats_of(candidate, set, example);
+                Some((example, measured::mean(&row, metric.position, example, repeats)?))
+            })
+            .collect()
+    }
+
+    /// Held-out (or other) estimates of a candidate by metric: the study's objective and
+    /// constraints first, then everything else its workloads measure.
+    pub(crate) fn estimates(&self, candidate: CandidateId, batch: &Batch) -> IndexMap<String, Estimate> {
+        let problem = self.problem.borrow();
+        let studied = std::iter::once(problem.objective().clone()).chain(
+            problem
+                .constraints()
+                .iter()
+                .map(|constraint| constraint.source.clone()),
+        );
+        let others = (0..).zip(problem.workloads()).flat_map(|(workload, measured)| {
+            measured
+                .metrics()
+                .iter()
+                .enumerate()
+                .map(move |(position, spec)| MetricSource {
+                    spec: spec.clone(),
+                    workload,
+                    position,
+                })
+        });
+        let mut estimates = IndexMap::new();
+        for metric in studied.chain(others) {
+            if estimates.contains_key(&metric.spec.name) {
+                continue;
+            }
+            let values: Vec<f64> = self
+                .per_example(candidate, &metric, batch)
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect();
+            let complete = values.len() == self.counting(&metric, batch);
+            if let (true, Some(estimate)) = (complete, Estimate::of(&values)) {
+                estimates.insert(metric.spec.name.clone(), estimate);
+            }
+        }
+        estimates
+    }
+}

@@ -1,0 +1,24 @@
+//! The count-based ablation.
+
+use super::{DualStep, Residuals, moved};
+use crate::study::score::Multipliers;
+
+/// λ_i ← clip(λ_i + β σ_i, 0, λ_max) with σ_i = 1 where the mean cost exceeds τ_i and `satisfied`
+/// (−1 or 0) elsewhere: the sign of a violation, not its size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Count {
+    /// β.
+    pub beta: f64,
+    /// Movement under slack.
+    pub satisfied: f64,
+    /// λ_max.
+    pub cap: f64,
+}
+
+impl DualStep for Count {
+    fn step(&mut self, multipliers: &Multipliers, residuals: &Residuals) -> Multipliers {
+        moved(multipliers, residuals, self.cap, |_, multiplier, residual| {
+            multiplier + self.beta * if residual > 0.0 { 1.0 } else { self.satisfied }
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! DCAPO: the primal–dual search of a rewriter that learns from it (Algorithm 2).
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::capo::{Closing, PrimalDual, rank, sample};
+use super::{Effort, Method, Search};
+use crate::search::arena::{Arena, Attempt, Family, Guidance, Halt, RewriteTask};
+use crate::study::ids::{CandidateId, Round};
+use crate::search::dual::DualStepName;
+use crate::study::score::{Limits, Multipliers, Score};
+use crate::study::Rounds;
+
+/// DCAPO's hyperparameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Dcapo {
+    /// B ≥ 1: parents sampled a round.
+    pub parents: usize,
+    /// γ: how strongly the sampling prefers high J; 0 draws parents uniformly.
+    pub gamma: f64,
+    /// D ≥ 1: each child is rewritten again by the evidence on it until there are so many.
+    pub depth: u32,
+    /// How multipliers move.
+    pub dual_step: DualStepName,
+    /// What every primal–dual method shares; `children` is G ≥ 1: the siblings of each parent and depth.
+    #[serde(flatten)]
+    pub shared: PrimalDual,
+}
+
+impl Default for Dcapo {
+    fn default() -> Self {
+        Self {
+            parents: 4,
+            gamma: 1.0,
+            depth: 1,
+            dual_step: DualStepName::Subgradient,
+            shared: PrimalDual::default(),
+        }
+    }
+}
+
+impl Method for Dcapo {
+    fn check(&self) -> Result<(), String> {
+        for (key, is_zero) in [("parents", self.parents == 0), ("depth", self.depth == 0)] {
+            if is_zero {
+                return Err(format!("`{key}` must be at least 1"));
+            }
+        }
+        if !self.gamma.is_finite() {
+            return Err(format!("`gamma` must be a finite number, not {}", self.gamma));
+        }
+        self.shared.check()
+    }
+
+    fn at_most(&self, rounds: u32) -> Effort {
+        let (mut pool, mut effort) = (
+            1_u64,
+            Effort {
+                candidates: 1,
+                ..Effort::default()
+            },
+        );
+        for round in 0..rounds {
+            let parents = pool.min(self.parents as u64);
+            let lines = parents * u64::from(self.shared.children);
+            let rewrites = lines * u64::from(self.depth);
+            effort.candidates += rewrites;
+            effort.rewrites += rewrites;
+            // The seed is first rewritten without feedback.
+            effort.critiques += if round == 0 { 0 } else { parents } + rewrites - lines;
+            pool = (pool + lines).min(self.shared.pool as u64);
+        }
+        effort
+    }
+
+    fn start(&self, limits: &Limits) -> Multipliers {
+        self.shared.dual.start(limits)
+    }
+
+    fn pool(&self) -> usize {
+        self.shared.pool
+    }
+
+    fn learns(&self) -> bool {
+        true
+    }
+
+    fn gate_noise(&self) -> f64 {
+        self.shared.noise
+    }
+}
+
+impl Search for Dcapo {
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>> {
+        async move {
+            let mut step = self.shared.dual.build(self.dual_step);
+            let mut multipliers = self.shared.dual.start(&arena.limits(Some(0)));
+            let mut pool = vec![arena.seed()];
+            let mut round: Round = 0;
+            while arena.open_round(round, &mut multipliers).await? {
+                let (batch, limits) = (arena.batch(round), arena.limits(Some(round)));
+
+                // 1. Evaluate the pool; sample B parents under λ_t.
+                pool = arena.measure(&pool, &batch).await?;
+                if pool.is_empty() {
+                    return Err(arena.nobody_left());
+                }
+                let scores = arena.scores(&pool, &batch, &limits, &multipliers)?;
+                let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
+                let parents = sample(arena, round, &ranked, self.gamma, self.parents);
+
+                // 2. G lines of D rewrites of each, measured on the same examples.
+                let guidance = Guidance {
+                    round,
+                    batch: &batch,
+                    limits: &limits,
+                    multipliers: &multipliers,
+                    children: self.shared.children,
+                };
+                let lines = self.lines(arena, &parents, guidance).await?;
+
+                // 3. Admit the best child of each line, the top k1 of them.
+                let mut everyone = pool.clone();
+                everyone.extend(lines.iter().flatten().filter_map(|link| link.child));
+                let everyone = distinct(everyone);
+                if everyone.len() == pool.len() && matches!(arena.search().rounds, Rounds::Open(_)) {
+                    pool = arena.measure_again(&pool, &batch).await?;
+                }
+                let scores = arena.scores(&everyone, &batch, &limits, &multipliers)?;
+                let mut expanded = pool.clone();
+                let ranked = rank(arena, &*step, &scores, &limits, &multipliers);
+                expanded.extend(self.admitted(&lines, &ranked));
+                let expanded = distinct(expanded);
+
+                // 4. Dual step and retention as in CAPO.  5. The rewriter learns.
+                let families = families(arena, round, &parents, &lines, &scores);
+                let closing = Closing {
+                    arena,
+                    settings: &self.shared,
+                    round,
+                    limits: &limits,
+                    multipliers: &multipliers,
+                };
+                (pool, multipliers) = closing.close(&mut *step, &expanded, scores, parents, &batch).await?;
+                arena.learn(round, &families).await?;
+                round += 1;
+            }
+            Ok(())
+        }
+        .boxed_local()
+    }
+}
+
+/// One rewrite of a line.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    task: RewriteTask,
+    child: Option<CandidateId>,
+}
+
+impl Dcapo {
+    /// The rewrites of each line by depth, the lines of one parent together.
+    async fn lines(
+        &self,
+        arena: &Arena,
+        parents: &[CandidateId],
+        guidance: Guidance<'_>,
+    ) -> Result<Vec<Vec<Link>>, Halt> {
+        let siblings = self.shared.children;
+        let mut lines: Vec<Vec<Link>> = vec![Vec::new(); parents.len() * siblings as usize];
+        for depth in 0..self.depth {
+            let tasks: Vec<RewriteTask> = lines
+                .iter()
+                .enumerate()
+                .map(|(line, links)| {
+                    let draft = links.iter().rev().find_map(|link| link.child);
+                    RewriteTask {
+                        parent: parents[line / siblings as usize],
+                        index: depth * siblings + line as u32 % siblings,
+                        draft,
+                        blind: guidance.round == 0 && draft.is_none(),
+                    }
+                })
+                .collect();
+            let children = arena.rewrites(&tasks, guidance).await?;
+            let measured = distinct(children.iter().copied().flatten().collect());
+            let measured = arena.measure(&measured, guidance.batch).await?;
+            for (line, (task, child)) in lines.iter_mut().zip(tasks.into_iter().zip(children)) {
+                let child = child.filter(|child| measured.contains(child));
+                line.push(Link { task, child });
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The best child of each line, and of these the top k1. `ranked` is best first.
+    fn admitted(&self, lines: &[Vec<Link>], ranked: &[(CandidateId, f64)]) -> Vec<CandidateId> {
+        let place = |child: &CandidateId| ranked.iter().position(|(candidate, _)| candidate == child);
+        let best = |line: &Vec<Link>| line.iter().filter_map(|link| link.child).min_by_key(place);
+        let mut of_lines = distinct(lines.iter().filter_map(best).collect());
+        of_lines.sort_by_key(place);
+        of_lines.truncate(self.shared.pool);
+        of_lines
+    }
+}
+
+/// What the rewriter learns from.
+fn families(
+    arena: &Arena,
+    round: Round,
+    parents: &[CandidateId],
+    lines: &[Vec<Link>],
+    scores: &IndexMap<CandidateId, Score>,
+) -> Vec<Family> {
+    let lagrangian = |candidate: &CandidateId| scores[candidate].lagrangian;
+    let family = |parent: &CandidateId| {
+        let mut attempts: Vec<(u32, Attempt)> = Vec::new();
+        for line in lines {
+            for (depth, link) in (1..).zip(line).filter(|(_, link)| link.task.parent == *parent) {
+                let attempt = Attempt {
+                    seed: arena.rewrite_seed(round, link.task),
+                    depth,
+                    child: link.child.map(|child| (child, lagrangian(&child))),
+                };
+                attempts.push((link.task.index, attempt));
+            }
+        }
+        attempts.sort_by_key(|(index, _)| *index);
+        Family {
+            parent: *parent,
+            lagrangian: lagrangian(parent),
+            attempts: attempts.into_iter().map(|(_, attempt)| attempt).collect(),
+        }
+    };
+    parents.iter().map(family).collect()
+}
+
+fn distinct(candidates: Vec<CandidateId>) -> Vec<CandidateId> {
+    let mut seen = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        if !seen.contains(&candidate) {
+            seen.push(candidate);
+        }
+    }
+    seen
+}

@@ -1,0 +1,267 @@
+//! The search methods: one file each, and one line in [`ALL`].
+
+use futures::future::LocalBoxFuture;
+use schemars::{Schema, schema_for};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::journal::run_state::RunState;
+use crate::llm::Role;
+use crate::reading::in_force;
+use crate::search::arena::{Arena, Halt};
+use crate::search::dual::DualSettings;
+use crate::study::ids::Round;
+use crate::study::score::{Limits, Multipliers};
+use crate::study::{Rounds, StudyError, Table, nearest, read_table};
+
+pub(crate) use capo::noise;
+
+/// Declares the methods, by the names that study files use, with a sentence for people.
+///
+/// Three lists come of it: what only reads a method's settings, as a page's form does, links neither
+/// searches nor schemas.
+macro_rules! methods {
+    ($($name:literal => $module:ident::$method:ident, $summary:literal;)*) => {
+        $(pub mod $module;)*
+
+        /// Every method, by the name study files use.
+        pub const ALL: &[Entry] = &[$(Entry::of::<$module::$method>($name, $summary)),*];
+
+        /// The schema of each of them, in the same order.
+        const SCHEMAS: &[fn() -> Schema] = &[$(|| schema_for!($module::$method)),*];
+
+        /// The search of each of them, in the same order.
+        const SEARCHES: &[Build<dyn Search>] = &[$(|table| Ok(Box::new(parse::<$module::$method>(table)?))),*];
+    };
+}
+
+methods! {
+    "capo" => capo::Capo,
+        "Primal–dual search with a frozen rewriter: the paper's method.";
+    "capo-ea" => capo_ea::CapoEa,
+        "CAPO in which every retained candidate is a parent.";
+    "count" => count::CountCapo,
+        "CAPO whose dual step sees the sign of a violation, not its size.";
+    "dcapo" => dcapo::Dcapo,
+        "CAPO whose rewriter can learn from what became of its rewrites.";
+    "sampling" => sampling::Sampling,
+        "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
+    "injected" => injected::Injected,
+        "The thresholds written into the seed prompt once.";
+}
+
+/// Makes something of a method's settings, or says what is wrong with them.
+type Build<T> = fn(&Table) -> Result<Box<T>, String>;
+
+/// A method's settings and what follows from them. Its fields are its hyperparameters, read from the
+/// study's `[method]` table.
+pub trait Method {
+    /// Checks the hyperparameters.
+    ///
+    /// # Errors
+    /// What is out of range, in words.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The most a search of `rounds` rounds can ask for.
+    fn at_most(&self, rounds: u32) -> Effort;
+
+    /// λ_0 of the constraints in force at round 0.
+    fn start(&self, limits: &Limits) -> Multipliers {
+        DualSettings::default().start(limits)
+    }
+
+    /// Which measured candidate is returned.
+    fn choice(&self) -> Choice {
+        Choice::BestFeasible
+    }
+
+    /// The most candidates its last round retains: after a search with minibatches they are measured
+    /// on the whole split.
+    fn pool(&self) -> usize {
+        1
+    }
+
+    /// Whether a rewriter can learn from its rounds.
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// Standard deviation σ of the noise on costs at the feasibility gate of the final choice; 0
+    /// for methods without noisy feedback.
+    fn gate_noise(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A method's search over prompts: straight-line async code over the arena.
+pub trait Search: Method {
+    /// Searches until the rounds are over. Everything it learns goes through the arena; the result
+    /// is chosen from what was measured.
+    fn search<'a>(&'a self, arena: &'a Arena) -> LocalBoxFuture<'a, Result<(), Halt>>;
+}
+
+/// Which measured candidate a method returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// The feasible candidate of the highest objective, if any was measured; else the one of the
+    /// highest J under λ_T.
+    BestFeasible,
+    /// The first that the last round retained: the method's own choice.
+    Retained,
+}
+
+/// What a search asks for at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Effort {
+    /// Candidates measured, the seed included.
+    pub candidates: u64,
+    /// Critiques.
+    pub critiques: u64,
+    /// Rewrites, each of which may be asked for twice.
+    pub rewrites: u64,
+}
+
+/// A method's registration.
+pub struct Entry {
+    /// The name study files use.
+    pub name: &'static str,
+    /// One sentence for people.
+    pub summary: &'static str,
+    build: Build<dyn Method>,
+    complete: fn(&Table) -> Result<Table, String>,
+}
+
+impl Entry {
+    const fn of<M>(name: &'static str, summary: &'static str) -> Self
+    where
+        M: Method + Default + Serialize + DeserializeOwned + 'static,
+    {
+        Self {
+            name,
+            summary,
+            build: |table| Ok(Box::new(parse::<M>(table)?)),
+            complete: |table| written_out(&parse::<M>(table)?),
+        }
+    }
+}
+
+fn parse<M: Method + Default + Serialize + DeserializeOwned>(table: &Table) -> Result<M, String> {
+    // Settings are shared between methods by flattening, where serde cannot refuse unknown keys
+    // itself; every key has a default, so the keys of the defaults are all there are.
+    let known = serde_json::to_value(M::default()).map_err(|error| error.to_string())?;
+    let known: Vec<&str> = known
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
+    if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {
+        let hint = nearest(unknown, known.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+        let known = if known.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has {}", known.join(", "))
+        };
+        return Err(format!(
+            "unknown key `{unknown}`{}; {known}",
+            hint.unwrap_or_default()
+        ));
+    }
+    let method: M = read_table(table)?;
+    method.check()?;
+    Ok(method)
+}
+
+fn written_out<M: Serialize>(method: &M) -> Result<Table, String> {
+    match serde_json::to_value(method).map_err(|error| error.to_string())? {
+        serde_json::Value::Object(table) => {
+            Ok(table.into_iter().filter(|(_, value)| !value.is_null()).collect())
+        }
+        _ => Err("settings must be a table".into()),
+    }
+}
+
+fn place(name: &str) -> Result<usize, StudyError> {
+    ALL.iter().position(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+        let hint = nearest(name, names.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+        let problem = format!(
+            "there is no method `{name}`{}; methods: {}",
+            hint.unwrap_or_default(),
+            names.join(", ")
+        );
+        StudyError::invalid("study.method", problem)
+    })
+}
+
+fn invalid(problem: String) -> StudyError {
+    StudyError::invalid("method", problem)
+}
+
+/// The method of a study.
+///
+/// # Errors
+/// An unknown name, unknown keys or values out of range.
+pub fn build(name: &str, settings: &Table) -> Result<Box<dyn Method>, StudyError> {
+    (ALL[place(name)?].build)(settings).map_err(invalid)
+}
+
+/// JSON schema of a method's `[method]` table.
+///
+/// # Errors
+/// An unknown name.
+pub fn schema(name: &str) -> Result<Schema, StudyError> {
+    Ok(SCHEMAS[place(name)?]())
+}
+
+/// Whom a search asks: critic and rewriter, as far as it does.
+pub fn asked(method: &dyn Method, rounds: &Rounds) -> impl Iterator<Item = Role> + use<> {
+    let effort = method.at_most(match rounds {
+        Rounds::Count(rounds) => *rounds,
+        // What it asks for at all it asks for in one of its first two rounds.
+        Rounds::Open(_) => 2,
+    });
+    [
+        (Role::Critic, effort.critiques),
+        (Role::Rewriter, effort.rewrites),
+    ]
+    .into_iter()
+    .filter(|(_, calls)| *calls > 0)
+    .map(|(role, _)| role)
+}
+
+/// The search of a study's method.
+///
+/// # Errors
+/// See [`build`].
+pub fn search(name: &str, settings: &Table) -> Result<Box<dyn Search>, StudyError> {
+    SEARCHES[place(name)?](settings).map_err(invalid)
+}
+
+/// A method's settings with its defaults written out.
+///
+/// # Errors
+/// See [`build`].
+pub fn complete(name: &str, settings: &Table) -> Result<Table, StudyError> {
+    (ALL[place(name)?].complete)(settings).map_err(invalid)
+}
+
+/// λ used in a round of the journal: as journaled, or as the round that is under way begins with; see
+/// [`in_force::multipliers`].
+pub fn multipliers(state: &RunState, round: Round) -> Multipliers {
+    in_force::multipliers(state, round, |limits| start(state, limits))
+}
+
+/// λ of now: the one used in the round under way, or the last.
+pub fn multipliers_now(state: &RunState) -> Multipliers {
+    in_force::multipliers_now(state, |limits| start(state, limits))
+}
+
+/// λ_0 of a run's method; none of a method that this build does not know.
+fn start(state: &RunState, limits: &Limits) -> Multipliers {
+    let study = state.study().map(|event| &event.study);
+    let method = study.and_then(|study| build(&study.study.method, &study.method).ok());
+    method.map(|method| method.start(limits)).unwrap_or_default()
+}

@@ -1,0 +1,16 @@
+//! The search: what it costs money through, the dual steps, the methods, a whole run, and a journal checked by it.
+
+pub mod arena;
+pub mod control;
+pub mod dual;
+pub mod evaluate;
+pub mod evidence;
+pub mod methods;
+mod optimize;
+pub mod problem;
+mod study;
+pub mod templates;
+mod verify;
+
+pub use optimize::{Outcome, RunError, optimize};
+pub use verify::{Difference, Verified, verify};

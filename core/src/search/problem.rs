@@ -1,0 +1,282 @@
+//! A study joined with its workloads: what there is to maximise, below what.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::journal::WorkloadRecord;
+use crate::study::metric::{Direction, MetricSpec, PROMPT_LENGTH};
+use crate::study::score::{Limit, Limits};
+use crate::study::workload::{Split, Workload};
+use crate::study::{Study, StudyError, nearest};
+
+/// What stands beside the metrics of a prompt in results, which are objects with a key a metric.
+const RESERVED: [&str; 2] = ["all_sat", "seed"];
+
+/// A metric of a study and where it is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricSource {
+    /// The metric.
+    pub spec: MetricSpec,
+    /// Position of the workload that measures it.
+    pub workload: u16,
+    /// Position among that workload's metrics.
+    pub position: usize,
+}
+
+/// A constraint of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constrained {
+    /// What is measured, and where.
+    pub source: MetricSource,
+    /// τ; `None` until a threshold relative to the seed is frozen.
+    pub threshold: Option<f64>,
+    /// The factor on the seed's mean cost, if relative.
+    pub relative_to_seed: Option<f64>,
+    /// s > 0.
+    pub scale: f64,
+    /// The round at which it enters.
+    pub from_round: u32,
+}
+
+/// A study joined with its workloads.
+#[derive(Clone)]
+pub struct Problem {
+    study: Study,
+    seed_prompt: Rc<str>,
+    workloads: Vec<Rc<dyn Workload>>,
+    objective: MetricSource,
+    constraints: Vec<Constrained>,
+}
+
+impl Problem {
+    /// Joins a checked study with its workloads, the main one first, and writes the scales of the
+    /// residuals out.
+    ///
+    /// # Errors
+    /// Unknown metrics (with the nearest known one), metrics of the wrong direction or with a name
+    /// that means something else in results, thresholds that no value can meet, empty splits, a
+    /// batch larger than a split.
+    pub fn new(mut study: Study, workloads: Vec<Rc<dyn Workload>>) -> Result<Self, StudyError> {
+        let seed_prompt = study.seed_prompt()?.into();
+        for workload in &workloads {
+            let splits = [Split::Optimize, Split::Evaluate];
+            let mut seen = HashSet::new();
+            let mut ids = splits.iter().flat_map(|split| workload.examples(*split));
+            if let Some(twice) = ids.find(|id| !seen.insert(*id)) {
+                return Err(StudyError::invalid(
+                    "workload",
+                    format!(
+                        "example `{twice}` of workload `{}` comes twice; every example belongs to one split, once",
+                        workload.name()
+                    ),
+                ));
+            }
+            if workload.examples(Split::Optimize).is_empty() {
+                return Err(StudyError::invalid(
+                    "workload.optimize",
+                    format!("workload `{}` has no example to optimise on", workload.name()),
+                ));
+            }
+            let available = workload.examples(Split::Optimize).len();
+            if study.study.batch.is_some_and(|batch| batch > available) {
+                return Err(StudyError::invalid(
+                    "study.batch",
+                    format!(
+                        "larger than the {available} examples workload `{}` has to optimise on",
+                        workload.name()
+                    ),
+                ));
+            }
+        }
+        check_names(&workloads)?;
+        let objective = find(&workloads, &study.objective.metric, "objective.metric")?;
+        if objective.spec.direction != Direction::Objective {
+            return Err(StudyError::invalid(
+                "objective.metric",
+                format!(
+                    "`{}` is a cost (lower is better); use it as a constraint",
+                    objective.spec.name
+                ),
+            ));
+        }
+        let constraints: Vec<Constrained> = study
+            .constraints
+            .iter()
+            .enumerate()
+            .map(|(index, constraint)| {
+                let key = format!("constraint[{index}] ({})", constraint.metric);
+                let source = find(&workloads, &constraint.metric, &key)?;
+                if source.spec.direction != Direction::Cost {
+                    return Err(StudyError::invalid(
+                        key,
+                        "higher is better for this metric, but a constraint keeps a cost low; declare its complement (1 − score)",
+                    ));
+                }
+                if let Some((threshold, min)) = constraint.threshold.zip(source.spec.min)
+                    && threshold < min
+                {
+                    return Err(StudyError::invalid(
+                        key,
+                        format!("threshold {threshold} can never be met: the metric is never below {min}"),
+                    ));
+                }
+                Ok(Constrained {
+                    threshold: constraint.threshold,
+                    relative_to_seed: constraint.relative_to_seed,
+                    scale: constraint.scale.unwrap_or(source.spec.default_scale),
+                    from_round: constraint.from_round,
+                    source,
+                })
+            })
+            .collect::<Result<_, StudyError>>()?;
+        for (written, constraint) in study.constraints.iter_mut().zip(&constraints) {
+            written.scale = Some(constraint.scale);
+        }
+        Ok(Self {
+            study,
+            seed_prompt,
+            workloads,
+            objective,
+            constraints,
+        })
+    }
+
+    /// The study.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// The prompt the search starts from.
+    pub fn seed_prompt(&self) -> &Rc<str> {
+        &self.seed_prompt
+    }
+
+    /// The workloads, the main one first.
+    pub fn workloads(&self) -> &[Rc<dyn Workload>] {
+        &self.workloads
+    }
+
+    /// What to maximise.
+    pub fn objective(&self) -> &MetricSource {
+        &self.objective
+    }
+
+    /// What to keep below thresholds.
+    pub fn constraints(&self) -> &[Constrained] {
+        &self.constraints
+    }
+
+    /// The limit on `prompt_length`, if one is set, in characters.
+    pub fn characters_allowed(&self, limits: &Limits) -> Option<usize> {
+        limits.get(PROMPT_LENGTH).map(|limit| {
+            // The largest count whose length is admitted: rounding in the product may be off by one.
+            let nearest = (limit.threshold * 1000.0).round().max(0.0) as usize;
+            let admitted = limit.admits(nearest as f64 / 1000.0);
+            if admitted {
+                nearest
+            } else {
+                nearest.saturating_sub(1)
+            }
+        })
+    }
+
+    /// The constraints in force in `round`; `None` stands for the end of the run, when all are.
+    /// A constraint whose threshold is not frozen yet is left out.
+    pub fn limits(&self, round: Option<u32>) -> Limits {
+        self.constraints
+            .iter()
+            .filter(|constraint| round.is_none_or(|round| constraint.from_round <= round))
+            .filter_map(|constraint| {
+                let limit = Limit {
+                    threshold: constraint.threshold?,
+                    scale: constraint.scale,
+                };
+                Some((constraint.source.spec.name.clone(), limit))
+            })
+            .collect()
+    }
+
+    /// Replaces a threshold. Returns false when no constraint has this metric.
+    pub fn set_threshold(&mut self, metric: &str, threshold: f64) -> bool {
+        let found = self
+            .constraints
+            .iter()
+            .position(|constraint| constraint.source.spec.name == metric);
+        if let Some(index) = found {
+            self.constraints[index].threshold = Some(threshold);
+            self.study.constraints[index].threshold = Some(threshold);
+        }
+        found.is_some()
+    }
+
+    /// What the journal keeps of the workloads.
+    pub fn records(&self) -> IndexMap<String, WorkloadRecord> {
+        self.workloads
+            .iter()
+            .map(|workload| {
+                let record = WorkloadRecord {
+                    fingerprint: workload.fingerprint(),
+                    metrics: workload.metrics().to_vec(),
+                    optimize: workload.examples(Split::Optimize).to_vec(),
+                    evaluate: workload.examples(Split::Evaluate).to_vec(),
+                };
+                (workload.name().to_owned(), record)
+            })
+            .collect()
+    }
+
+    /// The study's id, see [`Study::id`].
+    pub fn id(&self) -> String {
+        let fingerprints: Map<String, Value> = self
+            .workloads
+            .iter()
+            .map(|workload| (workload.name().to_owned(), Value::String(workload.fingerprint())))
+            .collect();
+        self.study.id(&fingerprints)
+    }
+}
+
+/// Refuses metrics that a result would confuse with what stands beside them in it.
+fn check_names(workloads: &[Rc<dyn Workload>]) -> Result<(), StudyError> {
+    for metric in workloads.iter().flat_map(|workload| workload.metrics()) {
+        if RESERVED.contains(&metric.name.as_str()) || metric.name.ends_with(".standard_error") {
+            let problem = format!(
+                "a metric cannot be called `{}`, which means something else in results; give it another name",
+                metric.name
+            );
+            return Err(StudyError::invalid("workload.metric", problem));
+        }
+    }
+    Ok(())
+}
+
+fn find(workloads: &[Rc<dyn Workload>], metric: &str, key: &str) -> Result<MetricSource, StudyError> {
+    for (index, workload) in workloads.iter().enumerate() {
+        if let Some(position) = workload.metrics().iter().position(|spec| spec.name == metric) {
+            let spec = workload.metrics()[position].clone();
+            return Ok(MetricSource {
+                spec,
+                workload: index as u16,
+                position,
+            });
+        }
+    }
+    let known: Vec<&str> = workloads
+        .iter()
+        .flat_map(|workload| workload.metrics())
+        .map(|spec| spec.name.as_str())
+        .collect();
+    let hint = nearest(metric, known.iter().copied())
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default();
+    Err(StudyError::invalid(
+        key,
+        format!(
+            "no workload measures `{metric}`{hint} Metrics here: {}",
+            known.join(", ")
+        ),
+    ))
+}

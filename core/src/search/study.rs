@@ -1,0 +1,54 @@
+//! From text to a whole study: what the file says, checked, with the method's defaults written out.
+
+use super::methods;
+use crate::study::{Format, Study, StudyError};
+
+impl Study {
+    /// Parses and checks a study file's text.
+    ///
+    /// ```
+    /// use capo_core::study::{Format, Study};
+    ///
+    /// let text = r#"
+    ///     [study]
+    ///     name = "help desk"
+    ///     [workload]
+    ///     kind = "desk"
+    ///     [prompt]
+    ///     text = "You answer customers."
+    ///     [objective]
+    ///     metric = "success"
+    ///     [[constraint]]
+    ///     metric = "human_requests"
+    ///     threshold = 0.35
+    ///     [models.agent]
+    ///     provider = "simulated"
+    /// "#;
+    /// let study = Study::parse(text, Format::Toml)?;
+    /// assert_eq!(study.study.method, "capo");
+    /// assert_eq!(study.method["beta"], 4.0); // defaults are written out
+    ///
+    /// let mistyped = text.replace("threshold", "treshold");
+    /// let error = Study::parse(&mistyped, Format::Toml).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `threshold`?"));
+    /// # Ok::<(), capo_core::study::StudyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Syntax errors with line and column, unknown keys with the nearest valid one, numbers that are not
+    /// finite, and values that no workload could make sense of. What depends on the workload (metrics, splits) is
+    /// checked by [`Problem::new`](super::problem::Problem::new).
+    pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
+        Self::read(text, format)?.checked()
+    }
+
+    /// Checks what can be checked without the workload, and writes the method's defaults out.
+    ///
+    /// # Errors
+    /// See [`Study::parse`].
+    pub fn checked(mut self) -> Result<Self, StudyError> {
+        self.check()?;
+        self.method = methods::complete(&self.study.method, &self.method)?;
+        Ok(self)
+    }
+}
