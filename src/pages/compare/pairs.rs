@@ -238,7 +238,7 @@ mod tests {
         };
         let words = why(&fewer);
         assert!(
-            words.starts_with("B and A are not comparable: their held-out examples differ (5 and 8"),
+            words.starts_with("B and A are not comparable: the held-out examples of `desk` differ (5 and 8"),
             "{words}"
         );
         assert_eq!(why(&unfinished), "B has no held-out figures yet.");
