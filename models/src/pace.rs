@@ -8,7 +8,7 @@ use crate::spec::{CONCURRENCY, ModelSpec};
 
 /// What [`RunOptions`] needs to know of the models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Effects under way at once, at least 1: as many as the agent's model takes calls.
     pub concurrency: usize,
     /// How often a failing effect is tried in one run: once where the agent's model is never tried
@@ -17,7 +17,7 @@ pub struct Pace {
 }
 
 /// The pace of a study with these models.
-pub fn pace(specs: &IndexMap<Role, ModelSpec>) -> Pace {
+pub(crate) fn pace(specs: &IndexMap<Role, ModelSpec>) -> Pace {
     let agent = specs.get(&Role::Agent);
     Pace {
         concurrency: agent.map_or(CONCURRENCY, ModelSpec::most_calls),

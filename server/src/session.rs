@@ -19,7 +19,7 @@ use capo_core::study::{Format, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Keys, ModelSpec, Models, Observer, Pace, check_roles, pace, roles};
+use capo_models::{Builder, Keys, Models, Observer, Setup, SetupError};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -179,11 +179,12 @@ impl StudyFile {
         Ok(Self { study, name, folder })
     }
 
-    /// Joins the study with its workloads, without models: enough to say what a run would cost.
+    /// Joins the study with its workloads, without keys: enough to say what a run would cost.
     ///
     /// # Errors
-    /// When the workload or its data are wrong, or the study asks of it what it cannot give.
-    pub fn problem(&self) -> Result<Problem, SessionError> {
+    /// When the workload or its data are wrong, the study asks of it what it cannot give, or a model's table does
+    /// not read.
+    pub fn setup(&self) -> Result<Setup, SessionError> {
         let seed = self.study.study.seed;
         let workloads = capo_workloads::build(&self.study.workload, &self.folder, seed).map_err(|error| {
             SessionError::Workload {
@@ -191,22 +192,13 @@ impl StudyFile {
                 error,
             }
         })?;
-        let problem = Problem::new(self.study.clone(), workloads).map_err(|error| self.wrong(error))?;
-        let asked = roles(&problem).map_err(|error| self.wrong(error))?;
-        check_roles(&asked, &self.study.models).map_err(|error| self.bad_models(error))?;
-        Ok(problem)
-    }
-
-    /// The tables `[models.ROLE]`, read.
-    ///
-    /// # Errors
-    /// Names the table that does not read.
-    pub fn models(&self) -> Result<IndexMap<Role, ModelSpec>, SessionError> {
-        let read = |(&role, table)| match ModelSpec::parse(table) {
-            Ok(spec) => Ok((role, spec)),
-            Err(message) => Err(self.bad_models(capo_models::BuildError::Spec { role, message })),
-        };
-        self.study.models.iter().map(read).collect()
+        Setup::new(self.study.clone(), workloads).map_err(|error| match error {
+            SetupError::Study(error) => SessionError::Study {
+                study: self.name.clone(),
+                error,
+            },
+            SetupError::Models(error) => self.bad_models(error),
+        })
     }
 
     /// The models of some tables of the study.
@@ -229,13 +221,6 @@ impl StudyFile {
         builder.build(tables).map_err(|error| self.bad_models(error))
     }
 
-    fn wrong(&self, error: StudyError) -> SessionError {
-        SessionError::Study {
-            study: self.name.clone(),
-            error,
-        }
-    }
-
     fn bad_models(&self, error: capo_models::BuildError) -> SessionError {
         SessionError::Models {
             study: self.name.clone(),
@@ -246,9 +231,8 @@ impl StudyFile {
 
 /// A study joined with its workloads and models.
 pub struct Session {
-    problem: Problem,
+    setup: Setup,
     models: Rc<dyn arena::Models>,
-    pace: Pace,
     wires: Wires,
 }
 
@@ -272,10 +256,10 @@ impl Wires {
     }
 }
 
-/// Models of which the rewriter learns.
+/// Models of which the rewriter may learn.
 struct Learning {
     models: Models,
-    learner: Rc<dyn Learner>,
+    learner: Option<Rc<dyn Learner>>,
 }
 
 impl arena::Models for Learning {
@@ -284,7 +268,7 @@ impl arena::Models for Learning {
     }
 
     fn learner(&self) -> Option<Rc<dyn Learner>> {
-        Some(Rc::clone(&self.learner))
+        self.learner.clone()
     }
 }
 
@@ -295,48 +279,29 @@ impl Session {
     /// # Errors
     /// When the workload, its data or a model is wrong, or a key is missing.
     pub fn new(file: &StudyFile, keys: &dyn Keys, prices: PriceTable) -> Result<Self, SessionError> {
-        let problem = file.problem()?;
-        let wires = Wires::default();
-        let models = file.built(&file.study.models, keys, prices, &wires)?;
-        Self::with(file, problem, Rc::new(models), wires)
+        let (setup, wires) = (file.setup()?, Wires::default());
+        let models = Rc::new(file.built(&file.study.models, keys, prices, &wires)?);
+        Ok(Self { setup, models, wires })
     }
 
-    /// Like [`Session::new`], with a rewriter that learns from the rounds of the search in place of the study's.
+    /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search.
     ///
     /// # Errors
     /// As [`Session::new`].
-    pub fn learning(
+    pub fn with_rewriter(
         file: &StudyFile,
         keys: &dyn Keys,
         prices: PriceTable,
         rewriter: Rc<dyn Llm>,
-        learner: Rc<dyn Learner>,
+        learner: Option<Rc<dyn Learner>>,
     ) -> Result<Self, SessionError> {
-        let problem = file.problem()?;
+        let (setup, wires) = (file.setup()?, Wires::default());
         let mut tables = file.study.models.clone();
         tables.shift_remove(&Role::Rewriter);
-        let wires = Wires::default();
         let mut models = file.built(&tables, keys, prices, &wires)?;
         models.set(Role::Rewriter, rewriter);
-        Self::with(file, problem, Rc::new(Learning { models, learner }), wires)
-    }
-
-    fn with(
-        file: &StudyFile,
-        problem: Problem,
-        models: Rc<dyn arena::Models>,
-        wires: Wires,
-    ) -> Result<Self, SessionError> {
-        let mut pace = pace(&file.models()?);
-        if capo_workloads::external::never_tries_again(&file.study.workload) {
-            pace.attempts = 1;
-        }
-        Ok(Self {
-            problem,
-            models,
-            pace,
-            wires,
-        })
+        let models = Rc::new(Learning { models, learner });
+        Ok(Self { setup, models, wires })
     }
 
     /// What steers the run and the calls of its models.
@@ -351,7 +316,7 @@ impl Session {
 
     /// The study joined with its workloads.
     pub fn problem(&self) -> &Problem {
-        &self.problem
+        &self.setup.problem
     }
 
     /// Runs the study over a journal, or resumes it where the journal ends.
@@ -360,7 +325,7 @@ impl Session {
     /// When the run cannot begin or its journal fails, see [`capo_core::optimize`].
     pub async fn optimize(self, journal: Journal) -> Result<Outcome, SessionError> {
         let options = self.options();
-        Ok(capo_core::optimize(self.problem, journal, self.models, options).await?)
+        Ok(capo_core::optimize(self.setup.problem, journal, self.models, options).await?)
     }
 
     /// Scores one prompt on a split.
@@ -374,18 +339,16 @@ impl Session {
         split: Split,
     ) -> Result<Evaluation, SessionError> {
         let options = self.options();
-        Ok(capo_core::evaluate::evaluate(self.problem, journal, self.models, options, prompt, split).await?)
+        Ok(
+            capo_core::evaluate::evaluate(self.setup.problem, journal, self.models, options, prompt, split)
+                .await?,
+        )
     }
 
     fn options(&self) -> RunOptions {
-        RunOptions {
-            concurrency: self.pace.concurrency,
-            attempts: self.pace.attempts,
-            started_at: now(),
-            clock: Rc::new(Elapsed(Instant::now())),
-            control: self.control(),
-            observer: Some(self.wires.observer()),
-        }
+        let clock = Rc::new(Elapsed(Instant::now()));
+        self.setup
+            .options(now(), clock, self.control(), self.wires.observer())
     }
 }
 

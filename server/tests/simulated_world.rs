@@ -53,7 +53,7 @@ fn models(file: &StudyFile) -> Rc<dyn Models> {
 }
 
 fn run(file: &StudyFile) -> Outcome {
-    let problem = file.problem().expect("the study fits the help desk");
+    let problem = file.setup().expect("the study fits the help desk").problem;
     let journal = Journal::create(Box::new(MemoryJournal::new()));
     block_on(optimize(problem, journal, models(file), RunOptions::default())).expect("the run ends")
 }
@@ -71,7 +71,7 @@ fn measure(file: &StudyFile, prompt: &str) -> IndexMap<String, f64> {
             Box::pin(async move { model.chat(request).await })
         }
     }
-    let problem = file.problem().expect("the study fits the help desk");
+    let problem = file.setup().expect("the study fits the help desk").problem;
     let workload = problem.workloads()[0].clone();
     let caller = Direct(models(file));
     let streams = Streams::new(file.study.study.seed);

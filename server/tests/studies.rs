@@ -11,6 +11,7 @@ use capo_core::methods;
 use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::Environment;
+use capo_models::ModelSpec;
 use capo_models::prices::PriceTable;
 use capo_server::files::Reach;
 use capo_server::session::{Session, StudyFile, block_on, open_journal};
@@ -134,18 +135,26 @@ fn the_progressive_one_has_a_constraint_that_enters_later() {
     );
 }
 
+/// That the tables of a study's models read, whether or not its data are there.
+fn expect_readable_models(file: &StudyFile) {
+    for (role, table) in &file.study.models {
+        if let Err(problem) = ModelSpec::parse(table) {
+            panic!("{role}: {problem}");
+        }
+    }
+}
+
 #[test]
 fn the_real_help_desk_lacks_nothing_but_a_key() {
     let file = read("help-desk-openai.toml");
     assert!(!is_simulated(&file.study));
-    file.problem().unwrap();
-    file.models().unwrap();
+    file.setup().unwrap();
 }
 
 #[test]
 fn gsm8k_runs_on_problems_of_our_own() {
     let mut file = read("gsm8k.toml");
-    file.models().unwrap();
+    expect_readable_models(&file);
     file.study
         .models
         .values_mut()
@@ -158,8 +167,8 @@ fn gsm8k_without_its_problems_says_which_file_is_missing() {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("gsm8k.toml");
     std::fs::copy(folder().join("gsm8k.toml"), &copy).unwrap();
-    let problem = StudyFile::read(&copy).unwrap().problem();
-    let message = problem.err().expect("there are no data").to_string();
+    let setup = StudyFile::read(&copy).unwrap().setup();
+    let message = setup.err().expect("there are no data").to_string();
     assert!(message.contains("gsm8k/train.jsonl"), "{message}");
     assert!(message.contains("no file"), "{message}");
 }
@@ -177,7 +186,7 @@ fn gsm8k_runs_on_the_published_files() {
     let copy = place.path().join("gsm8k.toml");
     std::fs::copy(folder().join("gsm8k.toml"), &copy).unwrap();
     let mut file = StudyFile::read(&copy).unwrap();
-    file.models().unwrap();
+    expect_readable_models(&file);
     // The same study with models that need no key.
     file.study
         .models
@@ -189,8 +198,7 @@ fn gsm8k_runs_on_the_published_files() {
 #[test]
 fn the_agent_of_ones_own_runs_with_a_simulated_rewriter() {
     let mut file = read("own-agent.toml");
-    file.models().unwrap();
-    file.problem().unwrap();
+    file.setup().unwrap();
     let python = std::process::Command::new("python3").arg("--version").output();
     if !python.is_ok_and(|version| version.status.success()) {
         assert!(std::env::var_os("CI").is_none(), "python3 is needed in CI");
@@ -216,14 +224,14 @@ fn the_tau2_domains_lack_nothing_but_their_data() {
         let copy = place.path().join(name);
         std::fs::copy(folder().join(name), &copy).unwrap();
         let mut file = StudyFile::read_reaching(&copy, Reach::Anywhere).unwrap();
-        file.models().unwrap();
-        let message = file.problem().err().expect("there are no data").to_string();
+        expect_readable_models(&file);
+        let message = file.setup().err().expect("there are no data").to_string();
         assert!(message.contains("no file `tau2-bench/data/tau2/"), "{message}");
         let Some(data) = capo_tests::shared::shared("tau2/data") else {
             continue;
         };
         file.study.workload["data"] = json!(data);
-        let problem = file.problem().unwrap();
+        let problem = file.setup().unwrap().problem;
         let examples = |split| problem.workloads()[0].examples(split).len();
         assert_eq!(
             (examples(Split::Optimize), examples(Split::Evaluate)),

@@ -191,7 +191,7 @@ fn take(order: Order, attached: JsValue) {
 
 async fn forecast(study: &str, files: DataFiles) -> Result<Box<serde_json::Value>, String> {
     let session = Session::new(study, files).await?;
-    let forecast = Forecast::new(&session.problem, &session.specs, &PriceTable::shipped());
+    let forecast = Forecast::new(&session.0.problem, &session.0.specs, &PriceTable::shipped());
     let forecast = forecast.map_err(|error| error.to_string())?;
     serde_json::to_value(forecast)
         .map(Box::new)

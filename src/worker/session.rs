@@ -1,15 +1,12 @@
-//! From a study to a run, as `server/src/session.rs` does natively.
+//! From a study to a run in a browser.
 
 use std::rc::Rc;
 
 use capo_core::arena::{Clock, RunOptions};
 use capo_core::control::Control;
-use capo_core::llm::Role;
-use capo_core::problem::Problem;
 use capo_core::study::{Format, Study};
-use capo_models::{BuildError, Builder, ModelSpec, Models, Observer};
+use capo_models::{Builder, Models, Observer, Setup};
 use capo_workloads::files::MemoryFiles;
-use indexmap::IndexMap;
 use web_time::Instant;
 
 use super::benchmark;
@@ -17,10 +14,7 @@ use super::protocol::DataFiles;
 use crate::keys::Keys;
 
 /// A study joined with its workloads.
-pub(super) struct Session {
-    pub(super) problem: Problem,
-    pub(super) specs: IndexMap<Role, ModelSpec>,
-}
+pub(super) struct Session(pub(super) Setup);
 
 impl Session {
     /// Reads a study and joins it with its workloads.
@@ -32,20 +26,9 @@ impl Session {
         let files = benchmark::beside(&study.workload, files).await?;
         let workloads = capo_workloads::build(&study.workload, &memory(&files), study.study.seed)
             .map_err(|error| error.to_string())?;
-        let problem = Problem::new(study, workloads).map_err(|error| error.to_string())?;
-        let read = |(&role, table): (&Role, &serde_json::Value)| match ModelSpec::parse(table) {
-            Ok(spec) => Ok((role, spec)),
-            Err(message) => Err(BuildError::Spec { role, message }.to_string()),
-        };
-        let specs: IndexMap<Role, ModelSpec> = problem
-            .study()
-            .models
-            .iter()
-            .map(read)
-            .collect::<Result<_, _>>()?;
-        let roles = capo_models::roles(&problem).map_err(|error| error.to_string())?;
-        capo_models::check_roles(&roles, &specs).map_err(|error| error.to_string())?;
-        Ok(Self { problem, specs })
+        Setup::new(study, workloads)
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 
     /// Who answers, until `control` interrupts it; `told` hears of waits.
@@ -53,7 +36,7 @@ impl Session {
     /// # Errors
     /// Which table of the study is wrong, or which key is missing.
     pub(super) fn models(&self, keys: &Keys, control: &Control, told: Observer) -> Result<Models, String> {
-        let study = self.problem.study();
+        let study = self.0.problem.study();
         let models = Builder::new(keys)
             .seed(study.study.seed)
             .control(control.clone())
@@ -64,18 +47,9 @@ impl Session {
 
     /// How a run is carried out here.
     pub(super) fn options(&self, control: Control, told: Observer) -> RunOptions {
-        let mut pace = capo_models::pace(&self.specs);
-        if capo_workloads::external::never_tries_again(&self.problem.study().workload) {
-            pace.attempts = 1;
-        }
-        RunOptions {
-            concurrency: pace.concurrency,
-            attempts: pace.attempts,
-            started_at: js_sys::Date::new_0().to_iso_string().into(),
-            clock: Rc::new(Elapsed(Instant::now())),
-            control,
-            observer: Some(told),
-        }
+        let started_at = js_sys::Date::new_0().to_iso_string().into();
+        let clock = Rc::new(Elapsed(Instant::now()));
+        self.0.options(started_at, clock, control, told)
     }
 }
 

@@ -143,7 +143,7 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
         }));
     }
     let options = session.options(control, Rc::new(tell_of_wait));
-    let outcome = capo_core::optimize(session.problem, journal, models, options).await;
+    let outcome = capo_core::optimize(session.0.problem, journal, models, options).await;
     opened.store.settle().await;
     let journal = outcome.map_err(|error| error.to_string())?.journal;
     if let Some(storage) = storage {

@@ -196,6 +196,11 @@ pub trait Workload {
     /// The most model calls one rollout can make, by role, for the estimate before a run.
     fn max_calls(&self) -> Vec<(Role, u64)>;
 
+    /// Whether the run may make a rollout again that failed. Calls of models are tried again or not by themselves.
+    fn tries_again(&self) -> bool {
+        true
+    }
+
     /// Runs one example under one candidate prompt.
     fn rollout<'a>(
         &'a self,

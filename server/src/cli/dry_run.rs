@@ -7,7 +7,7 @@ use capo_core::journal::JournalError;
 use capo_core::study::differences;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Environment};
+use capo_models::{Builder, Environment, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
@@ -34,8 +34,8 @@ struct DryRun {
 
 /// Tells the bounds; reads the journal if there is one, and writes nothing.
 pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool) -> Result<Ending, Failure> {
-    let problem = file.problem()?;
-    let forecast = Forecast::new(&problem, &file.models()?, prices).map_err(|error| SessionError::Study {
+    let Setup { problem, specs } = file.setup()?;
+    let forecast = Forecast::new(&problem, &specs, prices).map_err(|error| SessionError::Study {
         study: file.name.clone(),
         error,
     })?;

@@ -260,9 +260,9 @@ fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, S
             study: variant.study.clone(),
             ..base.clone()
         }
-        .problem()?;
+        .setup()?;
     }
-    let problem = base.problem()?;
+    let problem = base.setup()?.problem;
     Ok(problem
         .workloads()
         .iter()
@@ -292,12 +292,12 @@ fn forecast(name: &str, file: &FileOf, trials: &[Trial], prices: &PriceTable) ->
     let (mut rollouts, mut calls, mut usd) = (Some(0), Some(0), Some(0.0));
     for trial in trials {
         let file = file(trial);
-        let one = Forecast::new(&file.problem()?, &file.models()?, prices).map_err(|error| {
-            SessionError::Study {
+        let setup = file.setup()?;
+        let one =
+            Forecast::new(&setup.problem, &setup.specs, prices).map_err(|error| SessionError::Study {
                 study: file.name.clone(),
                 error,
-            }
-        })?;
+            })?;
         rollouts = rollouts
             .zip(one.rollouts)
             .map(|(sum, more): (u64, u64)| sum + more);
@@ -365,7 +365,7 @@ impl Runner for SessionRunner<'_> {
     type Error = TrialError;
 
     fn study_id(&self, trial: &Trial) -> Result<String, TrialError> {
-        Ok((self.file)(trial).problem()?.id())
+        Ok((self.file)(trial).setup()?.problem.id())
     }
 
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {

@@ -334,12 +334,6 @@ pub fn is_unreached(error: &RolloutError) -> bool {
     matches!(error, RolloutError::Failed { message, .. } if message.contains(http::NO_ANSWER))
 }
 
-/// Whether a `[workload]` table says that its agent is never tried again.
-pub fn never_tries_again(kind_and_settings: &Map<String, Value>) -> bool {
-    kind_and_settings.get("kind").and_then(Value::as_str) == Some(NAME)
-        && kind_and_settings.get("retries").and_then(Value::as_u64) == Some(0)
-}
-
 /// What an agent lacks for a run: the environment variables that a `[workload]` table names and that are not set,
 /// in words. Nothing is asked and nothing is started.
 pub fn missing(kind_and_settings: &Map<String, Value>) -> Vec<String> {

@@ -53,6 +53,10 @@ impl Workload for External {
         Vec::new()
     }
 
+    fn tries_again(&self) -> bool {
+        self.backoff.retries > 0
+    }
+
     fn rollout<'a>(
         &'a self,
         context: RolloutContext<'a>,

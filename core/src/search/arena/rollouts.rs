@@ -212,8 +212,13 @@ impl Arena {
 
     /// Tries of one rollout in this session.
     pub(super) fn tries(&self) -> u32 {
-        let stated = self.problem.borrow().study().failures.tries;
-        stated.unwrap_or(self.options.attempts).max(1)
+        let problem = self.problem.borrow();
+        let usual = if problem.workloads().iter().all(|workload| workload.tries_again()) {
+            self.options.attempts
+        } else {
+            1
+        };
+        problem.study().failures.tries.unwrap_or(usual).max(1)
     }
 
     fn check_measurements(&self, wanted: Wanted, rollout: &Rollout) -> Result<(), String> {

@@ -37,7 +37,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
             study: target.variant.study.clone(),
             ..target.file.clone()
         }
-        .problem()?;
+        .setup()?;
     }
     let out = args.out(TRANSFER);
     let trials = trials(TRANSFER, &variants, &args.seeds, &out);

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let mut settings = args.training.settings()?;
     settings.grpo.seed = seed;
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
-    file.problem()?;
+    file.setup()?;
 
     settings.grpo.check().map_err(TrainError::from)?;
     let engine = args.training.device.open_all().map_err(TrainError::from)?;
@@ -80,12 +80,12 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         .map_err(TrainError::from)?;
 
     let path = folder.join(JOURNAL);
-    let session = Session::learning(
+    let session = Session::with_rewriter(
         &file,
         &Environment,
         args.prices.table()?,
         online.rewriter,
-        online.learner,
+        Some(online.learner),
     )?;
     let journal = open_journal(&path, Fsync::default(), "--out")?;
     check_progress(&folder, online.rounds, journal.state())?;

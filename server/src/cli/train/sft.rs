@@ -68,7 +68,7 @@ struct Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
     let file = args.training.study.read()?;
-    file.problem()?;
+    file.setup()?;
     let seed = file.study.study.seed;
     let mut settings = args.training.settings()?;
     settings.sft.seed = seed;

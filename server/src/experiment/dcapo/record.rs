@@ -118,7 +118,7 @@ pub(super) fn write(path: &Path, identity: &Value, record: &SeedRecord) -> Resul
 /// What makes two records the same experiment.
 pub(super) fn identity(base: &StudyFile, plan: &Plan) -> Result<Value, DcapoError> {
     Ok(serde_json::json!({
-        "study": base.problem()?.id(),
+        "study": base.setup()?.problem.id(),
         "plan": format!("{plan:?}"),
     }))
 }

@@ -4,20 +4,21 @@ use std::path::Path;
 use std::rc::Rc;
 
 use burn_flex::Flex;
-use capo_core::arena::{self, Learner, RunOptions};
+use capo_core::Outcome;
+use capo_core::arena::Learner;
 use capo_core::budget::Budget;
 use capo_core::evaluate::Evaluation;
 use capo_core::journal::{FileJournal, Fsync, Journal, MemoryJournal, Status};
-use capo_core::llm::{Llm, Role};
+use capo_core::llm::Llm;
 use capo_core::study::{FeedbackForm, Rounds, Study};
 use capo_core::workload::Split;
-use capo_core::{Outcome, evaluate, optimize};
-use capo_models::{Builder, Environment, Models};
+use capo_models::Environment;
+use capo_models::prices::PriceTable;
 use capo_rewriter::local::LocalRewriter;
 use serde_json::json;
 
 use super::DcapoError;
-use crate::session::{SessionError, StudyFile, block_on};
+use crate::session::{Session, SessionError, StudyFile, block_on};
 
 /// How a policy is asked for rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,23 +111,21 @@ impl<'a> World<'a> {
         study.study.method = "dcapo".into();
         study.method.insert("depth".into(), json!(asking.depth));
         let journal = Journal::create(Box::new(MemoryJournal::new()));
-        self.run(study, journal, Some(Pupil { rewriter, learner }))
+        self.run(study, journal, Some((rewriter, learner)))
     }
 
-    fn run(&self, study: Study, journal: Journal, rewriter: Option<Pupil>) -> Result<Outcome, DcapoError> {
+    fn run(&self, study: Study, journal: Journal, policy: Option<Policy>) -> Result<Outcome, DcapoError> {
         let seed = study.study.seed;
         let file = StudyFile {
             study,
             ..self.base.clone()
         };
-        let (problem, models) = (file.problem()?, models(&file)?);
-        let models: Rc<dyn arena::Models> = match rewriter {
-            None => Rc::new(models),
-            Some(pupil) => Rc::new(School { models, pupil }),
+        let (keys, prices) = (&Environment, PriceTable::shipped());
+        let session = match policy {
+            None => Session::new(&file, keys, prices)?,
+            Some((rewriter, learner)) => Session::with_rewriter(&file, keys, prices, rewriter, learner)?,
         };
-        let outcome = block_on(optimize(problem, journal, models, RunOptions::default()))
-            .map_err(DcapoError::Runtime)?
-            .map_err(SessionError::Run)?;
+        let outcome = block_on(session.optimize(journal)).map_err(DcapoError::Runtime)??;
         match outcome.finished.status {
             Status::Feasible | Status::Infeasible => Ok(outcome),
             status => Err(DcapoError::Search {
@@ -146,20 +145,10 @@ impl<'a> World<'a> {
         file.study.study.seed = seed;
         file.study.study.repeats = repeats;
         file.study.budget = Budget::default();
-        let (problem, models) = (file.problem()?, models(&file)?);
+        let session = Session::new(&file, &Environment, PriceTable::shipped())?;
         let journal = Journal::create(Box::new(MemoryJournal::new()));
-        let options = RunOptions::default();
-        let measured = evaluate::evaluate(
-            problem,
-            journal,
-            Rc::new(models),
-            options,
-            prompt,
-            Split::Evaluate,
-        );
-        let evaluation = block_on(measured)
-            .map_err(DcapoError::Runtime)?
-            .map_err(SessionError::Run)?;
+        let measured = session.evaluate(journal, prompt, Split::Evaluate);
+        let evaluation = block_on(measured).map_err(DcapoError::Runtime)??;
         match &evaluation.halt {
             None => Ok(evaluation),
             Some(halt) => Err(DcapoError::Search {
@@ -170,37 +159,5 @@ impl<'a> World<'a> {
     }
 }
 
-fn models(file: &StudyFile) -> Result<Models, SessionError> {
-    let builder = Builder::new(&Environment).seed(file.study.study.seed);
-    builder
-        .build(&file.study.models)
-        .map_err(|error| SessionError::Models {
-            study: file.name.clone(),
-            error,
-        })
-}
-
-/// A policy that rewrites, and what changes it if anything does.
-struct Pupil {
-    rewriter: Rc<LocalRewriter<Flex>>,
-    learner: Option<Rc<dyn Learner>>,
-}
-
-/// The study's models, but for the rewriter.
-struct School {
-    models: Models,
-    pupil: Pupil,
-}
-
-impl arena::Models for School {
-    fn model(&self, role: Role) -> Rc<dyn Llm> {
-        match role {
-            Role::Rewriter => self.pupil.rewriter.clone(),
-            role => arena::Models::model(&self.models, role),
-        }
-    }
-
-    fn learner(&self) -> Option<Rc<dyn Learner>> {
-        self.pupil.learner.clone()
-    }
-}
+/// A rewriter, and what it learns by if it learns.
+type Policy = (Rc<dyn Llm>, Option<Rc<dyn Learner>>);
