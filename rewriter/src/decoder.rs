@@ -228,20 +228,25 @@ impl<B: PolicyBackend> Decoder<B> {
     /// As [`hidden_of_checked`](Self::hidden_of_checked), pass by pass so that attention scores stay
     /// within bounds however long the rows are; `take` is given the hidden states of each pass,
     /// `[rows, columns of the pass, hidden]`.
+    ///
+    /// # Errors
+    ///
+    /// The first that `take` gives; no further pass is made then.
     pub(crate) fn hidden_in_passes(
         &self,
         tokens: &Tokens,
         adapter: Option<&Adapter<B>>,
         cache: &mut KvCache<B>,
-        mut take: impl FnMut(Tensor<B, 3>),
-    ) {
+        mut take: impl FnMut(Tensor<B, 3>) -> Result<(), RequestError>,
+    ) -> Result<(), RequestError> {
         let columns = tokens.columns();
         let seen = cache.columns() + columns;
         let width = self.pass_columns(tokens.rows(), seen);
         for from in (0..columns).step_by(width) {
             let part = tokens.columns_between(from, (from + width).min(columns));
-            take(self.hidden_of_checked(&part, adapter, Some(&mut *cache)));
+            take(self.hidden_of_checked(&part, adapter, Some(&mut *cache)))?;
         }
+        Ok(())
     }
 
     /// Columns of a pass whose queries see up to `keys` keys.

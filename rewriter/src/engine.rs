@@ -22,6 +22,7 @@ use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
 use crate::replicas::Replicas;
 use crate::sampler::Elsewhere;
+use crate::stop::Stop;
 use crate::template::RewriteTemplate;
 
 /// Which policy a training starts from.
@@ -64,6 +65,8 @@ pub struct Surroundings {
     pub elsewhere: Option<Elsewhere>,
     /// Is told of each request whose feedback had to be cut.
     pub told_cuts: ToldCuts,
+    /// Ends rewrites and updates under way.
+    pub stop: Stop,
 }
 
 /// A device that policies run and learn on. Implementations differ in their backend alone.
@@ -79,7 +82,7 @@ pub trait Engine {
     fn peak_flops(&self) -> Option<f64>;
 
     /// A rewriter that stays as it is; `name` is what errors and screens call it, `told_cuts` is told of each request
-    /// whose feedback had to be cut.
+    /// whose feedback had to be cut, and `stop` ends rewrites under way.
     ///
     /// # Errors
     ///
@@ -90,6 +93,7 @@ pub trait Engine {
         folder: &PolicyFolder,
         drawing: Drawing,
         told_cuts: ToldCuts,
+        stop: Stop,
     ) -> Result<Rc<dyn DrawnAsAsked>, TrainingError>;
 
     /// Fine-tunes a policy on examples, or goes on with it where the last of the checkpoints stands.
@@ -258,12 +262,13 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         folder: &PolicyFolder,
         drawing: Drawing,
         told_cuts: ToldCuts,
+        stop: Stop,
     ) -> Result<Rc<dyn DrawnAsAsked>, TrainingError> {
         let template = RewriteTemplate::from_folder(&folder.model)?;
         let policy = self.open(folder)?;
         drawing.check_for(policy.config().context)?;
         let rewriter = LocalRewriter::new(name, policy, template, drawing);
-        Ok(Rc::new(rewriter.telling_cuts(told_cuts)))
+        Ok(Rc::new(rewriter.telling_cuts(told_cuts).stopped_by(stop)))
     }
 
     fn fine_tune(
@@ -301,7 +306,8 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         let rewriter = LocalRewriter::new(name, policy, template, drawing);
         let mut rewriter = rewriter
             .keeping_samples(&around.samples)?
-            .telling_cuts(around.told_cuts);
+            .telling_cuts(around.told_cuts)
+            .stopped_by(around.stop);
         if let Some(elsewhere) = around.elsewhere {
             rewriter = rewriter.drawn_elsewhere(elsewhere, &source)?;
         }

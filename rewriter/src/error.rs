@@ -298,6 +298,9 @@ pub enum RequestError {
         /// What to do.
         advice: &'static str,
     },
+    /// Somebody asked for an end before the work was done; see [`Stop`](crate::stop::Stop).
+    #[error("interrupted")]
+    Interrupted,
     /// Something that was kept is not there any more.
     #[error("{what} are not there: {advice}")]
     Missing {

@@ -10,6 +10,7 @@ use crate::error::RequestError;
 use crate::exhaustion::guarded;
 use crate::lora::{Adapter, Mode};
 use crate::sampling::{RowRandom, Sampling, logprob};
+use crate::stop::Stop;
 use crate::tokens::Tokens;
 
 /// What to do about logits that are not finite.
@@ -89,11 +90,28 @@ impl<B: PolicyBackend> Decoder<B> {
         rows: &[GenerationRow],
         settings: &Generation,
     ) -> Result<Vec<Completion>, RequestError> {
+        self.generate_until(adapter, rows, settings, &Stop::default())
+    }
+
+    /// As [`generate`](Self::generate), unless it is to end before: `stop` is asked after every pass.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), or [`RequestError::Interrupted`].
+    pub fn generate_until(
+        &self,
+        adapter: Option<&Adapter<B>>,
+        rows: &[GenerationRow],
+        settings: &Generation,
+        stop: &Stop,
+    ) -> Result<Vec<Completion>, RequestError> {
         self.check(rows, settings)?;
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        guarded(MEND_MEMORY, || self.generate_checked(adapter, rows, settings))
+        guarded(MEND_MEMORY, || {
+            self.generate_checked(adapter, rows, settings, stop)
+        })
     }
 
     fn generate_checked(
@@ -101,7 +119,9 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         rows: &[GenerationRow],
         settings: &Generation,
+        stop: &Stop,
     ) -> Result<Vec<Completion>, RequestError> {
+        stop.check()?;
         // In the computation's type once, instead of for each token.
         let number_type = self.number_type();
         let adapter = adapter.map(|adapter| {
@@ -109,7 +129,7 @@ impl<B: PolicyBackend> Decoder<B> {
             adapter.in_mode(Mode::Evaluation)
         });
         let adapter = adapter.as_ref();
-        let (mut cache, mut last) = self.prefill(adapter, rows, settings)?;
+        let (mut cache, mut last) = self.prefill(adapter, rows, settings, stop)?;
         let mut completions = vec![
             Completion {
                 tokens: Vec::new(),
@@ -162,7 +182,7 @@ impl<B: PolicyBackend> Decoder<B> {
             let (tokens, positions): (Vec<_>, Vec<_>) = next.into_iter().unzip();
             let tokens: Vec<_> = tokens.chunks(1).collect();
             let tokens = Tokens::continued(&tokens, &positions)?;
-            last = self.last_hidden(&tokens, adapter, &mut cache);
+            last = self.last_hidden(&tokens, adapter, &mut cache, stop)?;
         }
     }
 
@@ -200,6 +220,7 @@ impl<B: PolicyBackend> Decoder<B> {
         adapter: Option<&Adapter<B>>,
         rows: &[GenerationRow],
         settings: &Generation,
+        stop: &Stop,
     ) -> Result<(KvCache<B>, Tensor<B, 2>), RequestError> {
         let prompts: Vec<_> = rows.iter().map(|row| row.prompt.as_slice()).collect();
         let shared = if settings.share_prefixes {
@@ -228,12 +249,12 @@ impl<B: PolicyBackend> Decoder<B> {
             &self.device(),
         )?;
         if prefixes.columns() > 0 {
-            self.last_hidden(&prefixes, adapter, &mut cache);
+            self.last_hidden(&prefixes, adapter, &mut cache, stop)?;
         }
         if shared.prefixes.len() < rows.len() {
             cache.select_rows(&shared.owners);
         }
-        let last = self.last_hidden(&rests, adapter, &mut cache);
+        let last = self.last_hidden(&rests, adapter, &mut cache, stop)?;
         Ok((cache, last))
     }
 
@@ -244,13 +265,15 @@ impl<B: PolicyBackend> Decoder<B> {
         tokens: &Tokens,
         adapter: Option<&Adapter<B>>,
         cache: &mut KvCache<B>,
-    ) -> Tensor<B, 2> {
+        stop: &Stop,
+    ) -> Result<Tensor<B, 2>, RequestError> {
         let mut last = None;
         self.hidden_in_passes(tokens, adapter, cache, |hidden| {
             let [_, columns, _] = hidden.dims();
             last = Some(hidden.narrow(1, columns - 1, 1).squeeze_dim(1));
-        });
-        last.expect("there is at least one column, so at least one pass")
+            stop.check()
+        })?;
+        Ok(last.expect("there is at least one column, so at least one pass"))
     }
 }
 

@@ -14,6 +14,7 @@
 //! | [`fine_tuning`] | supervised training from pairs to checkpoints |
 //! | [`local`], [`online`] | the policy as a search's rewriter, and as one that learns from its rounds |
 //! | [`sampler`] | its rewrites drawn by a server that serves its adapter |
+//! | [`stop`] | drawing and learning ended before their time |
 //! | [`template`], [`feedback`], [`pairs`] | what the rewriter is asked, how feedback is cut to fit, and what runs teach it |
 //! | [`alignment`] | how rewrites and steps agree with the gradient |
 //! | [`checkpoint`], [`folder`] | a training kept on disk, and policies found there |
@@ -58,6 +59,7 @@ pub mod sampling;
 pub mod schedule;
 pub mod scores;
 pub mod sft;
+pub mod stop;
 pub mod store;
 pub mod template;
 pub mod tokenizer;

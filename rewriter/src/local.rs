@@ -25,6 +25,7 @@ use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
 use crate::sampler::{Draw, DrawError, Elsewhere};
 use crate::sampling::Sampling;
+use crate::stop::Stop;
 use crate::template::{RewriteTemplate, TemplateError};
 
 /// How rewrites are drawn.
@@ -127,6 +128,7 @@ pub struct LocalRewriter<B: PolicyBackend> {
     /// Who draws in its place, and the folder of the model that the policy's adapter belongs to.
     elsewhere: Option<(Elsewhere, PathBuf)>,
     told_cuts: ToldCuts,
+    stop: Stop,
 }
 
 /// A rewriter whose requests may each be drawn in a way of their own.
@@ -173,12 +175,19 @@ impl<B: PolicyBackend> LocalRewriter<B> {
             log: None,
             elsewhere: None,
             told_cuts: Box::new(|_| ()),
+            stop: Stop::default(),
         }
     }
 
     /// Tells of each request whose feedback was cut to fit.
     pub fn telling_cuts(mut self, told_cuts: ToldCuts) -> Self {
         self.told_cuts = told_cuts;
+        self
+    }
+
+    /// Ends rewrites under way, and what is learned of them, once `stop` says so. Nothing is kept of either.
+    pub fn stopped_by(mut self, stop: Stop) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -232,6 +241,11 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     pub(crate) fn replace(&self, policy: Policy<B>, step: usize) {
         *self.policy.borrow_mut() = policy;
         self.step.set(step as u64);
+    }
+
+    /// What ends it before its time.
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// Temperature of the log-probabilities of samples.
@@ -300,11 +314,18 @@ impl<B: PolicyBackend> LocalRewriter<B> {
         let rows: Vec<GenerationRow> = waiting.iter().map(|one| one.row.clone()).collect();
         let started = Instant::now();
         let policy = self.policy.borrow();
-        let drawn = policy
-            .decoder()
-            .generate(policy.adapter(), &rows, &self.generation(drawing));
+        let drawn =
+            policy
+                .decoder()
+                .generate_until(policy.adapter(), &rows, &self.generation(drawing), &self.stop);
         let seconds = started.elapsed().as_secs_f64() / rows.len().max(1) as f64;
-        let drawn = drawn.map_err(|why| self.failed(&why)).and_then(|drawn| {
+        let drawn = drawn.map_err(|why| match why {
+            RequestError::Interrupted => LlmError::Interrupted {
+                usage: CallUsage::default(),
+            },
+            why => self.failed(&why),
+        });
+        let drawn = drawn.and_then(|drawn| {
             let sample = |(row, completion): (&GenerationRow, &Completion)| Sample {
                 seed: row.seed,
                 prompt: row.prompt.clone(),

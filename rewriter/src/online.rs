@@ -28,6 +28,7 @@ use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
 use crate::policy::Policy;
 use crate::replicas::{Replicas, shares};
+use crate::stop::Stop;
 
 /// How a policy learns from rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -345,6 +346,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let counts = pass_lengths(lessons, self.settings.pass_tokens);
         let mut rest = lessons;
         for count in counts {
+            self.rewriter.stop().check()?;
             let (pass, after) = rest.split_at_mut(count);
             rest = after;
             if pass.iter().all(|one| one.sample.logprobs.is_some()) {
@@ -402,11 +404,13 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let temperature = self.rewriter.temperature();
         let references = self.references.as_deref();
         let settings = self.settings;
+        let stop = self.rewriter.stop();
         let (told, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
             let means = Means {
                 settings: &settings,
                 temperature,
                 reference: references.and_then(|references| references.get(device)),
+                stop,
             };
             means.learn(policy, share, |pass| {
                 let pass_seed = u64::from(epoch) << 32 | (device as u64) << 24 | pass;
@@ -468,7 +472,11 @@ impl<B: PolicyBackend> Learner for GrpoLearner<B> {
         families: &'a [Family],
     ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
         let learned = self.study(round, families);
-        ready(learned.map_err(|why| Unlearned(why.to_string()))).boxed_local()
+        let learned = learned.map_err(|why| match why {
+            TrainingError::Request(RequestError::Interrupted) => Unlearned::Interrupted,
+            why => Unlearned::Failed(why.to_string()),
+        });
+        ready(learned).boxed_local()
     }
 }
 
@@ -502,6 +510,7 @@ struct Means<'a, B: PolicyBackend> {
     /// Of the log-probabilities.
     temperature: f64,
     reference: Option<&'a Policy<B>>,
+    stop: &'a Stop,
 }
 
 impl<B: PolicyBackend> Means<'_, B> {
@@ -514,6 +523,7 @@ impl<B: PolicyBackend> Means<'_, B> {
     ) -> Result<(Told, Gradient<B>), RequestError> {
         let mut total: Option<(Told, Gradient<B>)> = None;
         for (index, pass) in (0..).zip(passes(share, self.settings.pass_tokens)) {
+            self.stop.check()?;
             let (told, gradient) = self.pass(policy, pass, seed(index))?;
             total = Some(match total {
                 None => (told, gradient),

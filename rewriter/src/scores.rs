@@ -167,7 +167,10 @@ impl<B: PolicyBackend> Decoder<B> {
         }
         let mut cache = KvCache::new(self.config(), rows, columns, self.number_type(), &self.device())?;
         let mut passes = Vec::new();
-        self.hidden_in_passes(tokens, adapter, &mut cache, |hidden| passes.push(hidden));
+        self.hidden_in_passes(tokens, adapter, &mut cache, |hidden| {
+            passes.push(hidden);
+            Ok(())
+        })?;
         Ok(Tensor::cat(passes, 1))
     }
 }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long calls under way may still be answered once an end is asked for. Many are answered by
 /// then, and nobody waits for longer dialogues.
-const MOMENT: Duration = Duration::from_millis(1500);
+pub(crate) const MOMENT: Duration = Duration::from_millis(1500);
 
 /// How long a run whose end is insisted on may take to write down what it had under way.
 const LAST_MOMENT: Duration = Duration::from_millis(500);

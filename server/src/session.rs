@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use capo_core::arena::{self, Clock, Learner, RunOptions};
@@ -20,10 +21,13 @@ use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
 use capo_models::prices::PriceTable;
 use capo_models::{Builder, Keys, Models, Observer, Setup, SetupError};
+#[cfg(feature = "train")]
+use capo_rewriter::stop::Stop;
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::files::{Reach, StudyFolder, TextError, read_text};
+use crate::interrupt::Interrupts;
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -215,7 +219,10 @@ impl StudyFile {
             .control(wires.control.clone())
             .observer(wires.observer());
         #[cfg(feature = "train")]
-        let local = crate::train::local::LocalRewriters { folder: &self.folder };
+        let local = crate::train::local::LocalRewriters {
+            folder: &self.folder,
+            stop: wires.stop(),
+        };
         #[cfg(feature = "train")]
         let builder = builder.local(&local);
         builder.build(tables).map_err(|error| self.bad_models(error))
@@ -236,16 +243,36 @@ pub struct Session {
     wires: Wires,
 }
 
-/// What goes between a run and its models beside calls: who ends their waits, and who hears of them.
+/// What goes between a run and its models beside calls: who ends their waits and their work, and who hears of their
+/// waits. Models are built before anybody listens. Clones are of the same run.
 #[derive(Clone, Default)]
-struct Wires {
+pub struct Wires {
     control: Control,
     listener: Rc<RefCell<Option<Observer>>>,
+    interrupts: Arc<OnceLock<Interrupts>>,
 }
 
 impl Wires {
+    /// What steers the run and the calls of its models.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// From now on, what `interrupts` hears ends what models in this process have under way. While they keep the run's
+    /// thread busy, nobody steers it.
+    pub fn heed(&self, interrupts: &Interrupts) {
+        self.interrupts.get_or_init(|| interrupts.clone());
+    }
+
+    /// Ends the work of models in this process once an end is asked for; nobody asks before [`Wires::heed`].
+    #[cfg(feature = "train")]
+    pub fn stop(&self) -> Stop {
+        let interrupts = Arc::clone(&self.interrupts);
+        Stop::new(move || interrupts.get().is_some_and(Interrupts::is_asked))
+    }
+
     /// Hands on to whoever listens by then.
-    fn observer(&self) -> Observer {
+    pub fn observer(&self) -> Observer {
         let listener = Rc::clone(&self.listener);
         Rc::new(move |notice| {
             let listener = listener.borrow().clone();
@@ -284,7 +311,8 @@ impl Session {
         Ok(Self { setup, models, wires })
     }
 
-    /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search.
+    /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search. It was
+    /// built with the same `wires`.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -292,10 +320,11 @@ impl Session {
         file: &StudyFile,
         keys: &dyn Keys,
         prices: PriceTable,
+        wires: Wires,
         rewriter: Rc<dyn Llm>,
         learner: Option<Rc<dyn Learner>>,
     ) -> Result<Self, SessionError> {
-        let (setup, wires) = (file.setup()?, Wires::default());
+        let setup = file.setup()?;
         let mut tables = file.study.models.clone();
         tables.shift_remove(&Role::Rewriter);
         let mut models = file.built(&tables, keys, prices, &wires)?;
@@ -304,9 +333,9 @@ impl Session {
         Ok(Self { setup, models, wires })
     }
 
-    /// What steers the run and the calls of its models.
-    pub fn control(&self) -> Control {
-        self.wires.control.clone()
+    /// What goes between the run and its models.
+    pub fn wires(&self) -> Wires {
+        self.wires.clone()
     }
 
     /// From now on `listener` is told of the waits of the models, in place of who was before.
@@ -348,7 +377,7 @@ impl Session {
     fn options(&self) -> RunOptions {
         let clock = Rc::new(Elapsed(Instant::now()));
         self.setup
-            .options(now(), clock, self.control(), self.wires.observer())
+            .options(now(), clock, self.wires.control(), self.wires.observer())
     }
 }
 

@@ -366,7 +366,7 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
         let killed = signalled(&place, &again, ("online/journal.jsonl", event, 1), "-KILL");
         assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
     }
-    let stopped = signalled(&place, &again, ("online/journal.jsonl", "learned", 1), "-INT");
+    let stopped = signalled(&place, &again, ("online/journal.jsonl", "round", 1), "-INT");
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert_eq!(stopped.status.code(), Some(3), "{said}");
     let command = told_to_go_on(&said);
@@ -379,6 +379,33 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
     );
     let verified = place.capo("journal verify online/journal.jsonl");
     assert_eq!(verified.code, 0, "{}", verified.shown());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_an_answer_of_a_rewriter_in_this_process() {
+    let place = Place::new();
+    let made = place.capo(
+        "rewriter new --journals run.jsonl --out slow --vocabulary 600 --hidden 96 --layers 3 --context 30000",
+    );
+    assert_eq!(made.code, 0, "{}", made.shown());
+    let study = STUDY.replace("METHOD", "capo")
+        + "\n[models.rewriter]\nprovider = \"local\"\nmodel = \"slow\"\nmax_tokens = 25000\n";
+    std::fs::write(place.path("local.toml"), study).unwrap();
+    for signal in ["-INT", "-TERM"] {
+        // It draws from the first critique on, until a model that has learned nothing happens to end.
+        let line = "optimize local.toml --journal local.jsonl --json";
+        let stopped = Ended::of(signalled(&place, line, ("local.jsonl", "critique", 1), signal));
+        assert_eq!(stopped.code, 3, "{}", stopped.shown());
+        assert_eq!(stopped.json()["status"], "stopped");
+        told_to_go_on(&stopped.stderr);
+        let lines = place.lines("local.jsonl");
+        let rewrites = lines.iter().filter(|line| line["event"] == "rewrite");
+        assert_eq!(rewrites.count(), 0, "{lines:?}");
+        let verified = place.capo("journal verify local.jsonl");
+        assert_eq!(verified.code, 0, "{}", verified.shown());
+        std::fs::remove_file(place.path("local.jsonl")).unwrap();
+    }
 }
 
 /// The arguments of the last command that standard error names to go on with.

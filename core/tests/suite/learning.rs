@@ -32,6 +32,8 @@ struct Pupil {
     silent: Cell<u32>,
     /// It refuses to learn from this round.
     stubborn: Cell<Option<Round>>,
+    /// A person interrupts it while it learns from this round.
+    interrupted: Cell<Option<Round>>,
     /// Its figure.
     figure: Cell<Option<f64>>,
     /// Its answers begin so.
@@ -104,7 +106,9 @@ impl Learner for Pupil {
         families: &'a [Family],
     ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
         let learned = if self.stubborn.get() == Some(round) {
-            Err(Unlearned("the loss is not finite".to_owned()))
+            Err(Unlearned::Failed("the loss is not finite".to_owned()))
+        } else if self.interrupted.get() == Some(round) {
+            Err(Unlearned::Interrupted)
         } else {
             self.lessons.borrow_mut().push((round, families.to_vec()));
             let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
@@ -397,6 +401,27 @@ fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
         let (resumed, lines) = run(dcapo(4, 1), &pupil, lines);
         assert_eq!(resumed.unwrap().journal.state().rounds().len(), 6);
         block_on(verify(&lines)).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_lesson_stops_the_run_and_is_given_again() {
+    let (_, whole) = run(dcapo(4, 1), &Rc::default(), Vec::new());
+    for round in [0, 3, 5] {
+        let pupil = Rc::new(Pupil::default());
+        pupil.interrupted.set(Some(round));
+        let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.finished.status, Status::Stopped);
+        assert_eq!(outcome.finished.reason.as_deref(), Some("interrupted"));
+        assert_eq!(outcome.journal.state().rounds().len() as Round, round + 1);
+        block_on(verify(&lines)).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        pupil.interrupted.set(None);
+        let (resumed, mut lines) = run(dcapo(4, 1), &pupil, lines);
+        resumed.unwrap();
+        block_on(verify(&lines)).unwrap();
+        lines.retain(|line| !line.contains(r#""status":"stopped""#));
+        assert_eq!(lines, whole, "round {round}");
     }
 }
 

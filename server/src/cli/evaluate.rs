@@ -138,7 +138,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     };
     let evaluation = watched.carry_out(
         journal,
-        session.control(),
+        &session.wires(),
         |_, _| {},
         async |journal| session.evaluate(journal, &prompt, split).await,
     )?;

@@ -371,7 +371,9 @@ impl Runner for SessionRunner<'_> {
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
         let session = Session::new(&(self.file)(trial), &Environment, self.prices.clone())?;
         let mut journal = open_journal(&trial.journal, Fsync::default(), "--out")?;
-        let control = session.control();
+        let wires = session.wires();
+        wires.heed(&self.interrupts);
+        let control = wires.control();
         session.tell(self.progress.of_waits());
         let (mut show, ender, asked) = (
             self.progress.observer(trial),

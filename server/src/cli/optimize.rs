@@ -100,7 +100,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     };
     let outcome = watched.carry_out(
         journal,
-        session.control(),
+        &session.wires(),
         |_, _| {},
         async |journal| session.optimize(journal).await,
     )?;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use capo_core::control::Control;
 use capo_core::journal::{Event, Journal};
 use capo_core::run_state::RunState;
 
@@ -10,7 +9,7 @@ use super::command_line::CommandLine;
 use super::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::progress::Progress;
-use crate::session::{SessionError, block_on};
+use crate::session::{SessionError, Wires, block_on};
 
 /// A run that a person watches.
 pub(super) struct Watched<'a> {
@@ -25,16 +24,18 @@ pub(super) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Carries out `run`, which `control` steers, over the journal; each event is told to `also` too. The first Ctrl-C
+    /// Carries out `run`, whose `wires` these are, over the journal; each event is told to `also` too. The first Ctrl-C
     /// lets it end within two seconds, see [`Interrupts::carry_out`]; the second one drops it and leaves at once: `None`.
     pub(super) fn carry_out<T>(
         self,
         mut journal: Journal,
-        control: Control,
+        wires: &Wires,
         mut also: impl FnMut(&Event, &RunState) + 'static,
         run: impl AsyncFnOnce(Journal) -> Result<T, SessionError>,
     ) -> Result<Option<T>, Failure> {
         let interrupts = Interrupts::of_run(self.resume.to_string())?;
+        wires.heed(&interrupts);
+        let control = wires.control();
         let (watcher, shown, asked) = (control.clone(), self.progress.clone(), interrupts.clone());
         journal.observe(Box::new(move |event, state| {
             // While models in this process answer at once, nothing else gets its turn.

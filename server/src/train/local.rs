@@ -9,6 +9,7 @@ use capo_models::{ModelSpec, Serves as _};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;
 use capo_rewriter::sampling::Sampling;
+use capo_rewriter::stop::Stop;
 use serde_json::Value;
 
 use crate::files::StudyFolder;
@@ -16,10 +17,12 @@ use crate::files::StudyFolder;
 use super::{DEVICE, Device, told_cuts};
 
 /// Opens rewriters by the folder or repository that a study names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct LocalRewriters<'a> {
     /// Where the paths in the study start.
     pub folder: &'a StudyFolder,
+    /// Ends their answers under way.
+    pub stop: Stop,
 }
 
 impl LocalModels for LocalRewriters<'_> {
@@ -37,7 +40,7 @@ impl LocalModels for LocalRewriters<'_> {
         let on_device = |error| LocalError::Device(format!("{error} ({DEVICE} names the device)"));
         let rewriter = engine
             .map_err(on_device)?
-            .rewriter(name, &folder, drawn.drawing(), told_cuts())
+            .rewriter(name, &folder, drawn.drawing(), told_cuts(), self.stop.clone())
             .map_err(|error| LocalError::Table(error.to_string()))?;
         Ok(rewriter)
     }

@@ -16,6 +16,8 @@ use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
+use crate::session::Wires;
+
 /// The folder, in a training's, of the adapters that are served.
 const SERVED: &str = "served";
 
@@ -60,14 +62,20 @@ impl From<BuildError> for SamplerError {
 }
 
 impl SamplerSettings {
-    /// The server that draws for the training in a folder, unless the rewrites are drawn here.
+    /// The server that draws for the training in a folder, unless the rewrites are drawn here. An interruption of the
+    /// run ends its waits and its calls, and the run's listener is told of the waits.
     ///
     /// # Errors
     /// When the table is wrong, or a key is missing.
-    pub fn open(&self, folder: &Path, keys: &dyn Keys) -> Result<Option<Rc<VllmSampler>>, SamplerError> {
+    pub fn open(
+        &self,
+        folder: &Path,
+        keys: &dyn Keys,
+        wires: &Wires,
+    ) -> Result<Option<Rc<VllmSampler>>, SamplerError> {
         match self {
             Self::Local {} => Ok(None),
-            Self::Vllm(spec) => Ok(Some(Rc::new(VllmSampler::new(spec, folder, keys)?))),
+            Self::Vllm(spec) => Ok(Some(Rc::new(VllmSampler::new(spec, folder, keys, wires)?))),
         }
     }
 }
@@ -79,6 +87,8 @@ impl SamplerSettings {
 /// process that was killed, and is unloaded.
 pub struct VllmSampler {
     vllm: Vllm,
+    /// The same server when all is over: after an interruption, too, which leaves a moment for one try.
+    parting: Vllm,
     /// Where adapters are handed over here.
     folder: PathBuf,
     /// The same place as the server sees it.
@@ -88,12 +98,20 @@ pub struct VllmSampler {
 }
 
 impl VllmSampler {
-    fn new(spec: &VllmSpec, folder: &Path, keys: &dyn Keys) -> Result<Self, SamplerError> {
+    fn new(spec: &VllmSpec, folder: &Path, keys: &dyn Keys, wires: &Wires) -> Result<Self, SamplerError> {
         let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let seen = spec.server_folder.clone();
         let seen = seen.unwrap_or_else(|| whole.display().to_string());
+        let steered = Builder::new(keys)
+            .control(wires.control())
+            .observer(wires.observer());
+        let once = VllmSpec {
+            retries: Some(0),
+            ..spec.clone()
+        };
         Ok(Self {
-            vllm: Vllm::new(spec, &Builder::new(keys))?,
+            vllm: Vllm::new(spec, &steered)?,
+            parting: Vllm::new(&once, &Builder::new(keys))?,
             folder: whole.join(SERVED),
             seen: format!("{}/{SERVED}", seen.trim_end_matches('/')),
             served: RefCell::default(),
@@ -115,7 +133,8 @@ impl VllmSampler {
         if !self.folder.exists() {
             return Ok(());
         }
-        self.unload_all_but(None, &self.vllm.models().await?).await?;
+        let loaded = self.parting.models().await?;
+        self.unload_all_but(&self.parting, None, &loaded).await?;
         fs::remove_dir_all(&self.folder).map_err(|error| unreadable(&self.folder, &error))
     }
 
@@ -134,11 +153,16 @@ impl VllmSampler {
         Ok(format!("{}{step}-{}", self.prefix(), &sha256_hex(hashes)[..12]))
     }
 
-    async fn unload_all_but(&self, kept: Option<&str>, loaded: &[String]) -> Result<(), LlmError> {
+    async fn unload_all_but(
+        &self,
+        vllm: &Vllm,
+        kept: Option<&str>,
+        loaded: &[String],
+    ) -> Result<(), LlmError> {
         let prefix = self.prefix();
         let own = loaded.iter().filter(|name| name.starts_with(&prefix));
         for name in own.filter(|name| Some(name.as_str()) != kept) {
-            self.vllm.unload(name).await?;
+            vllm.unload(name).await?;
         }
         Ok(())
     }
@@ -150,7 +174,7 @@ impl VllmSampler {
         if !loaded.contains(&name) {
             self.vllm.load(&name, &format!("{}/{place}", self.seen)).await?;
         }
-        self.unload_all_but(Some(&name), &loaded).await?;
+        self.unload_all_but(&self.vllm, Some(&name), &loaded).await?;
         self.served.replace(Some(name));
         Ok(())
     }

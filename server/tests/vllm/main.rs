@@ -6,8 +6,10 @@
 mod stub;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -42,6 +44,8 @@ parents = 2
 children = 3
 "#;
 
+const TRAIN: &str = "train grpo dcapo.toml --init nano --settings settings.toml --out grpo --json";
+
 struct Place(tempfile::TempDir);
 
 struct Ended {
@@ -69,13 +73,15 @@ impl Place {
         self.0.path().join(name)
     }
 
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_capo"));
+        command.args(line.split_whitespace());
+        command.current_dir(self.0.path()).env("VLLM_API_KEY", KEY);
+        command
+    }
+
     fn capo(&self, line: &str) -> Ended {
-        let output = Command::new(env!("CARGO_BIN_EXE_capo"))
-            .args(line.split_whitespace())
-            .current_dir(self.0.path())
-            .env("VLLM_API_KEY", KEY)
-            .output()
-            .unwrap();
+        let output = self.command(line).output().unwrap();
         let said = [output.stdout, output.stderr].map(|part| String::from_utf8(part).unwrap());
         let said = said.concat();
         assert!(!said.contains(KEY), "{said}");
@@ -85,16 +91,21 @@ impl Place {
         }
     }
 
-    /// Trains with rewrites of a server.
-    fn train(&self, stub: &Stub, more: &str) -> Ended {
+    /// Writes the settings of a training with rewrites of a server.
+    fn set(&self, stub: &Stub, more: &str) {
         let base_url = &stub.base_url;
         let settings = format!(
             "[grpo]\nlearning_rate = 1e-2\n[lora]\nrank = 4\nalpha = 8.0\n[drawing]\nmax_new_tokens = 40\n\
              [drawing.sampling]\ntemperature = 0.7\n\
-             [sampler]\nprovider = \"vllm\"\nbase_url = \"{base_url}\"\nretries = 0\n{more}"
+             [sampler]\nprovider = \"vllm\"\nbase_url = \"{base_url}\"\n{more}"
         );
         fs::write(self.path("settings.toml"), settings).unwrap();
-        let ended = self.capo("train grpo dcapo.toml --init nano --settings settings.toml --out grpo --json");
+    }
+
+    /// Trains with rewrites of a server, which is asked for each of them once.
+    fn train(&self, stub: &Stub, more: &str) -> Ended {
+        self.set(stub, &format!("retries = 0\n{more}"));
+        let ended = self.capo(TRAIN);
         assert_no_key(self.0.path());
         ended
     }
@@ -207,7 +218,6 @@ fn a_training_that_goes_on_loads_the_adapter_that_it_stopped_with() {
     let whole = Place::new();
     let stub = Stub::start(Fault::None);
     whole.train(&stub, "");
-    let drawn: Vec<Value> = stub.calls().into_iter().filter_map(body).collect();
 
     // The server dies in the second round, and comes back without any adapter.
     let place = Place::new();
@@ -238,21 +248,72 @@ fn a_training_that_goes_on_loads_the_adapter_that_it_stopped_with() {
     assert_eq!(dying.loaded(), [loads[0].1], "under the same name");
 
     // What was drawn before is not drawn again, and seeds and tokens are those of an unbroken run.
-    let rest: Vec<Value> = dying
-        .calls()
-        .into_iter()
-        .chain(calls.clone())
-        .filter_map(body)
+    assert_eq!(asked(&[&stub]), asked(&[&dying, &again]));
+}
+
+/// What servers were asked to draw, and did.
+fn asked(stubs: &[&Stub]) -> Vec<String> {
+    let calls = stubs.iter().flat_map(|stub| stub.calls());
+    let bodies = calls.filter_map(body);
+    let mut asked: Vec<String> = bodies
+        .map(|body| format!("{} {}", body["seed"], body["prompt"]))
         .collect();
-    let asked = |bodies: &[Value]| {
-        let mut asked: Vec<String> = bodies
-            .iter()
-            .map(|body| format!("{} {}", body["seed"], body["prompt"]))
-            .collect();
-        asked.sort_unstable();
-        asked
-    };
-    assert_eq!(asked(&drawn), asked(&rest));
+    asked.sort_unstable();
+    asked
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_waits_and_calls_and_the_training_goes_on() {
+    let whole = Place::new();
+    let unbroken = Stub::start(Fault::None);
+    whole.train(&unbroken, "");
+    let first = loads(&unbroken.calls())[1].0 - 1;
+    for fault in [Fault::Busy(first + 2), Fault::Silent(first + 2)] {
+        let (place, stub) = (Place::new(), Stub::start(fault));
+        place.set(&stub, "retries = 9\n");
+        let mut command = place.command(TRAIN);
+        let mut training = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(training.stderr.take().unwrap());
+        let mut heard = String::new();
+        if matches!(fault, Fault::Busy(_)) {
+            while !heard.contains("trying again in") {
+                assert_ne!(
+                    said.read_line(&mut heard).unwrap(),
+                    0,
+                    "not told of its wait: {heard}"
+                );
+            }
+        } else {
+            while stub.unanswered() == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        let interrupted = Instant::now();
+        let pid = training.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        said.read_to_string(&mut heard).unwrap();
+        assert_eq!(training.wait().unwrap().code(), Some(3), "{heard}");
+        // Two seconds, and more for a machine that has other things to do.
+        assert!(interrupted.elapsed() < Duration::from_secs(5), "{heard}");
+        assert!(heard.contains("To go on, run: capo train grpo"), "{heard}");
+        assert_eq!(stub.loaded(), [""; 0], "nothing is left behind");
+
+        let again = Stub::start(Fault::None);
+        let ended = place.train(&again, "");
+        assert!([0, 2].contains(&ended.code), "{}", ended.said);
+        assert_eq!(asked(&[&unbroken]), asked(&[&stub, &again]));
+    }
 }
 
 fn body(call: Call) -> Option<Value> {

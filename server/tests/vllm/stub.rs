@@ -38,6 +38,10 @@ pub(crate) enum Fault {
     NoTokens,
     /// It answers so many completions and refuses the others.
     Completions(usize),
+    /// It answers so many completions and is busy then.
+    Busy(usize),
+    /// It answers so many completions and says nothing to the others.
+    Silent(usize),
     /// It has no room for requests with every third seed.
     NoRoom,
 }
@@ -46,7 +50,16 @@ pub(crate) enum Fault {
 struct Books {
     loaded: BTreeMap<String, String>,
     calls: Vec<Call>,
+    /// Completions that it was asked for and said nothing to.
+    unanswered: usize,
     fault: Fault,
+}
+
+impl Books {
+    fn answered(&self) -> usize {
+        let is_completion = |call: &&Call| matches!(call, Call::Complete(_));
+        self.calls.iter().filter(is_completion).count()
+    }
 }
 
 type Shared = Arc<Mutex<Books>>;
@@ -93,6 +106,11 @@ impl Stub {
     /// What it was asked so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.books().calls.clone()
+    }
+
+    /// Completions that it was asked for and said nothing to.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.books().unanswered
     }
 
     /// Has an adapter already.
@@ -178,18 +196,26 @@ async fn complete(
     Json(body): Json<Value>,
 ) -> Result<Json<Value>, Reply> {
     check_key(&headers)?;
+    let is_silent = {
+        let mut books = books.lock().unwrap();
+        let is_silent = matches!(books.fault, Fault::Silent(most) if books.answered() >= most);
+        books.unanswered += usize::from(is_silent);
+        is_silent
+    };
+    if is_silent {
+        std::future::pending::<()>().await;
+    }
     let mut books = books.lock().unwrap();
     let name = body["model"].as_str().unwrap();
     if !books.loaded.contains_key(name) {
         return Err(refused(404, &format!("The model `{name}` does not exist.")));
     }
-    let answered = books
-        .calls
-        .iter()
-        .filter(|call| matches!(call, Call::Complete(_)))
-        .count();
+    let answered = books.answered();
     if matches!(books.fault, Fault::Completions(most) if answered >= most) {
         return Err(refused(400, "the engine is dead"));
+    }
+    if matches!(books.fault, Fault::Busy(most) if answered >= most) {
+        return Err(refused(503, "too many requests wait already"));
     }
     let seed = body["seed"].as_u64().unwrap() as usize;
     if books.fault == Fault::NoRoom && seed % 3 == 1 {

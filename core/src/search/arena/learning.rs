@@ -32,8 +32,14 @@ pub struct Family {
 
 /// Why nothing was learned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unlearned(pub String);
+pub enum Unlearned {
+    /// It is not possible: the reason, for people.
+    #[error("{0}")]
+    Failed(String),
+    /// A person interrupted the run before the update was whole.
+    #[error("interrupted")]
+    Interrupted,
+}
 
 /// Changes a rewriter by what became of its rewrites.
 pub trait Learner {
@@ -55,7 +61,7 @@ impl Arena {
     /// Lets the rewriter learn from a complete round, if it learns at all, and journals the figures.
     ///
     /// # Errors
-    /// When the run was interrupted before, it could not learn, or the journal cannot be written.
+    /// When the run was interrupted before or meanwhile, it could not learn, or the journal cannot be written.
     pub async fn learn(&self, round: Round, families: &[Family]) -> Result<(), Halt> {
         let Some(learner) = self.models.learner() else {
             return Ok(());
@@ -72,7 +78,10 @@ impl Arena {
             return Err(Halt::Interrupted);
         }
         let learned = learner.learn(round, families).await;
-        let figures = learned.and_then(finite).map_err(|Unlearned(why)| {
+        let figures = learned.and_then(finite).map_err(|why| {
+            if is_last && !is_learned && why == Unlearned::Interrupted {
+                return Halt::Interrupted;
+            }
             let message = format!("the rewriter could not learn from round {round}: {why}");
             if is_last && !is_learned {
                 let kind = FailureKind::Provider;
@@ -96,7 +105,7 @@ impl Arena {
 /// JSON has no other numbers.
 fn finite(figures: IndexMap<String, f64>) -> Result<IndexMap<String, f64>, Unlearned> {
     match figures.iter().find(|(_, figure)| !figure.is_finite()) {
-        Some((name, figure)) => Err(Unlearned(format!("its figure `{name}` is {figure}"))),
+        Some((name, figure)) => Err(Unlearned::Failed(format!("its figure `{name}` is {figure}"))),
         None => Ok(figures),
     }
 }

@@ -2,6 +2,7 @@
 
 mod elsewhere;
 mod letters;
+mod stopped;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -28,6 +29,7 @@ use capo_rewriter::policy::Policy;
 use capo_rewriter::replicas::Replicas;
 use capo_rewriter::sampler::{Elsewhere, Sampler};
 use capo_rewriter::sampling::Sampling;
+use capo_rewriter::stop::Stop;
 use capo_rewriter::template::RewriteTemplate;
 use capo_rewriter::tokenizer::Tokenizer;
 use futures::executor::block_on;
@@ -177,6 +179,8 @@ struct Way<'a> {
     room: usize,
     /// Rewrites drawn together.
     max_batch: usize,
+    /// What ends it before its time.
+    stop: Option<&'a Stop>,
 }
 
 impl Default for Way<'_> {
@@ -188,6 +192,7 @@ impl Default for Way<'_> {
             kl_weight: 0.0,
             room: ROOM,
             max_batch: Drawing::default().max_batch,
+            stop: None,
         }
     }
 }
@@ -216,7 +221,8 @@ fn run_of(
     let template = RewriteTemplate::from_folder(&source).expect("reads");
     let mut rewriter = LocalRewriter::new("local/nano", policy.clone(), template, drawing)
         .keeping_samples(&folder.join("samples.jsonl"))
-        .expect("reads");
+        .expect("reads")
+        .stopped_by(way.stop.cloned().unwrap_or_default());
     if let Some(server) = way.server {
         let elsewhere = Elsewhere::new(Rc::clone(server) as Rc<dyn Sampler>, folder.join("served"));
         rewriter = rewriter.drawn_elsewhere(elsewhere, &source).expect("an adapter");

@@ -8,10 +8,12 @@ use capo_rewriter::error::RequestError;
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::{Drawing, DrawnAsAsked};
 use capo_rewriter::sampling::Sampling;
+use capo_rewriter::stop::Stop;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
 use crate::cli::failure::Failure;
+use crate::interrupt::MOMENT;
 use crate::simulate::{
     Answer, Question, Refusal, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted,
 };
@@ -63,11 +65,16 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let options = ServeOptions {
         models: vec![args.name],
         key: required_key(args.require_key).map_err(failed)?,
+        grace: MOMENT,
         ..ServeOptions::default()
     };
     let device = args.device;
     let open = move |name: &str| -> Result<_, TrainError> {
-        let rewriter = device.open()?.rewriter(name, &folder, drawing, told_cuts())?;
+        // Requests under way may still be answered for a moment; then the process ends, whatever is drawn.
+        let stop = Stop::default();
+        let rewriter = device
+            .open()?
+            .rewriter(name, &folder, drawing, told_cuts(), stop)?;
         Ok(Rc::new(Rewriter(rewriter)) as Rc<dyn Served>)
     };
     let address = (args.host, args.port);

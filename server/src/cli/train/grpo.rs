@@ -22,7 +22,7 @@ use crate::cli::optimize::ending;
 use crate::cli::report;
 use crate::cli::watch::Watched;
 use crate::progress::{LogFormat, Progress};
-use crate::session::{Session, SessionError, StudyFile, open_journal};
+use crate::session::{Session, SessionError, StudyFile, Wires, open_journal};
 use crate::train::local::take_over;
 use crate::train::sampler::VllmSampler;
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
@@ -59,7 +59,8 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let engine = args.training.device.open_all().map_err(TrainError::from)?;
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
-    let sampler = settings.sampler.open(&folder, &Environment);
+    let wires = Wires::default();
+    let sampler = settings.sampler.open(&folder, &Environment, &wires);
     let sampler = sampler.map_err(TrainError::from)?;
     let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": deciding(&settings.drawing) });
     if sampler.is_some() {
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         samples: folder.join("samples.jsonl"),
         elsewhere: sampler.as_ref().map(VllmSampler::elsewhere),
         told_cuts: told_cuts(),
+        stop: wires.stop(),
     };
     let name = format!("local/{}", args.init);
     let online = engine
@@ -84,6 +86,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         &file,
         &Environment,
         args.prices.table()?,
+        wires,
         online.rewriter,
         Some(online.learner),
     )?;
@@ -101,7 +104,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     };
     let outcome = watched.carry_out(
         journal,
-        session.control(),
+        &session.wires(),
         move |event, _| drawn.borrow_mut().follow(event),
         async |journal| {
             let outcome = session.optimize(journal).await?;

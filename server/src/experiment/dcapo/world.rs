@@ -18,7 +18,7 @@ use capo_rewriter::local::LocalRewriter;
 use serde_json::json;
 
 use super::DcapoError;
-use crate::session::{Session, SessionError, StudyFile, block_on};
+use crate::session::{Session, SessionError, StudyFile, Wires, block_on};
 
 /// How a policy is asked for rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,9 @@ impl<'a> World<'a> {
         let (keys, prices) = (&Environment, PriceTable::shipped());
         let session = match policy {
             None => Session::new(&file, keys, prices)?,
-            Some((rewriter, learner)) => Session::with_rewriter(&file, keys, prices, rewriter, learner)?,
+            Some((rewriter, learner)) => {
+                Session::with_rewriter(&file, keys, prices, Wires::default(), rewriter, learner)?
+            }
         };
         let outcome = block_on(session.optimize(journal)).map_err(DcapoError::Runtime)??;
         match outcome.finished.status {
