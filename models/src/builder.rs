@@ -15,14 +15,14 @@ use serde_json::Value;
 
 use crate::breaker::Breaker;
 use crate::client::{Asking, Client, Endpoint, host};
-use crate::embedder::Embedder;
+use crate::embedder::{Embedder, embedding, no_vectors};
+use crate::error::BuildError;
 use crate::limiter::Limiter;
-use crate::models::{BuildError, Models};
+use crate::models::Models;
 use crate::notice::{Notices, Trouble};
 use crate::prices::PriceTable;
 use crate::providers::{
-    Access, Account, Connect, Embed, Key, List, LocalError, LocalModels, NoLocalModels, PROVIDERS, Plan,
-    Provider,
+    Access, Account, Connect, Key, List, LocalError, LocalModels, NoLocalModels, Plan, Provider,
 };
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
@@ -444,48 +444,6 @@ impl Endpoints {
             });
         endpoint.limiter.at_most(most);
         Rc::clone(endpoint)
-    }
-}
-
-/// The table `[models.embeddings]`, and how its provider makes vectors.
-pub(crate) fn embedding(models: &IndexMap<Role, Value>) -> Result<(ModelSpec, Embed), BuildError> {
-    let role = Role::Embeddings;
-    let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
-    let wrong = |message: String| BuildError::Spec { role, message };
-    let spec = ModelSpec::parse(table).map_err(wrong)?;
-    check_written(&spec).map_err(wrong)?;
-    let unused = [
-        ("temperature", spec.temperature.is_some()),
-        ("max_tokens", spec.max_tokens.is_some()),
-        ("reasoning_effort", spec.reasoning_effort.is_some()),
-    ];
-    if let Some((key, _)) = unused.iter().find(|(_, is_set)| *is_set) {
-        return Err(wrong(format!("`{key}` is for models that write; leave it out")));
-    }
-    match spec.provider.get().access() {
-        Access::Http {
-            embed: Some(embed), ..
-        } => Ok((spec, *embed)),
-        _ => Err(no_vectors(&spec)),
-    }
-}
-
-fn no_vectors(spec: &ModelSpec) -> BuildError {
-    let makes_vectors =
-        |provider: &&Provider| matches!(provider.access(), Access::Http { embed: Some(_), .. });
-    let others: Vec<&str> = PROVIDERS
-        .iter()
-        .filter(makes_vectors)
-        .map(|provider| provider.name)
-        .collect();
-    BuildError::Spec {
-        role: Role::Embeddings,
-        message: format!(
-            "provider `{}` has no models that make vectors; {} have. Or leave this table and \
-             `workload.embeddings` out, and words are counted",
-            spec.provider.get().name,
-            others.join(", ")
-        ),
     }
 }
 

@@ -5,14 +5,15 @@ use indexmap::IndexMap;
 use rig_core::embeddings::EmbeddingResponse;
 use serde_json::Value;
 
-use crate::builder::embedding;
 use crate::client::{Client, Tried, Try};
+use crate::error::BuildError;
 use crate::failure::Failure;
-use crate::models::BuildError;
-use crate::providers::Embed;
+use crate::providers::{Access, Embed, PROVIDERS, Provider};
 use crate::rate_limit;
+use crate::spec::ModelSpec;
 use crate::tariff;
 use crate::time;
+use crate::written::check_written;
 
 /// A model that makes vectors of texts.
 pub struct Embedder {
@@ -114,4 +115,46 @@ fn vectors(response: EmbeddingResponse) -> Result<Vec<Vec<f64>>, String> {
         return Err("one of its vectors is not finite".to_owned());
     }
     Ok(vectors)
+}
+
+/// The table `[models.embeddings]`, and how its provider makes vectors.
+pub(crate) fn embedding(models: &IndexMap<Role, Value>) -> Result<(ModelSpec, Embed), BuildError> {
+    let role = Role::Embeddings;
+    let table = models.get(&role).ok_or(BuildError::NoModel { role })?;
+    let wrong = |message: String| BuildError::Spec { role, message };
+    let spec = ModelSpec::parse(table).map_err(wrong)?;
+    check_written(&spec).map_err(wrong)?;
+    let unused = [
+        ("temperature", spec.temperature.is_some()),
+        ("max_tokens", spec.max_tokens.is_some()),
+        ("reasoning_effort", spec.reasoning_effort.is_some()),
+    ];
+    if let Some((key, _)) = unused.iter().find(|(_, is_set)| *is_set) {
+        return Err(wrong(format!("`{key}` is for models that write; leave it out")));
+    }
+    match spec.provider.get().access() {
+        Access::Http {
+            embed: Some(embed), ..
+        } => Ok((spec, *embed)),
+        _ => Err(no_vectors(&spec)),
+    }
+}
+
+pub(crate) fn no_vectors(spec: &ModelSpec) -> BuildError {
+    let makes_vectors =
+        |provider: &&Provider| matches!(provider.access(), Access::Http { embed: Some(_), .. });
+    let others: Vec<&str> = PROVIDERS
+        .iter()
+        .filter(makes_vectors)
+        .map(|provider| provider.name)
+        .collect();
+    BuildError::Spec {
+        role: Role::Embeddings,
+        message: format!(
+            "provider `{}` has no models that make vectors; {} have. Or leave this table and \
+             `workload.embeddings` out, and words are counted",
+            spec.provider.get().name,
+            others.join(", ")
+        ),
+    }
 }

@@ -28,6 +28,7 @@ mod builder;
 mod client;
 mod conversation;
 mod embedder;
+mod error;
 mod failure;
 #[cfg(test)]
 mod fixture;
@@ -55,7 +56,8 @@ mod written;
 pub use builder::{Builder, build};
 pub use capo_core::notice::{Notice, Observer, Wait};
 pub use embedder::{Embedded, Embedder, embedder_name};
-pub use models::{BuildError, Models};
+pub use error::BuildError;
+pub use models::Models;
 pub use roles::{Serves, check_roles, roles, serving};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Environment;

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::builder::{Builder, Built};
 use crate::client::{Client, Try};
+use crate::error::BuildError;
 use crate::failure::{About, Failure};
-use crate::models::BuildError;
 use crate::providers::Provider;
 use crate::reasoning::thinks_within_a_budget;
 use crate::secret::Keys;

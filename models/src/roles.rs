@@ -9,7 +9,7 @@ use capo_core::study::StudyError;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::models::BuildError;
+use crate::error::BuildError;
 use crate::providers::LOCAL;
 use crate::spec::ModelSpec;
 

@@ -12,7 +12,7 @@ use capo_core::study::{Study, StudyError};
 use capo_core::workload::Workload;
 use indexmap::IndexMap;
 
-use crate::models::BuildError;
+use crate::error::BuildError;
 use crate::pace::pace;
 use crate::roles::{check_roles, roles};
 use crate::spec::ModelSpec;

@@ -8,7 +8,7 @@ use http::HeaderValue;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::models::BuildError;
+use crate::error::BuildError;
 use crate::spec::{HeaderText, ModelSpec};
 
 /// Refuses the `[models.ROLE]` tables of a study that cannot be used with any keys: those that do not

@@ -7,7 +7,7 @@ use std::time::Duration;
 use capo_core::control::Control;
 use tokio::sync::watch;
 
-use crate::cli::failure::warn;
+use crate::stderr::warn;
 
 /// Exit code of a process that was told twice to end and does not: as for a run that was stopped.
 const STOPPED: i32 = 3;

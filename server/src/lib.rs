@@ -4,10 +4,12 @@ pub mod cli;
 pub mod experiment;
 pub mod files;
 pub mod interrupt;
+mod now;
 pub mod progress;
 pub mod recorded;
 pub mod session;
 pub mod simulate;
+mod stderr;
 mod terminal;
 #[cfg(feature = "train")]
 pub mod train;

@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use crate::files::{Reach, StudyFolder, TextError, read_text};
 use crate::interrupt::Interrupts;
+use crate::now::now;
 
 /// Why a study cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -406,11 +407,6 @@ pub fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
         .enable_all()
         .build()?;
     Ok(tokio::task::LocalSet::new().block_on(&runtime, future))
-}
-
-/// Now, as RFC 3339 in UTC, to the second.
-pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 struct Elapsed(Instant);

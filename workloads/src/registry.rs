@@ -11,15 +11,12 @@ use serde_json::{Map, Value};
 use crate::desk::{Desk, DeskSettings};
 use crate::embeddings::Wanted;
 use crate::files::Files;
-use crate::settings::{BuildError, Settings, names, no_such_setting, schema};
+use crate::settings::{BuildError, Settings, Workloads, names, no_such_setting, schema};
 use crate::tau2::settings::Tau2Settings;
 use crate::{external, table, tau2};
 
 /// Makes workloads of a kind's settings, the files they name, and the study's seed.
 type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
-
-/// A study's workloads, the main one first.
-pub(crate) type Workloads = Vec<Rc<dyn Workload>>;
 
 /// A kind of workload: its name in study files and the names of its settings.
 struct Kind(&'static str, fn() -> Vec<&'static str>);

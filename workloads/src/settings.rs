@@ -5,14 +5,19 @@
 //! what nobody took.
 
 use std::fmt;
+use std::rc::Rc;
 
 use capo_core::study::{nearest, suggest};
+use capo_core::workload::Workload;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_aux::serde_introspection::serde_introspect;
 use serde_json::{Map, Value, json};
 
 use crate::files::FileError;
+
+/// A study's workloads, the main one first.
+pub(crate) type Workloads = Vec<Rc<dyn Workload>>;
 
 /// Why a workload cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

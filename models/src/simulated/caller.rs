@@ -7,14 +7,14 @@
 use capo_core::llm::{AssistantMessage, ChatRequest, Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-use super::router;
+use super::request;
 
 /// Turns after which the customer leaves.
 const PATIENCE: usize = 60;
 
 /// Whether a request asks to play such a customer.
 pub(super) fn is_asked(request: &ChatRequest) -> bool {
-    let system = router::system(request).trim_end();
+    let system = request::system(request).trim_end();
     // As the benchmark's guidelines begin, and as the scenario behind them ends.
     system.starts_with("# User Simulation") && system.ends_with("</scenario>")
 }
@@ -25,7 +25,7 @@ pub(super) fn speak(request: &ChatRequest) -> AssistantMessage {
         content: Some(text),
         tool_calls: Vec::new(),
     };
-    let scenario = Scenario::read(router::system(request));
+    let scenario = Scenario::read(request::system(request));
     let own = |message: &&Message| matches!(message, Message::Assistant(_));
     let turns = request.messages.iter().filter(own).count();
     if turns == 0 {
@@ -34,7 +34,7 @@ pub(super) fn speak(request: &ChatRequest) -> AssistantMessage {
     if let Some(Message::Tool { content, .. }) = request.messages.last() {
         return said(format!("I have done that. It says: {content}"));
     }
-    let heard = router::last_user(request);
+    let heard = request::last_user(request);
     let calls = request
         .messages
         .iter()

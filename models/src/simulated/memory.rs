@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use capo_core::llm::{Message, ToolSpec};
 use foldhash::fast::FixedState;
-use serde_json::Value;
 
 use super::agent::{Instructed, Notes};
+use super::fingerprint::value_fingerprint;
 use super::luck::Luck;
 
 /// Entries of a kind kept before all are forgotten.
@@ -125,21 +125,4 @@ fn fingerprint(message: &Message) -> u64 {
         }
     }
     hasher.finish()
-}
-
-/// A hash of a JSON value, without writing it out.
-pub(super) fn value_fingerprint(value: &Value) -> u64 {
-    let key = match value {
-        Value::Null => Luck::new(5),
-        Value::Bool(truth) => Luck::new(6).keyed(u64::from(*truth)),
-        Value::Number(number) => Luck::new(7).keyed(number.as_f64().unwrap_or_default().to_bits()),
-        Value::String(text) => Luck::new(8).named(text),
-        Value::Array(items) => items
-            .iter()
-            .fold(Luck::new(9), |key, item| key.keyed(value_fingerprint(item))),
-        Value::Object(fields) => fields.iter().fold(Luck::new(10), |key, (name, item)| {
-            key.named(name).keyed(value_fingerprint(item))
-        }),
-    };
-    key.key()
 }

@@ -11,7 +11,7 @@ use super::luck::{Luck, hash_text};
 use super::memory::Memory;
 use super::parameters::{MODELS, Parameters};
 use super::router::{self, Part};
-use super::{caller, critic, judge, review, rewriter, text, vary};
+use super::{caller, critic, judge, request, review, rewriter, text, vary};
 
 /// A simulated model.
 ///
@@ -138,24 +138,24 @@ impl Simulated {
         let instruction = router::first_user(request);
         match router::part(request) {
             Part::Agent => {
-                let instructed = self.instructed(router::system(request));
+                let instructed = self.instructed(request::system(request));
                 self.memory.with_notes(&request.messages, |notes| {
                     instructed.act(notes, &request.tools, luck.named("agent"))
                 })
             }
             Part::Follower => {
                 let reference = request.reference.as_deref().unwrap_or_default();
-                self.instructed(router::system(request))
+                self.instructed(request::system(request))
                     .follow(reference, request, luck.named("agent"))
             }
             Part::Caller => caller::speak(request),
             Part::Answer => {
-                let instructed = self.instructed(router::system(request));
-                said(instructed.reply(router::last_user(request), luck.named("answer")))
+                let instructed = self.instructed(request::system(request));
+                said(instructed.reply(request::last_user(request), luck.named("answer")))
             }
-            Part::User => said(super::user::speak(router::system(request), &request.messages)),
+            Part::User => said(super::user::speak(request::system(request), &request.messages)),
             Part::Judge => said(judge::answer(
-                &format!("{}\n{instruction}", router::system(request)),
+                &format!("{}\n{instruction}", request::system(request)),
                 self.parameters,
                 luck,
             )),

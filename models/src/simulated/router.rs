@@ -2,8 +2,9 @@
 //!
 //! Instructions stand at the beginning and the end of a message; what is quoted stands between.
 
-use capo_core::llm::{ChatRequest, Message};
+use capo_core::llm::ChatRequest;
 
+use super::request::{system, users};
 use super::{caller, judge};
 
 /// What a request asks for.
@@ -205,33 +206,9 @@ fn has_grading_words(text: &str) -> bool {
     .any(|cue| text.contains(cue))
 }
 
-/// The system message, or the empty string.
-pub(super) fn system(request: &ChatRequest) -> &str {
-    request
-        .messages
-        .iter()
-        .find_map(|message| match message {
-            Message::System { content } => Some(content.as_str()),
-            _ => None,
-        })
-        .unwrap_or_default()
-}
-
 /// The first thing the user said, or the empty string.
 pub(super) fn first_user(request: &ChatRequest) -> &str {
     users(request).next().unwrap_or_default()
-}
-
-/// The last thing the user said, or the empty string.
-pub(super) fn last_user(request: &ChatRequest) -> &str {
-    users(request).last().unwrap_or_default()
-}
-
-fn users(request: &ChatRequest) -> impl Iterator<Item = &str> {
-    request.messages.iter().filter_map(|message| match message {
-        Message::User { content } => Some(content.as_str()),
-        _ => None,
-    })
 }
 
 /// The beginning and the end of a text.
@@ -249,6 +226,8 @@ fn edges(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use capo_core::llm::Message;
+
     use super::*;
 
     fn told(system: &str) -> Part {

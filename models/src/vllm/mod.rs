@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::builder::Builder;
 use crate::client::{Client, Tried, Try};
+use crate::error::BuildError;
 use crate::failure::{Failure, excerpt};
-use crate::models::BuildError;
 use crate::providers::{Key, Provider};
 use crate::rate_limit;
 use crate::tariff;

@@ -7,7 +7,7 @@ use capo_core::llm::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::models::BuildError;
+use crate::error::BuildError;
 use crate::spec::{HeaderText, ModelSpec};
 
 /// How long one try may take unless stated, in seconds: a server works off many long answers at once.

@@ -1,7 +1,7 @@
 //! From the entries of `config.json` to a decoder's sizes, with the defaults that transformers has.
 
 use super::rope::rope;
-use super::table::Table;
+use super::table::{LARGEST, Table};
 use super::{Architecture, ModelConfig, Tokens};
 
 /// What transformers takes where a configuration does not state it.
@@ -79,8 +79,6 @@ impl Architecture {
     }
 }
 
-/// Largest size that is believed.
-pub(super) const LARGEST: usize = 1 << 31;
 /// Most layers that are believed.
 const MOST_LAYERS: usize = 1 << 14;
 

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::resolve::LARGEST;
-use super::table::Table;
+use super::table::{LARGEST, Table};
 use super::{Architecture, QueryScaling, RopeConfig, Yarn};
 
 /// Base of the frequencies where none is stated.

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::error::FileError;
 
+/// Largest size that is believed.
+pub(super) const LARGEST: usize = 1 << 31;
+
 pub(crate) fn read_json(path: &Path) -> Result<Value, FileError> {
     let text = std::fs::read_to_string(path).map_err(FileError::io(path))?;
     serde_json::from_str(&text).map_err(|why| FileError::content(path, why))

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::command_line::CommandLine;
-use super::failure::{Ending, Failure, print, print_json, warn};
+use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{Grid, count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
 use super::watch::Watched;
@@ -24,6 +24,7 @@ use super::{Prices, StudyArgument};
 use crate::files::read_prompt;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
+use crate::stderr::warn;
 
 /// Score one prompt on a study's examples.
 #[derive(Debug, Clone, clap::Args)]

@@ -15,7 +15,7 @@ use capo_models::Environment;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
-use super::failure::{Ending, Failure, print, warn};
+use super::failure::{Ending, Failure, print};
 use super::layout::{Grid, count, counted, dollars};
 use super::{Outside, Prices};
 use crate::experiment::{
@@ -24,6 +24,7 @@ use crate::experiment::{
 };
 use crate::interrupt::Interrupts;
 use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
+use crate::stderr::warn;
 
 /// Run one of the paper's studies over several seeds: tables, plots and every run's journal. What
 /// is finished in the directory is not run again.

@@ -3,16 +3,13 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use capo_core::RunError;
 use capo_core::journal::{JournalError, Status};
-use indicatif::MultiProgress;
 
 use crate::files::TextError;
-use crate::progress::log;
 use crate::session::SessionError;
+use crate::stderr::warn;
 use crate::terminal::{harmless, harmless_json, writable};
 
 /// Exit code of a command that could not do its work.
@@ -23,9 +20,6 @@ const STOPPED: u8 = 3;
 const USAGE: u8 = 64;
 /// Differences between two studies that an error names; more do not fit three lines.
 const DIFFERENCES: usize = 3;
-
-/// The moving lines on standard error, where that is a terminal. What is drawn elsewhere there tears them.
-pub(crate) static SCREEN: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,43 +188,6 @@ fn print_exactly(text: &str) -> Result<(), Failure> {
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))?;
     print_exactly(&format!("{}\n", harmless_json(&text)))
-}
-
-/// Whether everything said on standard error is JSON.
-static JSON: AtomicBool = AtomicBool::new(false);
-
-/// From now on everything that is said on standard error is JSON, one object a line.
-pub(crate) fn log_as_json() {
-    JSON.store(true, Ordering::Relaxed);
-}
-
-/// Writes a warning or an error to standard error; as JSON where that is asked for.
-pub(crate) fn warn(text: &str) {
-    let text = text.trim_end();
-    if JSON.load(Ordering::Relaxed) {
-        say_exactly(&log::message(text));
-    } else {
-        say(text);
-    }
-}
-
-/// Writes a line for people to standard error, above what moves there; see [`harmless`].
-pub(crate) fn say(text: &str) {
-    let text = harmless(text);
-    if io::stderr().is_terminal() {
-        say_exactly(&writable(&text));
-    } else {
-        say_exactly(&text);
-    }
-}
-
-/// Writes a line to standard error as it is. Where that cannot be written there is nobody to tell.
-pub(crate) fn say_exactly(text: &str) {
-    let _ = if SCREEN.is_hidden() {
-        writeln!(io::stderr().lock(), "{text}")
-    } else {
-        SCREEN.println(text)
-    };
 }
 
 #[cfg(test)]

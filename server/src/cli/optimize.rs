@@ -11,12 +11,13 @@ use capo_models::Environment;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
-use super::failure::{Ending, Failure, print, print_json, warn};
+use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
+use crate::stderr::warn;
 
 /// Search for the prompt that scores best inside every threshold; resumes a run that was stopped.
 #[derive(Debug, Clone, clap::Args)]

@@ -10,8 +10,8 @@ use capo_models::Notice;
 use indicatif::ProgressBar;
 
 use super::run::{Trial, Watch};
-use crate::cli::failure::{SCREEN, say};
 use crate::progress::{Told, style};
+use crate::stderr::{SCREEN, say};
 use crate::terminal::{harmless, writable};
 
 /// A bar over all runs, with the round each run under way is in.

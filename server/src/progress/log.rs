@@ -6,7 +6,7 @@ use capo_core::run_state::RunState;
 use capo_models::Notice;
 use serde_json::{Map, Value, json};
 
-use crate::session::now;
+use crate::now::now;
 use crate::terminal::harmless_json;
 
 /// What a line says.

@@ -13,7 +13,7 @@ use capo_core::run_state::RunState;
 use capo_models::{Notice, Observer, Wait};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::failure::{SCREEN, log_as_json, say, say_exactly};
+use crate::stderr::{SCREEN, log_as_json, say, say_exactly};
 use crate::terminal::{harmless, writable, writes_unicode};
 
 /// How often the line is drawn anew.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use capo_models::simulated::Simulated;
 use capo_models::simulated::parameters::MODELS;
 
-use crate::cli::failure::warn;
+use crate::stderr::warn;
 
 use super::{Cut, FaultRates, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted};
 

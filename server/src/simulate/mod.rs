@@ -26,8 +26,8 @@ use capo_core::llm::Llm;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::cli::failure::warn;
 use crate::interrupt::Interrupts;
+use crate::stderr::warn;
 
 pub use self::command::{SimulateArgs, run};
 pub use self::fault::{Fault, FaultError, FaultRates};

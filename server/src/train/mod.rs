@@ -24,8 +24,8 @@ use self::log::LogError;
 use self::sampler::SamplerError;
 use self::settings::SettingsError;
 use self::tensorboard::TensorBoardError;
-use crate::cli::failure::warn;
 use crate::cli::layout::counted;
+use crate::stderr::warn;
 
 /// Why a rewriter cannot be trained or asked.
 #[derive(Debug, thiserror::Error)]

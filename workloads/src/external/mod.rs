@@ -31,7 +31,7 @@ use tokio::sync::Semaphore;
 
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
-use crate::registry::Workloads;
+use crate::settings::Workloads;
 use crate::settings::{BuildError, Settings, merged, names, schema};
 use crate::table::check_name;
 

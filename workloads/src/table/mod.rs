@@ -21,7 +21,7 @@ use web_time::Instant;
 use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
 use crate::metrics::{DefinitionError, Metric, MetricDefinition};
-use crate::registry::Workloads;
+use crate::settings::Workloads;
 use crate::settings::{BuildError, Settings, merged, names, schema};
 use crate::template::Template;
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::environment::{Side, World};
 use super::python;
+use super::side::Side;
 
 /// Changes listed of one conversation; the others are counted.
 const MOST: usize = 60;
@@ -36,13 +36,6 @@ pub struct Change {
 }
 
 impl Changes {
-    /// What `now` has otherwise than `began`, which it was cloned from.
-    pub fn between<W: World>(began: &W, now: &W) -> Self {
-        let mut changes = Self::default();
-        now.changes_since(began, &mut changes);
-        changes
-    }
-
     /// Compares a record, or nothing, with what became of it.
     pub(super) fn compare<T: Serialize>(
         &mut self,

@@ -1,9 +1,9 @@
 //! A world and its tools, called by either side.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::changes::Changes;
+pub use super::side::Side;
 use super::tool::{Answer, Kind, Tool, ToolError, fail};
 
 /// The records of a domain, with the tools that read and change them. A clone shares with its original
@@ -65,23 +65,12 @@ pub trait World: Clone + 'static {
     }
 }
 
-/// Who calls a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Side {
-    /// The agent.
-    Assistant,
-    /// The user.
-    User,
-}
-
-impl Side {
-    /// The side it talks to.
-    pub fn other(self) -> Self {
-        match self {
-            Self::Assistant => Self::User,
-            Self::User => Self::Assistant,
-        }
+impl Changes {
+    /// What `now` has otherwise than `began`, which it was cloned from.
+    pub fn between<W: World>(began: &W, now: &W) -> Self {
+        let mut changes = Self::default();
+        now.changes_since(began, &mut changes);
+        changes
     }
 }
 

@@ -52,6 +52,7 @@ pub mod retail;
 pub mod settings;
 mod shift;
 mod shown;
+mod side;
 mod split;
 mod table;
 pub mod task;

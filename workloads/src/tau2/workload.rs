@@ -31,7 +31,7 @@ use super::verdict::{Verdict, metrics};
 use crate::embeddings::{Embeddings, Wanted};
 use crate::files::{FileError, Files, Sources};
 use crate::metrics::judging;
-use crate::registry::Workloads;
+use crate::settings::Workloads;
 use crate::settings::{BuildError, Settings};
 use crate::unknown_example;
 

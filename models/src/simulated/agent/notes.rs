@@ -11,7 +11,7 @@ use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot
 use super::when::When;
 use super::wish::{self, Intent};
 use crate::simulated::conduct::is_write;
-use crate::simulated::memory::value_fingerprint;
+use crate::simulated::fingerprint::value_fingerprint;
 
 /// Something that makes a conversation harder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

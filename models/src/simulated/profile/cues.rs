@@ -1,6 +1,6 @@
 //! The words that carry meaning and the rules between them, as tables.
 
-use super::grammar::RuleSource;
+use super::policy::Policy;
 use super::policy::Policy::{
     BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst, MinimiseCalls,
     NeverGuess, PlanSteps, RefuseHarm, ReuseKnown, Summarise, TransferByPolicy, VerifyIdentity,
@@ -275,6 +275,13 @@ pub(super) const CONCEPTS: &[(&str, &str)] = &[
     ),
     ("at-most", "at most"),
 ];
+
+/// A rule as written in [`RULES`]: policy, weight, pattern.
+///
+/// A pattern is a list of concept names parted by blanks. `*name` marks the head, the concept that
+/// a negation must precede to turn the rule round (the first unless marked); `!name` must not
+/// occur in the sentence.
+pub(super) type RuleSource = (Policy, f64, &'static str);
 
 /// What concepts in order say about a policy; see [`RuleSource`] for the notation. Of the rules
 /// that match a sentence the one with most concepts counts for its policy.

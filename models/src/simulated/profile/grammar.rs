@@ -23,13 +23,6 @@ pub(super) struct Statement {
     pub(super) weight: f64,
 }
 
-/// A rule as written in [`RULES`]: policy, weight, pattern.
-///
-/// A pattern is a list of concept names parted by blanks. `*name` marks the head, the concept that
-/// a negation must precede to turn the rule round (the first unless marked); `!name` must not
-/// occur in the sentence.
-pub(super) type RuleSource = (Policy, f64, &'static str);
-
 type ConceptId = usize;
 
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! `capo experiment dcapo`: the learned rewriter.
 
 use super::{DCAPO, ExperimentArgs, is_simulated, usual_jobs};
-use crate::cli::failure::{Ending, Failure, print, warn};
+use crate::cli::failure::{Ending, Failure, print};
 use crate::experiment::Table;
 use crate::experiment::dcapo::{self, DcapoError, Plan};
+use crate::stderr::warn;
 
 pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let base = args.base(dcapo::STUDY)?;

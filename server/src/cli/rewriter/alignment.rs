@@ -14,10 +14,11 @@ use capo_rewriter::template::RewriteTemplate;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::cli::failure::{Failure, SCREEN, print, print_json};
+use crate::cli::failure::{Failure, print, print_json};
 use crate::cli::layout::{Grid, NOTHING, counted, significant};
 use crate::files::write_whole;
 use crate::progress::style;
+use crate::stderr::SCREEN;
 use crate::train::{Device, TrainError};
 
 /// Confidence of the intervals.

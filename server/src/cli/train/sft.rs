@@ -18,10 +18,11 @@ use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::command_line::CommandLine;
-use crate::cli::failure::{Ending, Failure, SCREEN, print, print_json, warn};
+use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{Grid, count, counted};
 use crate::interrupt::Interrupts;
 use crate::progress::style;
+use crate::stderr::{SCREEN, warn};
 use crate::terminal::writable;
 use crate::train::TrainError;
 use crate::train::log::{TrainingEvent, TrainingLog};

@@ -1,6 +1,6 @@
 //! The words by which texts of agents are read, all in lower case. Each counts where a word begins.
 
-use super::reading::Topic;
+use super::topic::Topic;
 
 /// What a word in a sentence is a sign of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

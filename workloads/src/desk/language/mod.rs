@@ -5,12 +5,14 @@
 
 mod cues;
 mod reading;
+mod topic;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use reading::{Reading, Topic, read};
+pub use reading::{Reading, read};
+pub use topic::Topic;
 
 /// What an agent can propose or report to have done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,34 +2,19 @@
 
 use std::rc::Rc;
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::policy::days_between;
-use super::super::shop::{
-    Address, ItemState, Money, Order, OrderState, Payment, Service, ShipmentState, Slot,
-};
+use super::super::shop::{Address, ItemState, Money, Order, OrderState, Payment, Service, ShipmentState};
 use super::super::state::State;
 use super::{Declared, Reading, ToolError};
 
 /// What an account is called when it may be used, and when not.
 fn account_state(locked: bool) -> &'static str {
     if locked { "locked" } else { "open" }
-}
-
-/// English name of a day of the week.
-pub(super) fn weekday(date: Date) -> &'static str {
-    match date.weekday() {
-        Weekday::Monday => "Monday",
-        Weekday::Tuesday => "Tuesday",
-        Weekday::Wednesday => "Wednesday",
-        Weekday::Thursday => "Thursday",
-        Weekday::Friday => "Friday",
-        Weekday::Saturday => "Saturday",
-        Weekday::Sunday => "Sunday",
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -121,28 +106,6 @@ struct OrderSummary {
     state: OrderState,
     items: usize,
     total: Money,
-}
-
-/// A workshop slot as agents see it.
-#[derive(Serialize)]
-pub(in crate::desk) struct Appointment {
-    slot_id: String,
-    service: Service,
-    date: Date,
-    weekday: &'static str,
-    time: String,
-}
-
-impl Appointment {
-    pub(in crate::desk) fn new(slot_id: &str, slot: &Slot) -> Self {
-        Self {
-            slot_id: slot_id.to_owned(),
-            service: slot.service,
-            date: slot.date,
-            weekday: weekday(slot.date),
-            time: slot.time.clone(),
-        }
-    }
 }
 
 impl Reading for GetAccount {

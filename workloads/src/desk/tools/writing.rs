@@ -10,7 +10,8 @@ use super::super::shop::{
     Address, Customer, ItemState, Money, Order, OrderState, Payment, Refund, RefundTo, Service,
 };
 use super::super::state::State;
-use super::reading::{order, unknown, weekday};
+use super::appointment::weekday;
+use super::reading::{order, unknown};
 use super::{Declared, ToolError, Writing};
 
 /// An order with its owner, where both exist.

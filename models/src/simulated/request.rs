@@ -1,0 +1,27 @@
+//! What stands in a request.
+
+use capo_core::llm::{ChatRequest, Message};
+
+/// The system message, or the empty string.
+pub(super) fn system(request: &ChatRequest) -> &str {
+    request
+        .messages
+        .iter()
+        .find_map(|message| match message {
+            Message::System { content } => Some(content.as_str()),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+/// The last thing the user said, or the empty string.
+pub(super) fn last_user(request: &ChatRequest) -> &str {
+    users(request).last().unwrap_or_default()
+}
+
+pub(super) fn users(request: &ChatRequest) -> impl Iterator<Item = &str> {
+    request.messages.iter().filter_map(|message| match message {
+        Message::User { content } => Some(content.as_str()),
+        _ => None,
+    })
+}
