@@ -1,7 +1,7 @@
 //! Threshold-constrained prompt optimisation: the CAPO method and everything it stands on, without
 //! sockets, clocks, threads or global state.
 //!
-//! Four floors, each of which names only what is below it. On the ground stand the door to models ([`llm`]) and
+//! Four floors, each of which names only itself and what is below it. On the ground stand the door to models ([`llm`]) and
 //! what needs nothing else: named random streams ([`random`]), addresses, waits, notices.
 //!
 //! | floor | module | what it holds |

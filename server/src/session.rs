@@ -312,8 +312,8 @@ impl Session {
         Ok(Self { setup, models, wires })
     }
 
-    /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search. It was
-    /// built with the same `wires`.
+    /// Like [`Session::new`], with a rewriter in place of the study's, which may learn from the rounds of the search. What
+    /// ends its work was built of the same `wires`, if anything does.
     ///
     /// # Errors
     /// As [`Session::new`].

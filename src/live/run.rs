@@ -391,6 +391,7 @@ mod tests {
             kind: FailureKind::Authentication,
             message: message.to_owned(),
             attempt: 1,
+            tries: 1,
             usage: Usage::default(),
             answer: None,
             answers: Vec::new(),

@@ -259,6 +259,9 @@ pub struct FailureEvent {
     pub message: String,
     /// Tries of this effect so far, this one included.
     pub attempt: u32,
+    /// How many tries of an external agent the line sums up, 1 or more.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub tries: u32,
     /// What the try consumed all the same.
     #[serde(default)]
     pub usage: Usage,
@@ -269,6 +272,15 @@ pub struct FailureEvent {
     /// earlier tries included. The next try asks only for what follows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<PaidAnswer>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_one(tries: &u32) -> bool {
+    *tries == 1
 }
 
 /// An answer of a model to a rollout that was not completed.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::journal::WorkloadRecord;
 use crate::journal::run_state::{RunState, SetKey};
 use crate::random::{Streams, subset};
+use crate::reading::lineage;
 use crate::reading::rounds::under_way;
 use crate::study::ids::Round;
 use crate::study::workload::Split;
@@ -131,18 +132,29 @@ pub(crate) fn named<'a>(ids: &[String], names: impl Iterator<Item = &'a String>)
         .collect()
 }
 
-/// Whether an example was left out before a round drew its batch. What the seed failed at while relative
-/// thresholds were measured counts as round 0, and comes before its batch.
+/// Whether an example was left out before a round drew its batch. What the seed failed at while relative thresholds
+/// were measured counts as round 0, and comes before its batch.
 fn was_left_out_before(state: &RunState, set: SetKey, example: usize, round: Round) -> bool {
-    let measures_seed_first = || {
-        let constraints = state.study().map(|event| event.study.constraints.iter());
-        let mut constraints = constraints.into_iter().flatten();
-        constraints.any(|constraint| constraint.relative_to_seed.is_some())
-    };
-    let by = match round.checked_sub(1) {
-        Some(before) => before,
-        None if measures_seed_first() => 0,
-        None => return false,
-    };
-    state.rollouts().is_left_out_by(set, example, Some(by))
+    if let Some(before) = round.checked_sub(1) {
+        return state.rollouts().is_left_out_by(set, example, Some(before));
+    }
+    let mut constraints = state
+        .study()
+        .into_iter()
+        .flat_map(|event| &event.study.constraints);
+    if !constraints.any(|constraint| constraint.relative_to_seed.is_some()) {
+        return false;
+    }
+    let seed = lineage::seed(state);
+    let mut by_seed = state
+        .left_out()
+        .iter()
+        .filter(|event| seed == Some(event.candidate));
+    by_seed.any(|event| {
+        event.round == Some(0)
+            && state
+                .rollouts()
+                .place_of(&event.workload, event.split, &event.example)
+                == Some((set, example))
+    })
 }

@@ -16,20 +16,26 @@ use crate::study::workload::Split;
 /// Thresholds by metric in a round of the journal, or as they stand now: frozen, then changed by
 /// hand. A threshold relative to the seed is left out until the seed was measured.
 pub fn thresholds(state: &RunState, round: Option<Round>) -> IndexMap<String, f64> {
-    let mut thresholds: IndexMap<String, f64> = constraints(state)
-        .iter()
-        .filter_map(|constraint| {
-            let relative = || {
-                // The journal's first line learns the threshold only once it is frozen.
-                let factor = constraint.relative_to_seed?;
-                Some(factor * seed_mean(state, &constraint.metric)?)
-            };
-            let threshold = constraint.threshold.or_else(relative)?;
-            Some((constraint.metric.clone(), threshold))
-        })
-        .collect();
-    let steers = state.steers().iter();
-    for steer in steers.filter(|steer| round.is_none_or(|round| steer.round <= round)) {
+    // The journal's first line learns a relative threshold only once it is frozen.
+    let relative = |constraint: &Constraint| {
+        let factor = constraint.relative_to_seed?;
+        Some(factor * seed_mean(state, &constraint.metric)?)
+    };
+    let applies = |steer: &SteerEvent| round.is_none_or(|round| steer.round <= round);
+    thresholds_by(state, relative, applies)
+}
+
+fn thresholds_by(
+    state: &RunState,
+    open: impl Fn(&Constraint) -> Option<f64>,
+    applies: impl Fn(&SteerEvent) -> bool,
+) -> IndexMap<String, f64> {
+    let threshold = |constraint: &Constraint| {
+        let threshold = constraint.threshold.or_else(|| open(constraint))?;
+        Some((constraint.metric.clone(), threshold))
+    };
+    let mut thresholds: IndexMap<String, f64> = constraints(state).iter().filter_map(threshold).collect();
+    for steer in state.steers().iter().filter(|steer| applies(steer)) {
         for (metric, threshold) in steer.thresholds.iter().flatten() {
             thresholds.insert(metric.clone(), *threshold);
         }
@@ -50,7 +56,17 @@ fn seed_mean(state: &RunState, metric: &str) -> Option<f64> {
 
 /// The constraints in force in a round of the journal, or at the end of the run, when all are.
 pub fn limits(state: &RunState, round: Option<Round>) -> Limits {
-    let thresholds = thresholds(state, round);
+    limits_of(state, round, &thresholds(state, round))
+}
+
+/// [`limits`] for a run whose course has come to the beginning of its round `opened`, whatever the journal holds of
+/// later ones: with the thresholds that are frozen, and changed by hand in the rounds opened so far.
+pub(crate) fn limits_by(state: &RunState, round: Option<Round>, opened: Option<Round>) -> Limits {
+    let applies = |steer: &SteerEvent| opened.is_some_and(|opened| steer.round <= opened);
+    limits_of(state, round, &thresholds_by(state, |_| None, applies))
+}
+
+fn limits_of(state: &RunState, round: Option<Round>, thresholds: &IndexMap<String, f64>) -> Limits {
     metrics::constraints(state)
         .into_iter()
         .filter_map(|metric| {

@@ -135,26 +135,32 @@ pub fn estimate(state: &RunState, candidate: &CandidateId, metric: &str, split: 
     complete(state, candidate, &metric, &Examples::whole(state, split))
 }
 
-/// The prompts that were measured whole without a search, in their order; none where a search was run over the
+/// Whether a prompt's objective was measured on every example of a split, if there are any.
+pub fn is_measured(state: &RunState, candidate: &CandidateId, split: Split) -> bool {
+    let objective = metrics::objective(state);
+    let estimate =
+        objective.and_then(|metric| complete(state, candidate, &metric, &Examples::whole(state, split)));
+    estimate.is_some()
+}
+
+/// The prompts that were measured without a search, in their order; none where a search was run over the
 /// journal.
 pub fn evaluated(state: &RunState) -> Vec<CandidateId> {
     if !state.rounds().is_empty() || state.finished().is_some() {
         return Vec::new();
     }
-    let Some(objective) = metrics::objective(state) else {
-        return Vec::new();
-    };
-    let is_measured =
-        |id: &CandidateId, split| complete(state, id, &objective, &Examples::whole(state, split)).is_some();
     let is_alone = state.candidates().len() == 1;
     let evaluated = state
         .candidates()
         .filter(|(id, candidate)| match candidate.origin {
-            Origin::Given => is_measured(id, Split::Optimize) || is_measured(id, Split::Evaluate),
+            Origin::Given => {
+                is_measured(state, id, Split::Optimize) || is_measured(state, id, Split::Evaluate)
+            }
             // On the optimisation split it may be there for thresholds that are relative to it, unless
             // nothing else is there.
             Origin::Seed => {
-                is_measured(id, Split::Evaluate) || (is_alone && is_measured(id, Split::Optimize))
+                is_measured(state, id, Split::Evaluate)
+                    || (is_alone && is_measured(state, id, Split::Optimize))
             }
             _ => false,
         });

@@ -145,7 +145,7 @@ pub(crate) async fn freeze_thresholds(arena: &Arena) -> Result<(), Halt> {
                 ),
             });
         }
-        arena.problem().borrow_mut().set_threshold(&metric, threshold);
+        arena.problem().borrow_mut().freeze(&metric, threshold);
     }
     let frozen = arena
         .journal()

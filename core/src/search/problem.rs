@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::journal::WorkloadRecord;
 use crate::study::metric::{Direction, MetricSpec, PROMPT_LENGTH};
-use crate::study::score::{Limit, Limits};
+use crate::study::score::Limits;
 use crate::study::workload::{Split, Workload};
 use crate::study::{Study, StudyError, nearest};
 
@@ -183,33 +183,17 @@ impl Problem {
         })
     }
 
-    /// The constraints in force in `round`; `None` stands for the end of the run, when all are.
-    /// A constraint whose threshold is not frozen yet is left out.
-    pub fn limits(&self, round: Option<u32>) -> Limits {
-        self.constraints
-            .iter()
-            .filter(|constraint| round.is_none_or(|round| constraint.from_round <= round))
-            .filter_map(|constraint| {
-                let limit = Limit {
-                    threshold: constraint.threshold?,
-                    scale: constraint.scale,
-                };
-                Some((constraint.source.spec.name.clone(), limit))
-            })
-            .collect()
-    }
-
-    /// Replaces a threshold. Returns false when no constraint has this metric.
-    pub fn set_threshold(&mut self, metric: &str, threshold: f64) -> bool {
-        let found = self
-            .constraints
-            .iter()
-            .position(|constraint| constraint.source.spec.name == metric);
-        if let Some(index) = found {
-            self.constraints[index].threshold = Some(threshold);
-            self.study.constraints[index].threshold = Some(threshold);
+    /// Freezes a threshold that was relative to the seed prompt.
+    pub(crate) fn freeze(&mut self, metric: &str, threshold: f64) {
+        let mut constraints = self.constraints.iter().zip(&mut self.study.constraints);
+        if let Some((_, written)) = constraints.find(|(constraint, _)| constraint.source.spec.name == metric)
+        {
+            written.threshold = Some(threshold);
         }
-        found.is_some()
+        let mut constraints = self.constraints.iter_mut();
+        if let Some(constraint) = constraints.find(|constraint| constraint.source.spec.name == metric) {
+            constraint.threshold = Some(threshold);
+        }
     }
 
     /// What the journal keeps of the workloads.

@@ -525,6 +525,27 @@ fn one_round_methods_obey_a_threshold_steered_before_their_round() {
     }
 }
 
+/// What a branch changes for a round that the method never comes to changes nothing of those before.
+#[test]
+fn a_threshold_for_a_later_round_leaves_the_earlier_ones_as_they_are() {
+    for method in ["sampling", "injected", "capo"] {
+        let study = study(3, method, EFFORT, "");
+        let (_, lines) = run(study.clone(), &probe());
+        let change = SteerEvent {
+            thresholds: Some([("effort".to_owned(), 0.9)].into()),
+            ..SteerEvent::default()
+        };
+        let (branched, lines) = resume(
+            study,
+            &probe(),
+            branch(&lines, 1, change).unwrap(),
+            RunOptions::default(),
+        );
+        assert!(!branched.journal.state().rounds().is_empty(), "{method}");
+        futures::executor::block_on(capo_core::verify(&lines)).unwrap();
+    }
+}
+
 #[test]
 fn impossible_steering_stops_the_run_before_it_reaches_the_journal() {
     let on = |metric: &str, value: f64| Some([(metric.to_owned(), value)].into());

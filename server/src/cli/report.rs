@@ -162,11 +162,11 @@ pub(crate) fn spend(state: &RunState) -> String {
             grid.row(line(format!("  {role}"), None, share));
         }
     };
-    part("search", ledger.search_rollouts, &ledger.search_usage());
+    part("search", ledger.search_rollouts, ledger.search_usage());
     part(
         "held-out evaluation",
         ledger.evaluation_rollouts,
-        &ledger.evaluation_usage(),
+        ledger.evaluation_usage(),
     );
     grid.row(line(
         "total".to_owned(),

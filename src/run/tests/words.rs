@@ -127,6 +127,7 @@ fn failures_in_a_row_are_one_entry_that_says_what_became_of_them() {
             kind: FailureKind::RateLimit,
             message: "HTTP 429: slow down".into(),
             attempt: 1,
+            tries: 1,
             usage: Usage::default(),
             answer: None,
             answers: Vec::new(),

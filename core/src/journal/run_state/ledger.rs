@@ -2,130 +2,133 @@
 
 use indexmap::IndexMap;
 
-use crate::journal::EffectName;
+use crate::journal::{EffectName, FailureEvent};
 use crate::llm::Role;
 use crate::study::budget::Spent;
 use crate::study::usage::{RoleUsage, Usage};
 use crate::study::workload::Split;
 
 /// What a run spent, search and held-out evaluation apart, each by role.
-///
-/// A try that failed may have cost dollars that nobody knows: an agent that crashed says nothing of what it had
-/// consumed, a call that was dropped is billed all the same. Each counts as many dollars as the role took on average
-/// for a call of known price, or for a rollout where calls are not told; a budget of dollars could not be kept by
-/// any run with one failure otherwise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
     /// Rollouts of the search.
     pub search_rollouts: u64,
     /// Rollouts of the held-out evaluation.
     pub evaluation_rollouts: u64,
-    search: Account,
-    evaluation: Account,
+    search: Usage,
+    evaluation: Usage,
+    dollars: Dollars,
 }
 
-/// What one part of a run spent.
+/// Dollars as a budget bounds them.
+///
+/// A try that failed may have cost dollars that nobody knows: an agent that crashed says nothing of what it had
+/// consumed. No run with one failure could keep a budget of dollars otherwise, so each such try counts as many as its
+/// role took on average: for a call of known price, or for a rollout where calls are not told.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Account {
-    /// Failed tries of unknown price with $0.
-    usage: Usage,
-    /// Failed tries of unknown price.
-    unpriced: IndexMap<Role, Unpriced>,
+struct Dollars {
+    /// By role: calls of known price, and what they cost.
+    priced: IndexMap<Role, (u64, f64)>,
+    /// By role: calls of failed tries of unknown price, and tries of unknown price that tell no calls.
+    unpriced: IndexMap<Role, (u64, u64)>,
+    /// Whether something that did not fail has no price.
+    unknown: bool,
 }
 
-/// Failed tries of unknown price.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Unpriced {
-    /// Their calls.
-    calls: u64,
-    /// Those that tell no calls.
-    tries: u64,
-}
+impl Dollars {
+    fn priced(&mut self, role: Role, usage: RoleUsage) -> bool {
+        let Some(usd) = usage.usd else { return false };
+        let (calls, sum) = self.priced.entry(role).or_default();
+        *calls = calls.saturating_add(usage.calls);
+        *sum += usd;
+        true
+    }
 
-impl Account {
-    fn failure(&mut self, usage: &Usage) {
+    fn made(&mut self, usage: &Usage) {
         for (role, usage) in usage.iter() {
-            if usage.usd.is_none() {
-                let unpriced = self.unpriced.entry(role).or_default();
-                unpriced.calls = unpriced.calls.saturating_add(usage.calls);
-                unpriced.tries += u64::from(usage.calls == 0);
-            }
-            let usd = usage.usd.or(Some(0.0));
-            self.usage.add(role, RoleUsage { usd, ..usage });
+            self.unknown |= !self.priced(role, usage);
         }
+    }
+
+    fn failed(&mut self, usage: &Usage, tries: u32) {
+        for (role, usage) in usage.iter() {
+            if !self.priced(role, usage) {
+                let (calls, silent) = self.unpriced.entry(role).or_default();
+                *calls = calls.saturating_add(usage.calls);
+                *silent += if usage.calls == 0 { u64::from(tries) } else { 0 };
+            }
+        }
+    }
+
+    /// The sum; `None` where something that did not fail has no price. What has no average yet counts nothing.
+    fn spent(&self, rollouts: u64) -> Option<f64> {
+        let known: f64 = self.priced.values().map(|(_, usd)| usd).sum();
+        let estimated: f64 = self
+            .unpriced
+            .keys()
+            .map(|role| self.estimate(*role, rollouts).unwrap_or(0.0))
+            .sum();
+        (!self.unknown).then_some(known + estimated)
+    }
+
+    fn estimate(&self, role: Role, rollouts: u64) -> Option<f64> {
+        let (priced_calls, usd) = self.priced.get(&role)?;
+        let (calls, silent) = self.unpriced.get(&role)?;
+        let of_rollout = (rollouts > 0).then(|| usd / rollouts as f64);
+        let of_call = (*priced_calls > 0).then(|| usd / *priced_calls as f64);
+        let of_call = of_call.or(of_rollout).filter(|_| *calls > 0).unwrap_or(0.0);
+        Some(of_call * *calls as f64 + of_rollout.unwrap_or(0.0) * *silent as f64)
     }
 }
 
 impl Ledger {
     pub(super) fn rollout(&mut self, split: Split, usage: &Usage) {
-        let rollouts = match split {
-            Split::Optimize => &mut self.search_rollouts,
-            Split::Evaluate => &mut self.evaluation_rollouts,
-        };
-        *rollouts += 1;
-        self.account(split).usage.merge(usage);
+        self.dollars.made(usage);
+        match split {
+            Split::Optimize => {
+                self.search_rollouts += 1;
+                self.search.merge(usage);
+            }
+            Split::Evaluate => {
+                self.evaluation_rollouts += 1;
+                self.evaluation.merge(usage);
+            }
+        }
     }
 
     pub(super) fn search(&mut self, usage: &Usage) {
-        self.search.usage.merge(usage);
+        self.dollars.made(usage);
+        self.search.merge(usage);
     }
 
-    pub(super) fn failure(&mut self, of: &EffectName, usage: &Usage) {
-        let split = match of {
-            EffectName::Rollout { split, .. } => *split,
-            EffectName::Critique { .. } | EffectName::Rewrite { .. } => Split::Optimize,
-        };
-        self.account(split).failure(usage);
-    }
-
-    fn account(&mut self, split: Split) -> &mut Account {
-        match split {
-            Split::Optimize => &mut self.search,
-            Split::Evaluate => &mut self.evaluation,
+    pub(super) fn failure(&mut self, event: &FailureEvent) {
+        self.dollars.failed(&event.usage, event.tries);
+        match event.of {
+            EffectName::Rollout {
+                split: Split::Evaluate,
+                ..
+            } => self.evaluation.merge(&event.usage),
+            _ => self.search.merge(&event.usage),
         }
     }
 
     /// Everything as a budget bounds it, but for the time, which no journal tells.
     pub(crate) fn spent(&self) -> Spent {
-        let total = self.known().total();
+        let total = self.usage().total();
         Spent {
             rollouts: self.rollouts(),
             calls: total.calls,
             tokens: total.tokens(),
-            usd: total.usd.map(|usd| usd + self.estimated_usd()),
+            usd: self.dollars.spent(self.rollouts()),
             seconds: 0.0,
         }
     }
 
-    /// US dollars of known price.
-    pub(crate) fn known_usd(&self) -> f64 {
-        self.known().iter().filter_map(|(_, usage)| usage.usd).sum()
-    }
-
-    /// US dollars that failed tries of unknown price are taken to have cost; 0 while nothing else has a price.
-    pub(crate) fn estimated_usd(&self) -> f64 {
-        let of = |account: &Account| -> f64 {
-            let roles = account.unpriced.iter();
-            roles
-                .filter_map(|(role, unpriced)| self.estimate(*role, *unpriced))
-                .sum()
-        };
-        of(&self.search) + of(&self.evaluation)
-    }
-
-    /// US dollars that calls and tries of a role cost at its average; `None` where there is none.
-    fn estimate(&self, role: Role, unpriced: Unpriced) -> Option<f64> {
-        let known = self.known().role(role);
-        let unknown = [&self.search, &self.evaluation].map(|account| account.unpriced.get(&role));
-        let unknown_calls: u64 = unknown.into_iter().flatten().map(|unpriced| unpriced.calls).sum();
-        let share = |count: u64, of: u64| match (count, of) {
-            (0, _) => Some(0.0),
-            (_, 0) => None,
-            _ => Some(count as f64 / of as f64),
-        };
-        let calls = share(unpriced.calls, known.calls.saturating_sub(unknown_calls));
-        let tries = share(unpriced.tries, self.rollouts());
-        Some(known.usd? * (calls? + tries?))
+    /// What calls of a role cost on average, and what the role took for a rollout; `None` where nothing is known.
+    pub(crate) fn average_usd(&self, role: Role) -> (Option<f64>, Option<f64>) {
+        let (calls, usd) = self.dollars.priced.get(&role).copied().unwrap_or_default();
+        let of = |count: u64| (count > 0 && usd > 0.0).then(|| usd / count as f64);
+        (of(calls), of(self.rollouts()))
     }
 
     /// All rollouts.
@@ -134,41 +137,19 @@ impl Ledger {
     }
 
     /// What the search consumed.
-    pub fn search_usage(&self) -> Usage {
-        self.estimated(&self.search)
+    pub fn search_usage(&self) -> &Usage {
+        &self.search
     }
 
     /// What the held-out evaluation consumed.
-    pub fn evaluation_usage(&self) -> Usage {
-        self.estimated(&self.evaluation)
+    pub fn evaluation_usage(&self) -> &Usage {
+        &self.evaluation
     }
 
     /// Everything, by role.
     pub fn usage(&self) -> Usage {
-        let mut usage = self.search_usage();
-        usage.merge(&self.evaluation_usage());
-        usage
-    }
-
-    /// Everything by role, failed tries of unknown price with $0.
-    fn known(&self) -> Usage {
-        let mut usage = self.search.usage.clone();
-        usage.merge(&self.evaluation.usage);
-        usage
-    }
-
-    fn estimated(&self, account: &Account) -> Usage {
-        let mut usage = account.usage.clone();
-        for (&role, &unpriced) in &account.unpriced {
-            let usd = self.estimate(role, unpriced);
-            usage.add(
-                role,
-                RoleUsage {
-                    usd,
-                    ..RoleUsage::ZERO
-                },
-            );
-        }
+        let mut usage = self.search.clone();
+        usage.merge(&self.evaluation);
         usage
     }
 }
@@ -176,6 +157,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::FailureKind;
 
     fn of(calls: u64, usd: Option<f64>) -> Usage {
         let mut usage = Usage::default();
@@ -190,20 +172,29 @@ mod tests {
         usage
     }
 
-    fn rollout() -> EffectName {
-        EffectName::Rollout {
-            candidate: crate::study::ids::CandidateId::of("prompt"),
-            split: Split::Optimize,
-            workload: "desk".to_owned(),
-            example: "1".to_owned(),
-            repeat: 0,
+    fn failed(usage: Usage, tries: u32) -> FailureEvent {
+        FailureEvent {
+            of: EffectName::Rollout {
+                candidate: crate::study::ids::CandidateId::of("prompt"),
+                split: Split::Optimize,
+                workload: "desk".to_owned(),
+                example: "1".to_owned(),
+                repeat: 0,
+            },
+            kind: FailureKind::Tool,
+            message: "crashed".to_owned(),
+            attempt: 1,
+            tries,
+            usage,
+            answer: None,
+            answers: Vec::new(),
         }
     }
 
     #[test]
-    fn a_failure_of_unknown_price_costs_as_much_as_the_others_on_average() {
+    fn tries_of_unknown_price_cost_as_much_as_rollouts_on_average() {
         let mut ledger = Ledger::default();
-        ledger.failure(&rollout(), &of(0, None));
+        ledger.failure(&failed(of(0, None), 3));
         // Nothing is known of any price: nothing counts against the budget, and nobody says $0.
         assert_eq!(
             (ledger.spent().usd, ledger.usage().total().usd),
@@ -211,21 +202,28 @@ mod tests {
         );
         ledger.rollout(Split::Optimize, &of(0, Some(0.5)));
         ledger.rollout(Split::Evaluate, &of(0, Some(0.25)));
-        let average = 0.75 / 2.0;
-        assert_eq!(ledger.search_usage().total().usd, Some(0.5 + average));
-        assert_eq!(ledger.evaluation_usage().total().usd, Some(0.25));
-        assert_eq!(ledger.spent().usd, Some(0.75 + average));
-        assert_eq!(ledger.usage().total().usd, Some(0.75 + average));
+        assert_eq!(ledger.spent().usd, Some(0.75 + 3.0 * 0.375));
+        assert_eq!(
+            ledger.usage().total().usd,
+            None,
+            "a sum with an unknown part is unknown"
+        );
     }
 
     #[test]
     fn calls_of_unknown_price_cost_as_much_as_the_roles_other_calls() {
         let mut ledger = Ledger::default();
         ledger.rollout(Split::Optimize, &of(4, Some(1.0)));
-        ledger.failure(&rollout(), &of(2, None));
-        ledger.failure(&rollout(), &of(1, Some(0.125)));
-        assert_eq!(ledger.spent().usd, Some(1.125 * (1.0 + 2.0 / 5.0)));
+        ledger.failure(&failed(of(2, None), 1));
+        ledger.failure(&failed(of(1, Some(0.125)), 1));
+        assert_eq!(ledger.spent().usd, Some(1.125 + 2.0 * 1.125 / 5.0));
         assert_eq!(ledger.spent().calls, 7);
+        // Where no call was told with a price, rollouts are what there is to go by.
+        let mut ledger = Ledger::default();
+        ledger.rollout(Split::Optimize, &of(0, Some(0.5)));
+        ledger.failure(&failed(of(2, None), 1));
+        ledger.failure(&failed(of(0, None), 1));
+        assert_eq!(ledger.spent().usd, Some(0.5 + 2.0 * 0.5 + 0.5));
     }
 
     #[test]

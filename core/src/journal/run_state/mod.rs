@@ -237,7 +237,7 @@ impl RunState {
             Event::Failure(event) => {
                 *self.failures.entry(event.kind).or_default() += 1;
                 self.attempts.insert(event.of.clone(), event.attempt);
-                self.ledger.failure(&event.of, &event.usage);
+                self.ledger.failure(event);
                 if let Some(answer) = &event.answer {
                     let unusable = Unusable {
                         answer: answer.clone(),
@@ -297,6 +297,9 @@ impl RunState {
     /// Replaces the study by one with frozen thresholds; `shift` is added to every line's id.
     pub(crate) fn freeze(&mut self, study: StudyEvent, shift: i64) {
         self.rollouts.shift_lines(shift);
+        for rewritten in self.rewrites.values_mut() {
+            rewritten.line = rewritten.line.wrapping_add_signed(shift);
+        }
         self.study = Some(Rc::new(study));
     }
 

@@ -54,25 +54,35 @@ impl Arena {
         self.spending.calls.set(self.spending.calls.get() - 1);
     }
 
-    /// Counts what a call consumed.
-    pub(super) fn end_call(&self, usage: RoleUsage) {
-        let spending = &self.spending;
-        let spent = spending.tokens.get();
-        spending.tokens.set(spent.saturating_add(usage.tokens()));
-        self.count_usd(usage.usd);
+    /// Counts tokens that a call read and wrote.
+    pub(super) fn count_tokens(&self, usage: RoleUsage) {
+        let spent = &self.spending.tokens;
+        spent.set(spent.get().saturating_add(usage.tokens()));
     }
 
-    /// Counts dollars, where they are known.
-    pub(super) fn count_usd(&self, usd: Option<f64>) {
-        let spent = &self.spending.usd;
-        spent.set(spent.get() + usd.unwrap_or(0.0));
-    }
-
-    /// Counts what an external agent reports of its own calls.
+    /// Counts calls and tokens that an external agent reports of its own.
     pub(super) fn count_external(&self, usage: &Usage) {
         let (total, calls) = (usage.total(), &self.spending.calls);
         calls.set(calls.get().saturating_add(total.calls));
-        self.end_call(total);
+        self.count_tokens(total);
+    }
+
+    /// What an interrupted effect had consumed, with an estimate in place of dollars that nobody knows since its last
+    /// call was dropped: what calls of the role cost on average, or its rollouts where calls are not told. Where
+    /// nothing is known yet, they stay unknown.
+    pub(super) fn with_usual_dollars(&self, usage: &Usage) -> Usage {
+        let journal = self.journal.borrow();
+        let ledger = journal.state().ledger();
+        let mut estimated = Usage::default();
+        for (role, mut share) in usage.iter() {
+            let (of_call, of_rollout) = ledger.average_usd(role);
+            let of_calls = of_call
+                .filter(|_| share.calls > 0)
+                .map(|usd| usd * share.calls as f64);
+            share.usd = share.usd.or(of_calls).or(of_rollout);
+            estimated.add(role, share);
+        }
+        estimated
     }
 
     /// Whether any new effect may start. Critiques and rewrites stop with the rollouts: what they

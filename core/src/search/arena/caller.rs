@@ -1,6 +1,6 @@
 //! Calls of one effect, counted and checked.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 
 use futures::FutureExt;
@@ -19,6 +19,10 @@ pub(super) struct MeteredCaller<'a> {
     usage: RefCell<Usage>,
     /// What each failed try of an external agent consumed.
     failed_tries: RefCell<Vec<Usage>>,
+    /// Dollars that it has counted as under way.
+    under_way_usd: Cell<f64>,
+    /// Whether an answer has no price.
+    is_unpriced: Cell<bool>,
     /// Of a rollout: what earlier tries paid for and this one has not asked for yet, and the answers of
     /// this one. An effect of one call keeps none.
     answers: Option<RefCell<Answers>>,
@@ -37,19 +41,18 @@ impl<'a> MeteredCaller<'a> {
             arena,
             usage: RefCell::default(),
             failed_tries: RefCell::default(),
+            under_way_usd: Cell::new(0.0),
+            is_unpriced: Cell::new(false),
             answers: None,
         }
     }
 
     /// For a rollout, of which earlier tries paid for these answers.
     pub(super) fn with_paid(arena: &'a Arena, paid: Vec<PaidAnswer>) -> Self {
-        Self {
-            answers: Some(RefCell::new(Answers {
-                paid,
-                given: Vec::new(),
-            })),
-            ..Self::new(arena)
-        }
+        let mut caller = Self::new(arena);
+        let given = Vec::new();
+        caller.answers = Some(RefCell::new(Answers { paid, given }));
+        caller
     }
 
     /// What the calls so far consumed, failed ones included.
@@ -57,28 +60,43 @@ impl<'a> MeteredCaller<'a> {
         self.usage.borrow().clone()
     }
 
-    /// What a rollout consumed whose external agent says that the last try consumed so much. Where it was answered,
-    /// failed tries of unknown price cost as much as it did.
-    pub(super) fn usage_with(&self, last: &Usage, answered: bool) -> Usage {
+    /// What a rollout consumed whose external agent says that the last try consumed so much, and how many tries of the
+    /// agent that were. Where it was answered, failed tries of unknown price cost as much as it did.
+    pub(super) fn usage_with(&self, last: &Usage, answered: bool) -> (Usage, u32) {
         self.arena.count_external(last);
         let mut usage = self.usage();
         usage.merge(last);
-        for failed in self.failed_tries.borrow().iter() {
+        let failed_tries = self.failed_tries.borrow();
+        for failed in failed_tries.iter() {
             for (role, mut share) in failed.iter() {
-                if answered && share.usd.is_none() {
-                    share.usd = last.role(role).usd;
-                    self.arena.count_usd(share.usd);
+                if answered {
+                    share.usd = share.usd.or(last.role(role).usd);
                 }
                 usage.add(role, share);
             }
         }
-        usage
+        (usage, 1 + failed_tries.len() as u32)
+    }
+
+    /// Counts dollars as spent until what this effect consumed is journaled.
+    fn count_usd(&self, usd: Option<f64>) {
+        let (own, all) = (&self.under_way_usd, &self.arena.spending.under_way_usd);
+        own.set(own.get() + usd.unwrap_or(0.0));
+        all.set(all.get() + usd.unwrap_or(0.0));
+    }
+
+    /// Remembers that an answer has no price: under a budget of dollars no call is made any more.
+    fn mark_unpriced(&self) {
+        if !self.is_unpriced.replace(true) {
+            let all = &self.arena.spending.under_way_unpriced;
+            all.set(all.get() + 1);
+        }
     }
 
     /// The answers so far, in order, then those of earlier tries that were not asked for yet.
     pub(super) fn into_answers(self) -> Vec<PaidAnswer> {
-        self.answers.map_or_else(Vec::new, |answers| {
-            let Answers { paid, mut given } = answers.into_inner();
+        self.answers.as_ref().map_or_else(Vec::new, |answers| {
+            let Answers { paid, mut given } = answers.take();
             given.extend(paid);
             given
         })
@@ -114,6 +132,17 @@ impl<'a> MeteredCaller<'a> {
     }
 }
 
+/// What it consumed is journaled next, and counts from there.
+impl Drop for MeteredCaller<'_> {
+    fn drop(&mut self) {
+        let spending = &self.arena.spending;
+        let usd = &spending.under_way_usd;
+        usd.set(usd.get() - self.under_way_usd.get());
+        let unpriced = &spending.under_way_unpriced;
+        unpriced.set(unpriced.get() - u32::from(self.is_unpriced.get()));
+    }
+}
+
 impl Caller for MeteredCaller<'_> {
     fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
@@ -144,8 +173,13 @@ impl Caller for MeteredCaller<'_> {
                         share += RoleUsage {
                             calls: 0,
                             seconds: 0.0,
+                            // Of unknown price, they cost as much as the one that was answered.
+                            usd: failed.usd.or(share.usd),
                             ..RoleUsage::from(failed)
                         };
+                    }
+                    if share.credible().usd.is_none() {
+                        self.mark_unpriced();
                     }
                     share
                 }
@@ -165,7 +199,8 @@ impl Caller for MeteredCaller<'_> {
                 Err(LlmError::Budget(_)) => return answer,
             };
             let share = share.credible();
-            self.arena.end_call(share);
+            self.arena.count_tokens(share);
+            self.count_usd(share.usd);
             self.usage.borrow_mut().add(role, share);
             answer
         }
@@ -192,6 +227,7 @@ impl Caller for MeteredCaller<'_> {
 
     fn consumed(&self, usage: &Usage) {
         self.arena.count_external(usage);
+        self.count_usd(usage.total().usd);
         self.failed_tries.borrow_mut().push(usage.clone());
     }
 }

@@ -33,7 +33,7 @@ use crate::reading::in_force;
 use crate::search::control::Control;
 use crate::search::problem::Problem;
 use crate::study::differences;
-use crate::study::ids::CandidateId;
+use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, TieBreak};
 
 pub use learning::{Attempt, Family, Learner, Unlearned};
@@ -155,6 +155,8 @@ pub struct Arena {
     options: RunOptions,
     streams: Streams,
     spending: spending::Spending,
+    /// The last round that was opened.
+    opened: Cell<Option<Round>>,
     repeats: RefCell<measure::Repeats>,
     /// Logical order of appearance, which arrival cannot change.
     order: RefCell<HashMap<CandidateId, usize>>,
@@ -196,7 +198,7 @@ impl Arena {
             }
             for constraint in &recorded.study.constraints {
                 if let Some(threshold) = constraint.threshold {
-                    problem.set_threshold(&constraint.metric, threshold);
+                    problem.freeze(&constraint.metric, threshold);
                 }
             }
             if journal.state().budget() != budget {
@@ -245,6 +247,7 @@ impl Arena {
             models,
             options,
             spending,
+            opened: Cell::new(None),
             repeats: RefCell::default(),
             order: RefCell::new(HashMap::from([(seed, 0)])),
             halted: RefCell::new(None),
@@ -283,7 +286,7 @@ impl Arena {
 
     /// The constraints in force in `round`; `None` stands for the end of the run.
     pub fn limits(&self, round: Option<u32>) -> Limits {
-        in_force::limits(self.journal.borrow().state(), round)
+        in_force::limits_by(self.journal.borrow().state(), round, self.opened.get())
     }
 
     /// What breaks ties for a candidate.

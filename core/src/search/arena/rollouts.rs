@@ -44,6 +44,8 @@ struct Answered {
     wanted: Wanted,
     answer: Result<Rollout, RolloutError>,
     usage: Usage,
+    /// Tries of an external agent.
+    tries: u32,
     answers: Vec<PaidAnswer>,
 }
 
@@ -184,7 +186,7 @@ impl Arena {
             let consumed = rollout.external_usage.clone();
             answer = Err(RolloutError::failed(FailureKind::Malformed, false, problem).after(consumed));
         }
-        let usage = match &answer {
+        let (usage, tries) = match &answer {
             Ok(rollout) => caller.usage_with(&rollout.external_usage, true),
             Err(RolloutError::Failed { usage, .. }) => caller.usage_with(usage, false),
             Err(RolloutError::Llm(_)) => caller.usage_with(&Usage::default(), false),
@@ -193,6 +195,7 @@ impl Arena {
             wanted,
             answer,
             usage,
+            tries,
             answers: caller.into_answers(),
         }
     }
@@ -258,6 +261,7 @@ impl Arena {
             wanted,
             answer,
             usage,
+            tries,
             answers,
         } = answered;
         let of = self.effect(wanted);
@@ -290,7 +294,7 @@ impl Arena {
                 retryable,
                 ..
             } => {
-                self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Nothing)?;
+                self.journal_failure(of.clone(), kind, message.clone(), usage, Left::Tries(tries))?;
                 (kind, message, retryable)
             }
         };
@@ -349,6 +353,11 @@ impl Arena {
             LlmError::Budget(reason) => ("the budget was spent in the middle of it", Halt::Budget(reason)),
             _ => ("the run was interrupted in the middle of it", Halt::Interrupted),
         };
+        // A budget of dollars that ended the run knew what it ended for.
+        let usage = match &halt {
+            Halt::Interrupted => self.with_usual_dollars(&usage),
+            _ => usage,
+        };
         if !usage.is_empty() || !answers.is_empty() {
             let message = message.to_owned();
             self.journal_failure(of, FailureKind::Stopped, message, usage, Left::Answers(answers))?;
@@ -406,16 +415,19 @@ impl Arena {
     ) -> Result<(), Halt> {
         let mut journal = self.journal.borrow_mut();
         let attempt = journal.state().attempts(&of) + 1;
-        let (answer, answers) = match left {
-            Left::Nothing => (None, Vec::new()),
-            Left::Unusable(answer) => (Some(answer), Vec::new()),
-            Left::Answers(answers) => (None, answers),
-        };
+        let (mut tries, mut answer, mut answers) = (1, None, Vec::new());
+        match left {
+            Left::Nothing => {}
+            Left::Tries(all) => tries = all,
+            Left::Unusable(text) => answer = Some(text),
+            Left::Answers(given) => answers = given,
+        }
         let event = FailureEvent {
             of,
             kind,
             message,
             attempt,
+            tries,
             usage,
             answer,
             answers,
@@ -427,6 +439,8 @@ impl Arena {
 /// What a failed try leaves for the next one.
 pub(super) enum Left {
     Nothing,
+    /// So many tries of an external agent, of which nothing is left.
+    Tries(u32),
     /// A rewriter's answer that could not be used.
     Unusable(String),
     /// What models answered before it failed.

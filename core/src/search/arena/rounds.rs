@@ -24,6 +24,7 @@ impl Arena {
     /// When a change is impossible (see [`SteerEvent::check`]; it is not journaled then), or the
     /// journal cannot be written.
     pub async fn open_round(&self, round: Round, multipliers: &mut Multipliers) -> Result<bool, Halt> {
+        self.opened.set(Some(round));
         let mut over = matches!(self.search().rounds, Rounds::Count(rounds) if round >= rounds);
         let replayed = self.journal.borrow().state().rounds().len() as Round > round;
         let recorded: Vec<SteerEvent> = {

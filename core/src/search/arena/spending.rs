@@ -12,8 +12,10 @@ pub(super) struct Spending {
     pub(super) search_rollouts: Cell<u64>,
     pub(super) calls: Cell<u64>,
     pub(super) tokens: Cell<u64>,
-    /// Those that are known.
-    pub(super) usd: Cell<f64>,
+    /// Dollars of known price of effects that are not journaled yet.
+    pub(super) under_way_usd: Cell<f64>,
+    /// Effects under way with an answer of unknown price.
+    pub(super) under_way_unpriced: Cell<u32>,
     pub(super) started: f64,
 }
 
@@ -25,7 +27,8 @@ impl Spending {
             search_rollouts: Cell::new(ledger.search_rollouts),
             calls: Cell::new(spent.calls),
             tokens: Cell::new(spent.tokens),
-            usd: Cell::new(ledger.known_usd()),
+            under_way_usd: Cell::new(0.0),
+            under_way_unpriced: Cell::new(0),
             started: now,
         }
     }
@@ -39,10 +42,10 @@ impl Spending {
             rollouts: self.rollouts.get(),
             calls: self.calls.get(),
             tokens: self.tokens.get(),
-            usd: ledger
-                .spent()
-                .usd
-                .map(|_| self.usd.get() + ledger.estimated_usd()),
+            usd: (self.under_way_unpriced.get() == 0)
+                .then(|| ledger.spent().usd)
+                .flatten()
+                .map(|usd| usd + self.under_way_usd.get()),
             seconds: now - self.started,
         }
     }

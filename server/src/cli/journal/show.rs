@@ -118,10 +118,7 @@ fn overview(run: &RecordedRun) -> String {
         // A search measures its result alone on the held-out ones, and says so at its end.
         if evaluated.is_empty() && split == Split::Optimize {
             text += &format!("\n{}", candidates(run, split));
-        } else if evaluated
-            .iter()
-            .any(|id| measured::on_split(state, id, split).examples.is_whole())
-        {
+        } else if evaluated.iter().any(|id| measured::is_measured(state, id, split)) {
             text += &format!("\nOn the {examples}\n{}", candidates(run, split));
         }
     }

@@ -9,11 +9,11 @@ use capo_core::arena::Learner;
 use capo_core::budget::Budget;
 use capo_core::evaluate::Evaluation;
 use capo_core::journal::{FileJournal, Fsync, Journal, MemoryJournal, Status};
-use capo_core::llm::Llm;
+use capo_core::llm::{Llm, Role};
 use capo_core::study::{FeedbackForm, Rounds, Study};
 use capo_core::workload::Split;
-use capo_models::Environment;
 use capo_models::prices::PriceTable;
+use capo_models::{Environment, serving};
 use capo_rewriter::local::LocalRewriter;
 use serde_json::json;
 
@@ -114,8 +114,15 @@ impl<'a> World<'a> {
         self.run(study, journal, Some((rewriter, learner)))
     }
 
-    fn run(&self, study: Study, journal: Journal, policy: Option<Policy>) -> Result<Outcome, DcapoError> {
+    fn run(&self, mut study: Study, journal: Journal, policy: Option<Policy>) -> Result<Outcome, DcapoError> {
         let seed = study.study.seed;
+        if policy.is_some()
+            && let Some((_, critic)) = serving(Role::Critic, &study.models)
+        {
+            // A policy criticises nothing: whoever did before it goes on with that.
+            let critic = critic.clone();
+            study.models.insert(Role::Critic, critic);
+        }
         let file = StudyFile {
             study,
             ..self.base.clone()
