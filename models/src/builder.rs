@@ -13,17 +13,17 @@ use indexmap::IndexMap;
 use rig_reqwest::reqwest;
 use serde_json::Value;
 
+use crate::asking::Asking;
 use crate::breaker::Breaker;
-use crate::client::{Asking, Client, Endpoint, host};
+use crate::client::{Client, Endpoint, host};
 use crate::embedder::{Embedder, embedding, no_vectors};
 use crate::error::BuildError;
 use crate::limiter::Limiter;
+use crate::local_models::{LocalError, LocalModels, NoLocalModels};
 use crate::models::Models;
 use crate::notice::{Notices, Trouble};
 use crate::prices::PriceTable;
-use crate::providers::{
-    Access, Account, Connect, Key, List, LocalError, LocalModels, NoLocalModels, Plan, Provider,
-};
+use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
 use crate::tariff::Tariff;

@@ -13,11 +13,12 @@ use capo_core::llm::{
 };
 use futures::future::{Either, LocalBoxFuture, select};
 use http::{HeaderMap, StatusCode};
-use rig_core::completion::{CompletionRequest, CompletionResponse, GenerationOptions, Reasoning};
+use rig_core::completion::{CompletionRequest, CompletionResponse, Reasoning};
 use rig_core::wire::Operation;
 use rig_core::{DynModel, ProviderError};
 use rig_reqwest::reqwest;
 
+use crate::asking::{Asking, asked};
 use crate::breaker::Breaker;
 use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
@@ -25,9 +26,7 @@ use crate::limiter::Limiter;
 use crate::notice::{Notices, Trouble};
 use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
-use crate::reasoning::reasoning;
 use crate::secret::Redactor;
-use crate::spec::ModelSpec;
 use crate::tariff::{self, Tariff};
 use crate::time::{self, Instant};
 use crate::transport::{Recorder, Reply};
@@ -37,31 +36,6 @@ pub(crate) struct Endpoint {
     pub(crate) limiter: Limiter,
     pub(crate) breaker: Breaker,
     pub(crate) trouble: Trouble,
-}
-
-/// What every request of a client carries.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Asking {
-    pub(crate) temperature: Option<f64>,
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) reasoning: Option<Reasoning>,
-    /// Whether the provider samples by seed.
-    pub(crate) seeds: bool,
-}
-
-impl Asking {
-    /// What a table asks of its model.
-    pub(crate) fn of(spec: &ModelSpec, model: &str) -> Self {
-        let provider = spec.provider.get();
-        Self {
-            temperature: spec.temperature,
-            max_tokens: spec.max_tokens.map(|tokens| u64::from(tokens.get())),
-            reasoning: spec
-                .reasoning_effort
-                .map(|effort| reasoning(provider, model, effort)),
-            seeds: provider.seeds,
-        }
-    }
 }
 
 /// What a try came to: a result and how long the provider wants the next call to wait, or a failure and what
@@ -382,25 +356,6 @@ impl Client {
             usage,
         }
     }
-}
-
-/// The library's request for a conversation.
-///
-/// # Errors
-///
-/// As [`conversation::request`].
-pub(crate) fn asked(asking: &Asking, chat: &ChatRequest, turns: &Turns) -> Result<CompletionRequest, String> {
-    let mut options = GenerationOptions::new();
-    options.reasoning = asking.reasoning;
-    options.seed = chat
-        .seed
-        .filter(|_| asking.seeds)
-        .map(conversation::portable_seed);
-    let request = conversation::request(chat, turns)?
-        .temperature(asking.temperature)
-        .max_tokens(asking.max_tokens)
-        .options(options);
-    Ok(request)
 }
 
 /// Host and port of a base URL, the port only where one is stated.

@@ -23,6 +23,7 @@
 //! # Ok::<(), capo_models::BuildError>(())
 //! ```
 
+mod asking;
 mod breaker;
 mod builder;
 mod client;
@@ -34,6 +35,7 @@ mod failure;
 mod fixture;
 pub mod forecast;
 mod limiter;
+pub mod local_models;
 mod models;
 mod notice;
 mod pace;

@@ -1,17 +1,11 @@
-//! How hard a model thinks, in its provider's terms, and what it does not take beside that.
+//! How hard a model thinks, in its provider's terms.
 
-use capo_core::llm::{ChatRequest, Message};
-use futures::FutureExt;
-use rig_core::ProviderError;
-use rig_core::catalog::{Catalog, ModelSpec as Known, Sampling};
+use rig_core::catalog::{Catalog, ModelSpec as Known};
 use rig_core::completion::Reasoning;
 use rig_core::providers::registry::ProviderId;
 
-use crate::client::{Asking, asked};
-use crate::conversation::Turns;
-use crate::providers::{Access, Account, Provider};
+use crate::providers::Provider;
 use crate::spec::{ModelSpec, ReasoningEffort};
-use crate::transport::Recorder;
 
 /// The thinking tokens of an effort for models that take a budget and no effort: those that Google's API documents for
 /// `reasoning_effort` of Gemini 2.5. Each is within every such model's bounds.
@@ -49,74 +43,14 @@ pub(crate) fn thinks_within_a_budget(spec: &ModelSpec) -> bool {
 }
 
 /// What the catalogue says of a model, if it knows it.
-fn known(provider: &Provider, model: &str) -> Option<&'static Known> {
+pub(crate) fn known(provider: &Provider, model: &str) -> Option<&'static Known> {
     let provider = provider.catalogue.and_then(ProviderId::catalog)?;
     Catalog::builtin().find(provider, model)
-}
-
-/// Refuses a temperature that the model does not take.
-fn check_temperature(spec: &ModelSpec, model: &str) -> Result<(), String> {
-    let provider = spec.provider.get();
-    let Some(temperature) = spec.temperature else {
-        return Ok(());
-    };
-    let remedy = match known(provider, model).and_then(|known| known.sampling) {
-        Some(Sampling::Never) => "leave it out",
-        Some(Sampling::ReasoningOff) if spec.reasoning_effort != Some(ReasoningEffort::None) => {
-            "leave it out, or write reasoning_effort = \"none\""
-        }
-        _ if provider.name == "anthropic" && temperature > 1.0 => {
-            return Err("`temperature` is from 0 to 1 at Anthropic".to_owned());
-        }
-        _ => return Ok(()),
-    };
-    Err(format!(
-        "{}/{model} takes no `temperature`; {remedy}",
-        provider.name
-    ))
 }
 
 fn takes_budget_alone(provider: &Provider, model: &str) -> bool {
     known(provider, model)
         .is_some_and(|known| known.reasoning.levels.is_empty() && known.reasoning.budget.is_some())
-}
-
-/// Refuses what the provider would refuse at every call, by making a request that is not sent.
-pub(crate) fn check(spec: &ModelSpec) -> Result<(), String> {
-    let provider = spec.provider.get();
-    let (Access::Http { connect, .. }, Some(model)) = (provider.access(), &spec.model) else {
-        return Ok(());
-    };
-    let effort = spec
-        .reasoning_effort
-        .filter(|effort| *effort != ReasoningEffort::None);
-    if provider.name == "anthropic" && spec.temperature.is_some() && effort.is_some() {
-        return Err(
-            "Anthropic takes no `temperature` beside `reasoning_effort`; leave one of the two out".to_owned(),
-        );
-    }
-    check_temperature(spec, model)?;
-    let account = Account {
-        key: None,
-        variable: None,
-        base_url: provider.base_url.unwrap_or("http://localhost").to_owned(),
-    };
-    let question = ChatRequest::new(vec![Message::user("?")]);
-    let request = asked(&Asking::of(spec, model), &question, &Turns::default())?;
-    let made = connect(&account, model, Recorder::nowhere())
-        .call(request)
-        .now_or_never();
-    let Some(Err(ProviderError::UnsupportedOption(refusal))) = made else {
-        return Ok(());
-    };
-    let key = match &*refusal.option {
-        "reasoning" => "reasoning_effort",
-        option => option,
-    };
-    Err(format!(
-        "`{key}` is not possible with {}/{model}: {}",
-        provider.name, refusal.reason
-    ))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::prices::Price;
 use crate::providers::{Access, PROVIDERS, Provider};
-use crate::reasoning;
 
 /// The most calls under way at once where a table does not say.
 pub(crate) const CONCURRENCY: usize = 16;
@@ -80,12 +79,12 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
-    /// Reads one table.
+    /// Reads one table, without a look at what its provider refuses.
     ///
     /// # Errors
     ///
-    /// Says which key is unknown (with the nearest known one) or which value is out of range.
-    pub fn parse(table: &Value) -> Result<Self, String> {
+    /// As [`ModelSpec::parse`].
+    pub(crate) fn read(table: &Value) -> Result<Self, String> {
         if let Some(table) = table.as_object() {
             let known = serde_introspect::<Self>();
             if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
@@ -127,9 +126,6 @@ impl ModelSpec {
             if given {
                 return Err(format!("`{name}` means nothing for provider `{}`", provider.name));
             }
-        }
-        if self.temperature.is_some() || self.reasoning_effort.is_some() {
-            reasoning::check(self)?;
         }
         Ok(())
     }

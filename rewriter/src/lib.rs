@@ -51,7 +51,6 @@ pub mod pairs;
 pub mod parameters;
 pub mod peft;
 pub mod policy;
-mod recomputation;
 pub mod replicas;
 pub mod rope;
 pub mod sampler;

@@ -213,6 +213,19 @@ pub struct RewriteEvent {
     pub usage: Usage,
 }
 
+impl RolloutEvent {
+    /// The effect that it is the outcome of.
+    pub fn effect(&self) -> EffectName {
+        EffectName::Rollout {
+            candidate: self.candidate,
+            split: self.split,
+            workload: self.workload.clone(),
+            example: self.example.clone(),
+            repeat: self.repeat,
+        }
+    }
+}
+
 /// Names an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]

@@ -149,13 +149,8 @@ pub enum Incomparable {
     #[error("one of the journals is empty")]
     Empty,
     /// Their prompts were measured by different workloads.
-    #[error("only the {which} has the workload `{workload}`", which = if *.first { "first" } else { "second" })]
-    Workload {
-        /// Its name.
-        workload: String,
-        /// Whether it is the first run's.
-        first: bool,
-    },
+    #[error("only one of them has the workload `{0}`")]
+    Workload(String),
     /// Their held-out examples differ.
     #[error("the held-out examples of `{workload}` differ ({first} and {second}, {shared} of them shared)")]
     HeldOut {
@@ -188,12 +183,9 @@ pub enum Incomparable {
 /// Why they cannot be compared.
 pub fn comparable(first: &RunState, second: &RunState) -> Result<(), Incomparable> {
     let (here, there) = first.study().zip(second.study()).ok_or(Incomparable::Empty)?;
-    let only = |name: &String, first| Incomparable::Workload {
-        workload: name.clone(),
-        first,
-    };
+    let only = |name: &String| Incomparable::Workload(name.clone());
     for (name, record) in &here.workloads {
-        let other = there.workloads.get(name).ok_or_else(|| only(name, true))?;
+        let other = there.workloads.get(name).ok_or_else(|| only(name))?;
         if record.evaluate != other.evaluate {
             let shared = record.evaluate.iter().filter(|id| other.evaluate.contains(id));
             return Err(Incomparable::HeldOut {
@@ -209,7 +201,7 @@ pub fn comparable(first: &RunState, second: &RunState) -> Result<(), Incomparabl
     }
     let mut theirs = there.workloads.keys();
     if let Some(name) = theirs.find(|name| !here.workloads.contains_key(*name)) {
-        return Err(only(name, false));
+        return Err(only(name));
     }
     let (ours, theirs) = (&here.study.objective.metric, &there.study.objective.metric);
     if ours != theirs {

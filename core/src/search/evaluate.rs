@@ -6,6 +6,8 @@ use indexmap::IndexMap;
 
 use crate::journal::run_state::{RunState, SetKey};
 use crate::journal::{Journal, Origin, StoreError};
+use crate::reading::examples::Examples;
+use crate::reading::metrics;
 use crate::reading::summary::Failures;
 use crate::search::arena::{Arena, Halt, Models, Phase, RunOptions};
 use crate::search::optimize::RunError;
@@ -78,7 +80,6 @@ pub async fn evaluate(
         )
         .into());
     }
-    let objective = problem.study().objective.metric.clone();
     let repeats = problem.study().study.repeats;
     let arena = Arena::open(problem, journal, models, options)?;
     arena.enter(Phase::Evaluation);
@@ -100,7 +101,7 @@ pub async fn evaluate(
     let synced = journal.sync();
     synced.await?;
     let successes = match halt {
-        None if repeats > 1 => successes(journal.state(), &candidate, &objective, split, repeats),
+        None if repeats > 1 => successes(journal.state(), &candidate, split, repeats),
         _ => None,
     };
     let ledger = journal.state().ledger();
@@ -116,32 +117,20 @@ pub async fn evaluate(
     })
 }
 
-/// How many of the first `repeats` rollouts of each example succeeded, by a metric that is 0 or 1 in all of
+/// How many of the first `repeats` rollouts of each example succeeded, by an objective that is 0 or 1 in all of
 /// them; `None` where it is not.
-fn successes(
-    state: &RunState,
-    candidate: &CandidateId,
-    metric: &str,
-    split: Split,
-    repeats: u32,
-) -> Option<Vec<u32>> {
-    let candidate = state.position(candidate)?;
-    let table = state.rollouts();
-    let mut workloads = state.study()?.workloads.values().enumerate();
-    let (place, record) =
-        workloads.find(|(_, record)| record.metrics.iter().any(|spec| spec.name == metric))?;
-    let set = SetKey {
-        workload: u16::try_from(place).ok()?,
-        split,
-    };
-    let position = table.metric(set.workload, metric)?;
+fn successes(state: &RunState, candidate: &CandidateId, split: Split, repeats: u32) -> Option<Vec<u32>> {
+    let objective = metrics::objective(state)?;
+    let (candidate, workload) = (state.position(candidate)?, objective.workload);
+    let row = state.rollouts().row(candidate, SetKey { workload, split })?;
     let succeeds = |example: usize, repeat: u32| {
-        let value = table.values(candidate, set, example, repeat)?[position];
+        let value = row.values(example, repeat)?[objective.position];
         (value == 0.0 || value == 1.0).then_some(u32::from(value == 1.0))
     };
-    (0..record.split(split).len())
-        .filter(|example| !table.is_left_out(set, *example))
-        .map(|example| (0..repeats).map(|repeat| succeeds(example, repeat)).sum())
+    let examples = Examples::whole(state, split);
+    examples.places[usize::from(workload)]
+        .iter()
+        .map(|example| (0..repeats).map(|repeat| succeeds(*example, repeat)).sum())
         .collect()
 }
 

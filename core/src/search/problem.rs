@@ -7,7 +7,8 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::journal::WorkloadRecord;
-use crate::study::metric::{Direction, MetricSpec, PROMPT_LENGTH};
+use crate::reading::metrics::{Part, StudiedMetric};
+use crate::study::metric::{Direction, PROMPT_LENGTH};
 use crate::study::score::Limits;
 use crate::study::workload::{Split, Workload};
 use crate::study::{Study, StudyError, nearest};
@@ -15,22 +16,11 @@ use crate::study::{Study, StudyError, nearest};
 /// What stands beside the metrics of a prompt in results, which are objects with a key a metric.
 const RESERVED: [&str; 2] = ["all_sat", "seed"];
 
-/// A metric of a study and where it is measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MetricSource {
-    /// The metric.
-    pub spec: MetricSpec,
-    /// Position of the workload that measures it.
-    pub workload: u16,
-    /// Position among that workload's metrics.
-    pub position: usize,
-}
-
 /// A constraint of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constrained {
     /// What is measured, and where.
-    pub source: MetricSource,
+    pub source: StudiedMetric,
     /// τ; `None` until a threshold relative to the seed is frozen.
     pub threshold: Option<f64>,
     /// The factor on the seed's mean cost, if relative.
@@ -47,7 +37,7 @@ pub struct Problem {
     study: Study,
     seed_prompt: Rc<str>,
     workloads: Vec<Rc<dyn Workload>>,
-    objective: MetricSource,
+    objective: StudiedMetric,
     constraints: Vec<Constrained>,
 }
 
@@ -92,7 +82,12 @@ impl Problem {
             }
         }
         check_names(&workloads)?;
-        let objective = find(&workloads, &study.objective.metric, "objective.metric")?;
+        let objective = find(
+            &workloads,
+            &study.objective.metric,
+            "objective.metric",
+            Part::Objective,
+        )?;
         if objective.spec.direction != Direction::Objective {
             return Err(StudyError::invalid(
                 "objective.metric",
@@ -108,7 +103,7 @@ impl Problem {
             .enumerate()
             .map(|(index, constraint)| {
                 let key = format!("constraint[{index}] ({})", constraint.metric);
-                let source = find(&workloads, &constraint.metric, &key)?;
+                let mut source = find(&workloads, &constraint.metric, &key, Part::Measured)?;
                 if source.spec.direction != Direction::Cost {
                     return Err(StudyError::invalid(
                         key,
@@ -123,11 +118,14 @@ impl Problem {
                         format!("threshold {threshold} can never be met: the metric is never below {min}"),
                     ));
                 }
+                let scale = constraint.scale.unwrap_or(source.spec.default_scale);
+                let from_round = constraint.from_round;
+                source.part = Part::Constraint { scale, from_round };
                 Ok(Constrained {
                     threshold: constraint.threshold,
                     relative_to_seed: constraint.relative_to_seed,
-                    scale: constraint.scale.unwrap_or(source.spec.default_scale),
-                    from_round: constraint.from_round,
+                    scale,
+                    from_round,
                     source,
                 })
             })
@@ -160,7 +158,7 @@ impl Problem {
     }
 
     /// What to maximise.
-    pub fn objective(&self) -> &MetricSource {
+    pub fn objective(&self) -> &StudiedMetric {
         &self.objective
     }
 
@@ -237,12 +235,18 @@ fn check_names(workloads: &[Rc<dyn Workload>]) -> Result<(), StudyError> {
     Ok(())
 }
 
-fn find(workloads: &[Rc<dyn Workload>], metric: &str, key: &str) -> Result<MetricSource, StudyError> {
+fn find(
+    workloads: &[Rc<dyn Workload>],
+    metric: &str,
+    key: &str,
+    part: Part,
+) -> Result<StudiedMetric, StudyError> {
     for (index, workload) in workloads.iter().enumerate() {
         if let Some(position) = workload.metrics().iter().position(|spec| spec.name == metric) {
             let spec = workload.metrics()[position].clone();
-            return Ok(MetricSource {
+            return Ok(StudiedMetric {
                 spec,
+                part,
                 workload: index as u16,
                 position,
             });

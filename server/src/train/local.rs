@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use capo_core::llm::{Llm, Role};
 use capo_core::study::Study;
-use capo_models::providers::{LocalError, LocalModels};
+use capo_models::local_models::{LocalError, LocalModels};
 use capo_models::{ModelSpec, Serves as _};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;

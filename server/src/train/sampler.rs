@@ -87,7 +87,7 @@ impl SamplerSettings {
 /// process that was killed, and is unloaded.
 pub struct VllmSampler {
     vllm: Vllm,
-    /// The same server when all is over: after an interruption, too, which leaves a moment for one try.
+    /// The same server after an interruption, which leaves a moment for one try.
     parting: Vllm,
     /// Where adapters are handed over here.
     folder: PathBuf,
@@ -128,13 +128,14 @@ impl VllmSampler {
     ///
     /// # Errors
     /// When the server does not answer, or a file cannot be removed.
-    pub async fn release(&self) -> Result<(), LlmError> {
+    pub async fn release(&self, is_interrupted: bool) -> Result<(), LlmError> {
         self.served.take();
         if !self.folder.exists() {
             return Ok(());
         }
-        let loaded = self.parting.models().await?;
-        self.unload_all_but(&self.parting, None, &loaded).await?;
+        let vllm = if is_interrupted { &self.parting } else { &self.vllm };
+        let loaded = vllm.models().await?;
+        self.unload_all_but(vllm, None, &loaded).await?;
         fs::remove_dir_all(&self.folder).map_err(|error| unreadable(&self.folder, &error))
     }
 

@@ -219,11 +219,13 @@ fn Row(metric: String, relative: bool) -> impl IntoView {
     let named = metric.clone();
     let spec = Memo::new(move |_| form.measured.with(|measured| measured.metric(&named).cloned()));
     let explanation = move || spec.get().map(|spec| spec.explanation);
-    // The unit of a metric is known as soon as its workload is; the field is made anew then.
+    // The unit of a metric is known as soon as its workload is; the field is made anew then. A number typed before
+    // would come to mean another one.
+    let is_known = Memo::new(move |_| form.measured.with(|measured| measured.is_known));
     let own = metric.clone();
     let field = move || {
         let number = threshold(&own, relative, spec.get().as_ref());
-        view! { <NumberField number in_table=true before="≤"/> }
+        view! { <NumberField number in_table=true before="≤" disabled=!is_known.get()/> }
     };
     let own = metric.clone();
     let bullet = Memo::new(move |_| {

@@ -176,6 +176,9 @@ pub(super) fn NumberField(
     /// What stands before the field.
     #[prop(optional)]
     before: &'static str,
+    /// Whether nothing can be typed yet.
+    #[prop(optional)]
+    disabled: bool,
 ) -> impl IntoView {
     let form = expect_context::<Form>();
     let problem = form.problem(number.key.clone());
@@ -235,6 +238,7 @@ pub(super) fn NumberField(
                     inputmode="decimal"
                     autocomplete="off"
                     aria-label=in_table.then_some(label)
+                    disabled=disabled
                     aria-invalid=move || problem.with(Option::is_some).then_some("true")
                     aria-describedby=move || describe(problem.with(Option::is_some))
                     prop:value=move || text.get()

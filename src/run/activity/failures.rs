@@ -1,7 +1,7 @@
 //! Failures, and what was done about them. A failure is never a score.
 
 use capo_core::ids::CandidateId;
-use capo_core::journal::{CritiqueEvent, EffectName, FailureEvent, RewriteEvent, RolloutEvent};
+use capo_core::journal::{CritiqueEvent, EffectName, FailureEvent, RewriteEvent};
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 
@@ -126,16 +126,6 @@ impl Activity {
         self.entries[entry].detail = message
             .then(outcome.map_or_else(Sentence::default, Sentence::new))
             .then(Sentence::new("Nothing was counted as a score."));
-    }
-}
-
-pub(super) fn effect_of_rollout(event: &RolloutEvent) -> EffectName {
-    EffectName::Rollout {
-        candidate: event.candidate,
-        split: event.split,
-        workload: event.workload.clone(),
-        example: event.example.clone(),
-        repeat: event.repeat,
     }
 }
 

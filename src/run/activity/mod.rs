@@ -128,7 +128,7 @@ impl Activity {
                     None => "Tried again, then answered.",
                     Some(_) => "Given up: it counts as the worst value.",
                 };
-                self.answered(&failures::effect_of_rollout(rollout), outcome);
+                self.answered(&rollout.effect(), outcome);
                 self.rollout(rollout, state, at);
             }
             Event::Rewrite(rewrite) => {

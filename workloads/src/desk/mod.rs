@@ -168,6 +168,7 @@
 //! the customers who cannot name their order have another one with the same product. Splits are drawn
 //! by a seed so that both hold the same mix of scenarios.
 
+mod appointment;
 pub mod episode;
 #[cfg(test)]
 mod generator;

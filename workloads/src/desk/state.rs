@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::appointment::Appointment;
 use super::shop::{Customer, Order, Product, Shipment, Shop, Slot, Variant};
-use super::tools::Appointment;
 
 /// What differs from the start: new value by path, such as `orders/O-1042/state`.
 pub type Changes = BTreeMap<String, Value>;

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use syn::{Attribute, Item, UseTree, Visibility};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Item, Meta, Token, UseTree, Visibility};
 
 /// The path of a module from the crate's root, which is empty.
 pub(super) type ModulePath = Vec<String>;
@@ -163,20 +164,30 @@ impl Crate {
     }
 }
 
-/// Whether only tests have it.
+/// Whether only tests have it: `cfg(test)`, or `cfg(all(test, …))`.
 pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute
-                .parse_args::<syn::Ident>()
-                .is_ok_and(|condition| condition == "test")
+                .parse_args()
+                .is_ok_and(|condition| demands_test(&condition))
     })
+}
+
+fn demands_test(condition: &Meta) -> bool {
+    match condition {
+        Meta::Path(path) => path.is_ident("test"),
+        Meta::List(list) if list.path.is_ident("all") => list
+            .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+            .is_ok_and(|all| all.iter().any(demands_test)),
+        _ => false,
+    }
 }
 
 /// The file that `#[path = "…"]` states.
 fn stated_path(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
-        let syn::Meta::NameValue(pair) = &attribute.meta else {
+        let Meta::NameValue(pair) = &attribute.meta else {
             return None;
         };
         let syn::Expr::Lit(value) = &pair.value else {

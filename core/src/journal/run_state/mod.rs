@@ -205,7 +205,7 @@ impl RunState {
                     Some(reason) => self.failed.push(FailedRollout::new(event, reason)),
                 }
                 if !self.attempts.is_empty() {
-                    let effect = effect_of_rollout(event);
+                    let effect = event.effect();
                     self.attempts.remove(&effect);
                     self.failed_tries.remove(&effect);
                     self.paid.remove(&effect);
@@ -448,15 +448,5 @@ impl RunState {
             .find_map(|steer| steer.budget)
             .or_else(|| self.study.as_ref().map(|study| study.study.budget))
             .unwrap_or_default()
-    }
-}
-
-fn effect_of_rollout(event: &RolloutEvent) -> EffectName {
-    EffectName::Rollout {
-        candidate: event.candidate,
-        split: event.split,
-        workload: event.workload.clone(),
-        example: event.example.clone(),
-        repeat: event.repeat,
     }
 }

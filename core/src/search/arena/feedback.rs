@@ -9,8 +9,8 @@ use crate::journal::run_state::SetKey;
 use crate::journal::{CritiqueEvent, EffectName, Event};
 use crate::llm::{Message, Role};
 use crate::random::subset;
+use crate::reading::metrics::StudiedMetric;
 use crate::search::evidence::{Case, Group};
-use crate::search::problem::MetricSource;
 use crate::search::templates::{ConstraintFacts, ObjectiveFacts, Template};
 use crate::study::FeedbackForm;
 use crate::study::ids::CandidateId;
@@ -128,7 +128,7 @@ impl Arena {
         let weight = |constraint: &ConstraintFacts| constraint.multiplier * constraint.residual;
         constraints.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
 
-        let mut failing: Vec<(String, MetricSource, Vec<usize>)> = Vec::new();
+        let mut failing: Vec<(String, StudiedMetric, Vec<usize>)> = Vec::new();
         {
             let problem = self.problem.borrow();
             let source = problem.objective().clone();
@@ -215,7 +215,7 @@ impl Arena {
         candidate: CandidateId,
         set: SetKey,
         example: usize,
-        metric: &MetricSource,
+        metric: &StudiedMetric,
         max_characters: usize,
     ) -> Result<Case, Halt> {
         let repeats = self.repeats_of(candidate, set, example);

@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 use super::{Arena, Halt};
 use crate::journal::RoundEvent;
 use crate::journal::run_state::SetKey;
+use crate::reading::metrics::{self, StudiedMetric};
 use crate::reading::{examples, measured};
-use crate::search::problem::MetricSource;
 use crate::study::estimate::{Estimate, mean};
 use crate::study::ids::CandidateId;
 use crate::study::score::Means;
@@ -287,7 +287,7 @@ impl Arena {
 
     /// Mean over examples of the mean over repeats, so that an example measured more often weighs
     /// no more than the others.
-    fn mean(&self, candidate: CandidateId, metric: &MetricSource, batch: &Batch) -> Option<f64> {
+    fn mean(&self, candidate: CandidateId, metric: &StudiedMetric, batch: &Batch) -> Option<f64> {
         let values: Vec<f64> = self
             .per_example(candidate, metric, batch)
             .into_iter()
@@ -298,7 +298,7 @@ impl Arena {
     }
 
     /// The examples of a batch on which a metric is measured, without those that are left out.
-    fn counting(&self, metric: &MetricSource, batch: &Batch) -> usize {
+    fn counting(&self, metric: &StudiedMetric, batch: &Batch) -> usize {
         let set = SetKey {
             workload: metric.workload,
             split: batch.split,
@@ -314,7 +314,7 @@ impl Arena {
     pub(super) fn per_example(
         &self,
         candidate: CandidateId,
-        metric: &MetricSource,
+        metric: &StudiedMetric,
         batch: &Batch,
     ) -> Vec<(usize, f64)> {
         let set = SetKey {
@@ -341,29 +341,9 @@ impl Arena {
     /// Held-out (or other) estimates of a candidate by metric: the study's objective and
     /// constraints first, then everything else its workloads measure.
     pub(crate) fn estimates(&self, candidate: CandidateId, batch: &Batch) -> IndexMap<String, Estimate> {
-        let problem = self.problem.borrow();
-        let studied = std::iter::once(problem.objective().clone()).chain(
-            problem
-                .constraints()
-                .iter()
-                .map(|constraint| constraint.source.clone()),
-        );
-        let others = (0..).zip(problem.workloads()).flat_map(|(workload, measured)| {
-            measured
-                .metrics()
-                .iter()
-                .enumerate()
-                .map(move |(position, spec)| MetricSource {
-                    spec: spec.clone(),
-                    workload,
-                    position,
-                })
-        });
+        let all = metrics::all(self.journal.borrow().state());
         let mut estimates = IndexMap::new();
-        for metric in studied.chain(others) {
-            if estimates.contains_key(&metric.spec.name) {
-                continue;
-            }
+        for metric in all {
             let values: Vec<f64> = self
                 .per_example(candidate, &metric, batch)
                 .into_iter()

@@ -109,8 +109,9 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
         move |event, _| drawn.borrow_mut().follow(event),
         async |journal| {
             let outcome = session.optimize(journal).await?;
-            if let (Some(sampler), true) = (&sampler, outcome.finished.status != Status::Failed)
-                && let Err(error) = sampler.release().await
+            let status = outcome.finished.status;
+            if let (Some(sampler), true) = (&sampler, status != Status::Failed)
+                && let Err(error) = sampler.release(status == Status::Stopped).await
             {
                 warn(&format!("warning: the server keeps the last adapter: {error}"));
             }

@@ -3,11 +3,8 @@
 //! A tool is one type: its fields are the arguments (their doc comments and types make the JSON
 //! schema), its trait gives name, description and function. [`all`] lists them.
 
-mod appointment;
 mod reading;
 mod writing;
-
-pub(super) use appointment::Appointment;
 
 use std::sync::OnceLock;
 

@@ -4,13 +4,13 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::appointment::weekday;
 use super::super::language::Deed;
 use super::super::policy;
 use super::super::shop::{
     Address, Customer, ItemState, Money, Order, OrderState, Payment, Refund, RefundTo, Service,
 };
 use super::super::state::State;
-use super::appointment::weekday;
 use super::reading::{order, unknown};
 use super::{Declared, ToolError, Writing};
 

@@ -1,5 +1,9 @@
 //! The decoder: token ids to hidden states to logits.
 
+mod activation_checkpointing;
+mod save;
+mod trainable;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,10 +18,10 @@ use crate::error::{FileError, RequestError};
 use crate::lora::{Adapter, Projection};
 use crate::optimizer::Gradient;
 use crate::parameters::Parameters;
-use crate::recomputation::RecomputedPasses;
 use crate::rope::{Rope, Rotation};
 use crate::tokens::Tokens;
 use crate::weights::Weights;
+use activation_checkpointing::RecomputedPasses;
 
 /// A frozen causal language model. What learns is an [`Adapter`] beside it.
 #[derive(Debug, Clone)]

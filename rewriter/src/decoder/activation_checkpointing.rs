@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn_tensor::Tensor;
 use burn_tensor::backend::AutodiffBackend;
 
+use super::{Decoder, Pass};
 use crate::backend::PolicyBackend;
-use crate::decoder::{Decoder, Pass};
 use crate::lora::Adapter;
 use crate::optimizer::Gradient;
 use crate::parameters::{Parameter, Parameters};

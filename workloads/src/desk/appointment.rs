@@ -3,10 +3,10 @@
 use jiff::civil::{Date, Weekday};
 use serde::Serialize;
 
-use super::super::shop::{Service, Slot};
+use super::shop::{Service, Slot};
 
 /// English name of a day of the week.
-pub(super) fn weekday(date: Date) -> &'static str {
+pub(in crate::desk) fn weekday(date: Date) -> &'static str {
     match date.weekday() {
         Weekday::Monday => "Monday",
         Weekday::Tuesday => "Tuesday",
