@@ -212,6 +212,28 @@ fn vectors_are_made_once_and_split_the_tasks() {
 }
 
 #[test]
+fn two_at_once_do_not_write_one_file() {
+    let (address, asked) = serve(9);
+    let place = place(30, &address);
+    let lock = place.path().join("vectors.jsonl.lock");
+    let held = std::fs::File::create(&lock).unwrap();
+    held.lock().unwrap();
+    let (code, _, stderr) = capo(&place, "embed study.toml");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(
+        stderr.contains("another `capo embed` is writing vectors.jsonl"),
+        "{stderr}"
+    );
+    assert!(asked.texts.lock().unwrap().is_empty(), "nothing was paid for");
+
+    // As after a crash: the file is there, and nobody holds it.
+    drop(held);
+    let (code, _, stderr) = capo(&place, "embed study.toml");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(place.path().join("vectors.jsonl").exists() && !lock.exists());
+}
+
+#[test]
 fn what_was_paid_for_is_kept_when_the_model_gives_up() {
     let (address, asked) = serve(1);
     let place = place(70, &address);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capo_core::journal::LineId;
-use futures::future::try_join;
+use futures::future::join;
 use idb::{CursorDirection, KeyRange, Query, TransactionMode};
 use js_sys::{Array, JsString};
 use wasm_bindgen::JsValue;
@@ -135,7 +135,9 @@ impl Storage {
         let store = self.store(store)?;
         let keys = store.get_all_keys(Some(Query::KeyRange(range()?)), None)?;
         let chunks = store.get_all(Some(Query::KeyRange(range()?)), None)?;
-        let (keys, chunks) = try_join(keys.into_future(), chunks.into_future()).await?;
+        // Both to their ends: the browser answers the second even where the first failed.
+        let (keys, chunks) = join(keys.into_future(), chunks.into_future()).await;
+        let (keys, chunks) = (keys?, chunks?);
         let numbered = keys.iter().zip(chunks);
         let numbered = numbered.filter_map(|(key, chunk)| Some((first_line(key)?, chunk.as_string()?)));
         Ok(Lines::joined(numbered.collect(), begin))

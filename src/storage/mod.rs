@@ -14,9 +14,9 @@ mod slim;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use idb::{
-    Database, DatabaseEvent, Factory, ObjectStore, Query, Transaction, TransactionMode, TransactionResult,
-};
+use futures::channel::oneshot;
+use futures::future::{self, Either};
+use idb::{Database, DatabaseEvent, Factory, ObjectStore, Query, Transaction, TransactionMode};
 use js_sys::{Array, JsString};
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -78,8 +78,6 @@ thread_local! {
 fn let_go() {
     if let Some(open) = OPEN.take() {
         open.database.close();
-        // What the browser calls when a connection ends must live then, and it may call more than once.
-        std::mem::forget(open);
     }
 }
 
@@ -106,6 +104,8 @@ impl Storage {
         // Somebody deletes the database. What waits for that would wait as long as this page is open, and what is
         // written meanwhile is lost: it is told at once.
         database.on_version_change(|_| let_go());
+        // They must live when the browser calls them, whoever holds the connection then.
+        database.forget_callbacks();
         let storage = Self {
             database: Rc::new(database),
         };
@@ -125,11 +125,22 @@ impl Storage {
     }
 
     /// Waits until what a transaction writes is kept.
-    async fn committed(transaction: Transaction) -> Result<(), StorageError> {
-        match transaction.await {
-            Ok(TransactionResult::Committed) => Ok(()),
+    async fn committed(mut transaction: Transaction) -> Result<(), StorageError> {
+        // Not the transaction's own future: that is done at a failed request's `error` already, and what listens for
+        // the `abort` that follows would be gone when it comes.
+        let (kept, committed) = oneshot::channel();
+        transaction.on_complete(move |_| {
+            // Who waits may be gone.
+            let _ = kept.send(());
+        });
+        let (gone, aborted) = oneshot::channel();
+        transaction.on_abort(move |_| {
+            let _ = gone.send(());
+        });
+        match future::select(committed, aborted).await {
+            Either::Left((Ok(()), _)) => Ok(()),
             // The browser tells no reason that a person could act on.
-            Ok(TransactionResult::Aborted) | Err(_) => Err(StorageError(
+            _ => Err(StorageError(
                 "the browser did not keep it; its storage may be full".into(),
             )),
         }

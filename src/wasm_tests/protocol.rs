@@ -51,14 +51,15 @@ fn orders_arrive_as_they_were_given() {
         Order::TryAgent {
             ticket: 6,
             workload: serde_json::Map::from_iter([("kind".to_owned(), json!("external"))]),
-            files: DataFiles::new(),
             prompt: "Be brief.".into(),
             seed: 1,
+        },
+        Order::Files {
+            changed: [("rows.csv".into(), Some("a\n1".into())), ("old.csv".into(), None)].into(),
         },
         Order::Look {
             ticket: 7,
             workload: serde_json::Map::from_iter([("kind".to_owned(), json!("table"))]),
-            files: DataFiles::from([("rows.csv".into(), "a\n1".into())]),
             seed: 2,
         },
         Order::Branch {

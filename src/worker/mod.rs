@@ -10,7 +10,7 @@ mod session;
 mod trial;
 mod work;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use capo_core::llm::Role;
 use capo_models::forecast::Forecast;
@@ -82,6 +82,13 @@ fn report(report: &Report) {
 thread_local! {
     /// The ticket of the latest [`Order::Look`].
     static LOOKING: Cell<u64> = const { Cell::new(0) };
+    /// The data files at hand, by [`Order::Files`].
+    static FILES: RefCell<DataFiles> = const { RefCell::new(DataFiles::new()) };
+}
+
+/// The data files at hand.
+fn files() -> DataFiles {
+    FILES.with_borrow(Clone::clone)
 }
 
 fn take(order: Order, attached: JsValue) {
@@ -106,19 +113,30 @@ fn take(order: Order, attached: JsValue) {
         Order::Interrupt { listed } => work::interrupt(listed),
         Order::Steer { change } => work::steer(change),
         Order::Withdraw { change } => work::withdraw(&change),
-        Order::Forecast { ticket, study, files } => spawn_local(async move {
-            report(&Report::Forecast {
-                ticket,
-                forecast: forecast(&study, files).await,
-            });
+        Order::Files { changed } => FILES.with_borrow_mut(|files| {
+            for (path, text) in changed {
+                match text {
+                    Some(text) => files.insert(path, text),
+                    None => files.remove(&path),
+                };
+            }
         }),
+        Order::Forecast { ticket, study } => {
+            let files = files();
+            spawn_local(async move {
+                report(&Report::Forecast {
+                    ticket,
+                    forecast: forecast(&study, files).await,
+                });
+            });
+        }
         Order::Look {
             ticket,
             workload,
-            files,
             seed,
         } => {
             LOOKING.set(ticket);
+            let files = files();
             spawn_local(async move {
                 let files = benchmark::beside(&workload, files).await;
                 if LOOKING.get() != ticket {
@@ -135,11 +153,10 @@ fn take(order: Order, attached: JsValue) {
         Order::Duplicates {
             ticket,
             workload,
-            files,
             seed,
         } => report(&Report::Duplicates {
             ticket,
-            ids: look::duplicates(workload, &files, seed),
+            ids: look::duplicates(workload, &files(), seed),
         }),
         Order::KeepBenchmark => spawn_local(async move {
             report(&Report::KeptBenchmark {
@@ -163,15 +180,17 @@ fn take(order: Order, attached: JsValue) {
         Order::TryAgent {
             ticket,
             workload,
-            files,
             prompt,
             seed,
-        } => spawn_local(async move {
-            report(&Report::Probed {
-                ticket,
-                answer: trial::try_agent(&workload, &files, &prompt, seed).await,
+        } => {
+            let files = files();
+            spawn_local(async move {
+                report(&Report::Probed {
+                    ticket,
+                    answer: trial::try_agent(&workload, &files, &prompt, seed).await,
+                });
             });
-        }),
+        }
         Order::Branch { from, run, round } => spawn_local(async move {
             let branched = import::branch(&from, &run, round).await;
             report(&Report::Imported {

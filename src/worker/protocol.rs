@@ -19,6 +19,9 @@ use crate::keys::Keys;
 /// Data files of a study by path. A file may be large: its text is shared, never copied.
 pub type DataFiles = BTreeMap<String, Arc<str>>;
 
+/// Data files that are new or of another text, and those that are gone.
+pub type ChangedFiles = BTreeMap<String, Option<Arc<str>>>;
+
 /// An order on its way to a worker.
 #[derive(Debug, Clone)]
 pub struct Message {
@@ -93,14 +96,17 @@ pub enum Order {
         /// Which, by their metrics.
         change: SteerEvent,
     },
+    /// Have these data files at hand, beside those that were sent before, for the orders that follow.
+    Files {
+        /// What changed.
+        changed: ChangedFiles,
+    },
     /// Say what a study costs at most.
     Forecast {
         /// Comes back in the answer.
         ticket: u64,
         /// The study as TOML.
         study: String,
-        /// The data files it names.
-        files: DataFiles,
     },
     /// Say what a workload measures, and on how many examples.
     Look {
@@ -108,8 +114,6 @@ pub enum Order {
         ticket: u64,
         /// The study's `[workload]` table.
         workload: Table,
-        /// The data files it names.
-        files: DataFiles,
         /// The study's seed.
         seed: u64,
     },
@@ -119,8 +123,6 @@ pub enum Order {
         ticket: u64,
         /// The study's `[workload]` table.
         workload: Table,
-        /// The data files it names.
-        files: DataFiles,
         /// The study's seed.
         seed: u64,
     },
@@ -161,8 +163,6 @@ pub enum Order {
         ticket: u64,
         /// The study's `[workload]` table.
         workload: Table,
-        /// The data files it names.
-        files: DataFiles,
         /// The prompt to do it under.
         prompt: String,
         /// The study's seed.

@@ -1,6 +1,7 @@
 //! `capo embed`: vectors of the texts that a study's examples are split by.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -84,20 +85,28 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
             error,
         })
     })?;
-    let mut embeddings = read(&file, &wanted).map_err(refused)?;
-    if let Some(other) = embeddings.model().filter(|other| *other != model) {
-        return Err(Failure::usage(format!(
-            "{} holds vectors of {other}, and the study names {model}; name another file in \
-             `workload.embeddings`",
-            path.display(),
-        )));
-    }
-    let missing: Vec<String> = wanted
-        .texts
-        .iter()
-        .filter(|text| !embeddings.has(text))
-        .cloned()
-        .collect();
+    let there = || {
+        let embeddings = read(&file, &wanted).map_err(refused)?;
+        if let Some(other) = embeddings.model().filter(|other| *other != model) {
+            return Err(Failure::usage(format!(
+                "{} holds vectors of {other}, and the study names {model}; name another file in \
+                 `workload.embeddings`",
+                path.display(),
+            )));
+        }
+        let missing = wanted.texts.iter().filter(|text| !embeddings.has(text));
+        let missing: Vec<String> = missing.cloned().collect();
+        Ok((embeddings, missing))
+    };
+    let (mut embeddings, mut missing) = there()?;
+    let only_writer = if missing.is_empty() || args.dry_run {
+        None
+    } else {
+        let only_writer = OnlyWriter::of(&path)?;
+        // Another may have made them meanwhile.
+        (embeddings, missing) = there()?;
+        Some(only_writer)
+    };
     let mut made = Made {
         model,
         file: path.display().to_string(),
@@ -109,7 +118,7 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         input_tokens: 0,
         usd: Some(0.0),
     };
-    if !missing.is_empty() && !args.dry_run {
+    if only_writer.is_some() && !missing.is_empty() {
         let embedder = Builder::new(&Environment)
             .prices(args.prices.table()?)
             .embedder(&file.study.models)
@@ -141,10 +150,59 @@ fn read(file: &StudyFile, wanted: &Wanted) -> Result<Embeddings, BuildError> {
 }
 
 fn write(path: &Path, embeddings: &Embeddings) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let made = folder.map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| write_whole(path, embeddings.written().as_bytes()))
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))
+    write_whole(path, embeddings.written().as_bytes()).map_err(|error| not_written(path, &error))
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{} cannot be written: {error}", path.display()))
+}
+
+/// Keeps another `capo embed` from the same file while this lives: each would write what it had read, without
+/// what the other paid for. The file itself is replaced whenever it is written, so a file beside it is locked.
+struct OnlyWriter {
+    /// The file beside it, which goes when this goes.
+    lock: PathBuf,
+    _locked: File,
+}
+
+impl OnlyWriter {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        loop {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let opened = folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(false).open(&lock)
+            });
+            let locked = opened.map_err(|error| not_written(path, &error))?;
+            match locked.try_lock() {
+                // Who held it may have taken it away since it was opened.
+                Ok(()) if !lock.exists() => {}
+                Ok(()) => {
+                    return Ok(Self {
+                        lock,
+                        _locked: locked,
+                    });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Failure::new(format!(
+                        "another `capo embed` is writing {}; wait until it is done, then give the same command",
+                        path.display()
+                    )));
+                }
+                Err(TryLockError::Error(error)) => return Err(not_written(path, &error)),
+            }
+        }
+    }
+}
+
+impl Drop for OnlyWriter {
+    fn drop(&mut self) {
+        // One that stays is locked by nobody and in nobody's way.
+        let _ = fs::remove_file(&self.lock);
+    }
 }
 
 impl Made {

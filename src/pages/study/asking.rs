@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use capo_core::llm::Role;
 use capo_core::study::{Study, Table};
@@ -15,7 +16,7 @@ use super::reach::Unreached;
 use crate::keys::Keys;
 use crate::live::WorkerHandle;
 use crate::servers;
-use crate::worker::protocol::{DataFiles, Looked, Order, ProbeFailure, Report};
+use crate::worker::protocol::{ChangedFiles, DataFiles, Looked, Order, ProbeFailure, Report};
 
 /// How long a draft must rest before its cost is asked for, in milliseconds.
 const REST: u32 = 300;
@@ -88,6 +89,8 @@ pub(super) struct Asking {
 #[derive(Default)]
 struct Inner {
     worker: Option<Rc<WorkerHandle>>,
+    /// The data files that the worker has.
+    sent: DataFiles,
     ticket: u64,
     /// The ticket of the forecast that counts.
     awaited: u64,
@@ -121,12 +124,12 @@ impl Asking {
                 inner.look_awaited = ticket;
                 inner.look_rest = None;
             });
-            self.tell(&Order::Look {
+            let order = Order::Look {
                 ticket,
                 workload,
-                files,
                 seed,
-            });
+            };
+            self.tell_of(files, &order);
         };
         self.inner
             .update_value(|inner| inner.look_rest = Some(Timeout::new(rest, ask)));
@@ -140,7 +143,7 @@ impl Asking {
                 inner.awaited = ticket;
                 inner.rest = None;
             });
-            self.tell(&Order::Forecast { ticket, study, files });
+            self.tell_of(files, &Order::Forecast { ticket, study });
         };
         self.inner
             .update_value(|inner| inner.rest = Some(Timeout::new(REST, ask)));
@@ -183,13 +186,13 @@ impl Asking {
             tested: Tested::Asking,
             ticket,
         }));
-        self.tell(&Order::TryAgent {
+        let order = Order::TryAgent {
             ticket,
             workload: study.workload.clone(),
-            files,
             prompt: study.prompt.text.clone().unwrap_or_default(),
             seed: study.study.seed,
-        });
+        };
+        self.tell_of(files, &order);
     }
 
     /// Asks which examples are in both splits.
@@ -202,12 +205,12 @@ impl Asking {
             found: None,
             ticket,
         }));
-        self.tell(&Order::Duplicates {
+        let order = Order::Duplicates {
             ticket,
             workload,
-            files,
             seed,
-        });
+        };
+        self.tell_of(files, &order);
     }
 
     fn ticket(self) -> u64 {
@@ -218,7 +221,18 @@ impl Asking {
         drawn.unwrap_or_default()
     }
 
-    fn tell(self, order: &Order) {
+    /// Gives an order about data files, of which the worker is sent what it does not have yet.
+    fn tell_of(self, files: DataFiles, order: &Order) {
+        let changed = self.inner.try_update_value(|inner| changed(&inner.sent, &files));
+        let Some(changed) = changed else { return };
+        if changed.is_empty() || self.tell(&Order::Files { changed }) {
+            self.inner.update_value(|inner| inner.sent = files);
+            self.tell(order);
+        }
+    }
+
+    /// Gives an order, and says whether there is a worker to carry it out.
+    fn tell(self, order: &Order) -> bool {
         let worker = self.inner.try_with_value(|inner| inner.worker.clone()).flatten();
         let start = || WorkerHandle::new(move |report| self.hear(report), move |reason| self.broke(&reason));
         let worker = worker.map_or_else(start, Ok);
@@ -226,8 +240,12 @@ impl Asking {
             Ok(worker) => {
                 worker.tell(order);
                 self.inner.update_value(|inner| inner.worker = Some(worker));
+                true
             }
-            Err(message) => self.failed(&message),
+            Err(message) => {
+                self.failed(&message);
+                false
+            }
         }
     }
 
@@ -266,7 +284,10 @@ impl Asking {
 
     /// The worker stopped: whatever was asked of it stays without an answer.
     fn failed(self, message: &str) {
-        self.inner.update_value(|inner| inner.worker = None);
+        self.inner.update_value(|inner| {
+            inner.worker = None;
+            inner.sent.clear();
+        });
         self.duplicates.set(None);
         self.forecast.set(Some(Err(message.to_owned())));
         self.looked.update(|looked| {
@@ -350,6 +371,15 @@ impl Asking {
     }
 }
 
+/// What somebody who has some files needs to have others: the texts that are new, and none where one is gone.
+fn changed(had: &DataFiles, files: &DataFiles) -> ChangedFiles {
+    let is_had = |path: &String, text: &Arc<str>| had.get(path).is_some_and(|had| Arc::ptr_eq(had, text));
+    let new = files.iter().filter(|(path, text)| !is_had(path, text));
+    let new = new.map(|(path, text)| (path.clone(), Some(Arc::clone(text))));
+    let gone = had.keys().filter(|path| !files.contains_key(*path));
+    new.chain(gone.map(|path| (path.clone(), None))).collect()
+}
+
 /// What became of a test whose worker stopped.
 fn cut_short() -> Tested {
     Tested::Fails("The test was cut short.".into(), "Test again.".into())
@@ -393,6 +423,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn of_files_only_what_changed_is_sent() {
+        let text = |text: &str| Arc::<str>::from(text);
+        let (rows, old) = (text("question\n"), text("a"));
+        let had = DataFiles::from([
+            ("rows.csv".into(), Arc::clone(&rows)),
+            ("tools.json".into(), old),
+            ("gone.csv".into(), text("b")),
+        ]);
+        let files = DataFiles::from([("rows.csv".into(), rows), ("tools.json".into(), text("c"))]);
+        let sent = changed(&had, &files);
+        let expected = [
+            ("gone.csv".to_owned(), None),
+            ("tools.json".to_owned(), Some(text("c"))),
+        ];
+        assert_eq!(sent, ChangedFiles::from(expected));
+        assert!(changed(&files, &files).is_empty());
+    }
 
     #[test]
     fn a_refused_key_is_told_where_it_went() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use capo_core::metric::{Direction, MetricSpec, PROMPT_LENGTH, prompt_length};
+use leptos::ev;
 use leptos::prelude::*;
 
 use super::constraint_settings::ConstraintSettings;
@@ -12,6 +13,7 @@ use super::labels::label;
 use super::section::Section;
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
+use crate::components::removing;
 use crate::format::{self, Quantity};
 
 /// A threshold that was set the other way, by metric and way, so that going back and forth loses
@@ -247,7 +249,9 @@ fn Row(metric: String, relative: bool) -> impl IntoView {
                 .into_any()
         }
     };
-    let remove = move |_| form.edit(|draft| draft.release(&metric));
+    let remove = move |event: ev::MouseEvent| {
+        removing(&event, || form.edit(|draft| draft.release(&metric)));
+    };
     view! {
         <tr>
             <th scope="row">

@@ -1,6 +1,7 @@
 //! What is measured of each answer, where a study declares it.
 
 use capo_core::study::{Study, Table};
+use leptos::ev;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::form::Form;
 use super::place::Place;
 use super::setting_field::SettingField;
 use super::settings::{Kind, Setting, settings, variants};
+use crate::components::removing;
 use crate::format;
 use crate::schemas;
 
@@ -73,20 +75,19 @@ fn Metric(index: usize, of_type: String, schema: StoredValue<Value>) -> impl Int
         .map(|setting| view! { <SettingField place setting explained=true/> })
         .collect_view();
     let choice = (!types.is_empty()).then(|| view! { <TypeSelect index of_type types meaning/> });
-    let remove = move |_| {
-        form.renew(|draft| {
-            draft.forget_wrong("workload.metric");
-            if let Some(metrics) = draft
-                .study
-                .workload
-                .get_mut("metric")
-                .and_then(Value::as_array_mut)
-                && index < metrics.len()
-            {
-                metrics.remove(index);
-            }
-        });
+    let remove = move |draft: &mut Draft| {
+        draft.forget_wrong("workload.metric");
+        if let Some(metrics) = draft
+            .study
+            .workload
+            .get_mut("metric")
+            .and_then(Value::as_array_mut)
+            && index < metrics.len()
+        {
+            metrics.remove(index);
+        }
     };
+    let remove = move |event: ev::MouseEvent| removing(&event, || form.renew(remove));
     let only = form.memo(|study| listed(study).len() < 2);
     view! {
         <div class="plate">

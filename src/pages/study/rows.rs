@@ -1,6 +1,7 @@
 //! Rows of somebody's own: taken in by drop, choice or paste, shown, and their columns put to use.
 
 use capo_core::study::Study;
+use leptos::ev;
 use leptos::prelude::*;
 use serde_json::{Value, json};
 use web_sys::{ClipboardEvent, File};
@@ -15,7 +16,7 @@ use super::measured::DUPLICATE;
 use super::place::Place;
 use super::preview::{self, Preview};
 use super::problem::Problem;
-use crate::components::Choose;
+use crate::components::{Choose, removing};
 use crate::format::count;
 
 /// Takes in a file with tab-separated columns, as spreadsheets write them: it becomes one with commas,
@@ -306,10 +307,11 @@ fn Taken(path: String, preview: Preview) -> impl IntoView {
     );
     let remove = {
         let path = path.clone();
-        move |_| {
-            form.renew(|draft| {
+        move |event: ev::MouseEvent| {
+            let remove = |draft: &mut Draft| {
                 draft.files.remove(&path);
-            });
+            };
+            removing(&event, || form.renew(remove));
         }
     };
     let columns = preview.columns.clone();

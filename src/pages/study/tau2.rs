@@ -3,6 +3,7 @@
 use capo_workloads::tau2::folder;
 use capo_workloads::tau2::settings::{DomainName, KIND};
 use js_sys::{Function, Promise, Reflect};
+use leptos::ev;
 use leptos::prelude::*;
 use serde_json::Value;
 use wasm_bindgen::{JsCast, JsValue};
@@ -20,7 +21,7 @@ use super::place::Place;
 use super::rows::Exclude;
 use super::setting_field::SettingField;
 use super::workload::of_kind;
-use crate::components::Choose;
+use crate::components::{Choose, removing};
 use crate::format;
 use crate::frame::drop_target::{self, Kind};
 use crate::live::keep_benchmark;
@@ -222,6 +223,9 @@ fn OwnFile(file: &'static Own) -> impl IntoView {
             });
         }
     });
+    let leave_out = move |event: ev::MouseEvent| {
+        removing(&event, || form.renew(|draft| draft.leave_out(file.key)));
+    };
     let there = move || {
         named.get().map(|(path, here)| {
             let state = if here {
@@ -239,7 +243,7 @@ fn OwnFile(file: &'static Own) -> impl IntoView {
                     <button
                         type="button"
                         class="link"
-                        on:click=move |_| form.renew(|draft| draft.leave_out(file.key))
+                        on:click=leave_out
                     >
                         "Leave out"
                     </button>

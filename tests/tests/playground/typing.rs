@@ -79,6 +79,36 @@ async fn every_field_keeps_the_focus_and_what_is_typed() {
     }
 }
 
+/// Whoever removes by keyboard goes on where the removed row was, and is not sent to the top of the page.
+#[tokio::test]
+async fn what_is_removed_leaves_the_focus_in_its_place() {
+    let browser = Browser::open("/study").await;
+    let begin = "const first = document.querySelector('.col-remove button');
+        if (first) first.focus();
+        return Boolean(first)";
+    browser
+        .until("there are constraints", async || {
+            browser.js(begin).await == json!(true)
+        })
+        .await;
+    let focused = "const one = document.activeElement;
+        const rows = document.querySelectorAll('td.col-remove').length;
+        const row = [...document.querySelectorAll('td.col-remove button')].indexOf(one);
+        return [rows, row, Boolean(one.closest('main'))]";
+    let rows = browser.js(focused).await[0].as_u64().unwrap();
+    assert!(rows > 1);
+    for left in (0..rows).rev() {
+        browser.press(Key::Enter).await;
+        // In the place of the first row is the next; after the last there is none.
+        let row = if left == 0 { json!(-1) } else { json!(0) };
+        browser
+            .until("the focus is where the row was", async || {
+                browser.js(focused).await == json!([left, row, true])
+            })
+            .await;
+    }
+}
+
 #[tokio::test]
 async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
     let study = Study::new("http://unused");
