@@ -4,7 +4,6 @@
 //! through here, so that there is one description of how it is done.
 
 mod bench;
-mod browser;
 mod build;
 mod command;
 mod docs;

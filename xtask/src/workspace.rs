@@ -12,6 +12,8 @@ use crate::command;
 pub(crate) const SERVER: &str = "capo-server";
 /// The package of the end-to-end tests.
 pub(crate) const END_TO_END: &str = "capo-tests";
+/// The program that drives a browser on the page.
+pub(crate) const DRIVER: &str = "capo-browser";
 /// The rewriter's backend that needs an NVIDIA GPU to run.
 pub(crate) const CUDA: &str = "capo-rewriter-cuda";
 /// The feature with which the server has the rewriter.
@@ -198,7 +200,7 @@ mod tests {
         assert!(workspace.root.join("xtask").is_dir());
         let own = workspace.package("xtask").unwrap();
         assert!(own.depends_on("anyhow") && !own.depends_on("tokio"));
-        for name in BROWSER.iter().chain([&SERVER, &CUDA, &MEASURE]) {
+        for name in BROWSER.iter().chain([&SERVER, &CUDA, &MEASURE, &DRIVER]) {
             assert!(workspace.package(name).is_some(), "{name}");
         }
         assert!(workspace.locked_version("anyhow").unwrap().is_some());

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capo_browser::Browser;
 use capo_tests::shared::shared;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
@@ -13,7 +14,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::SECRET;
-use crate::browser::Browser;
+use crate::page::open;
 
 /// What the airline reads.
 const AIRLINE: &[&str] = &[
@@ -88,7 +89,7 @@ fn models(question: &Question) -> Answer {
 #[tokio::test]
 async fn a_folder_of_the_benchmark_is_kept_for_all_studies() {
     let Some(data) = shared("tau2/data") else { return };
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("tau2 benchmark").await;
     browser
         .until_shown("airline domain of the benchmark is not in this browser yet")
@@ -116,7 +117,7 @@ async fn a_folder_of_the_benchmark_is_kept_for_all_studies() {
 
 #[tokio::test]
 async fn an_archive_without_the_benchmark_is_refused() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("tau2 benchmark").await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("photos.zip");
@@ -173,7 +174,7 @@ fn study(stub: &Stub, domain: &str, more: &str) -> Study {
 
 /// Takes a study in, with the benchmark's files and the key.
 async fn set_up(study: &Study, data: &Path, files: &[&str]) -> Browser {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.choose("Study file", &study.path()).await;
     browser.until_shown("was taken in").await;
     let folder = tempfile::tempdir().unwrap();

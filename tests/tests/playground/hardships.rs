@@ -1,44 +1,45 @@
 //! Networks, servers, storage and versions that fail or change under the page.
 
+use capo_browser::Browser;
 use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
-use crate::page::Host;
+use crate::page::{Host, open};
 use crate::{LATENCY, SECRET, hold_after, set_up};
 
-impl Browser {
-    /// Waits until the page is kept for when there is no network.
-    async fn until_kept(&self) {
-        let is_kept = "return navigator.serviceWorker.controller?.state === 'activated'";
-        self.until("the service worker keeps the page", async || {
-            self.js(is_kept).await == Value::Bool(true)
+/// Waits until the page is kept for when there is no network.
+async fn until_kept(browser: &Browser) {
+    let is_kept = "return navigator.serviceWorker.controller?.state === 'activated'";
+    browser
+        .until("the service worker keeps the page", async || {
+            browser.js(is_kept).await == Value::Bool(true)
         })
         .await;
-    }
+}
 
-    /// Tells the page that this device has no network, or has one again. Its worker's calls go through
-    /// all the same.
-    async fn set_offline(&self, offline: bool) {
-        let conditions = json!({
-            "offline": offline, "latency": 0, "download_throughput": -1, "upload_throughput": -1,
-        });
-        // The command of the developer tools holds for one document only, and this one for those after it too.
-        self.chromium(
+/// Tells the page that this device has no network, or has one again. Its worker's calls go through
+/// all the same.
+async fn set_offline(browser: &Browser, offline: bool) {
+    let conditions = json!({
+        "offline": offline, "latency": 0, "download_throughput": -1, "upload_throughput": -1,
+    });
+    // The command of the developer tools holds for one document only, and this one for those after it too.
+    browser
+        .chromium(
             "/chromium/network_conditions",
             json!({ "network_conditions": conditions }),
         )
         .await;
-    }
 }
 
 #[tokio::test]
 async fn without_a_network_the_page_opens_and_runs() {
-    let browser = Browser::open("/").await;
-    browser.until_kept().await;
-    browser.host.go_down();
-    browser.set_offline(true).await;
+    let host = Host::start();
+    let browser = host.open("/").await;
+    until_kept(&browser).await;
+    host.go_down();
+    set_offline(&browser, true).await;
     browser.reload().await;
     browser.until_shown("No network. Runs on simulated models").await;
     browser.click("Run the help-desk study").await;
@@ -49,17 +50,16 @@ async fn without_a_network_the_page_opens_and_runs() {
 
 #[tokio::test]
 async fn a_newer_version_is_offered_and_waits_for_the_run() {
-    let browser = Browser::open_from(Host::of_copy(), "/").await;
-    browser.until_kept().await;
+    let host = Host::of_copy();
+    let browser = host.open("/").await;
+    until_kept(&browser).await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     let version = |text: &str| {
         let (_, rest) = text.split_once("VERSION").unwrap();
         rest.split('"').nth(1).unwrap().to_owned()
     };
-    let old = browser
-        .host
-        .change("sw.js", |text| text.replacen(&version(text), "a-newer-one", 1));
+    let old = host.change("sw.js", |text| text.replacen(&version(text), "a-newer-one", 1));
     let old = version(&old);
     browser
         .js_async("await (await navigator.serviceWorker.ready).update(); return true")
@@ -90,8 +90,8 @@ async fn a_newer_version_is_offered_and_waits_for_the_run() {
 
 #[tokio::test]
 async fn a_run_goes_on_where_the_browser_stores_no_more() {
-    let browser = Browser::open("/").await;
-    browser.until_kept().await;
+    let browser = open("/").await;
+    until_kept(&browser).await;
     let quota = json!({ "origin": browser.page, "quotaSize": 1 });
     browser.devtools("Storage.overrideQuotaForOrigin", quota).await;
     browser.click("Run the help-desk study").await;
@@ -110,10 +110,10 @@ async fn a_worker_that_does_not_load_can_be_started_again() {
     // From the start: the service worker keeps no file that is not of its version.
     let host = Host::of_copy();
     let script = host.change("capo-worker.js", |_| "throw new Error('half of it');".to_owned());
-    let browser = Browser::open_from(host, "/").await;
+    let browser = host.open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("The worker of this run stopped").await;
-    browser.host.change("capo-worker.js", |_| script.clone());
+    host.change("capo-worker.js", |_| script.clone());
     browser.click("Resume").await;
     browser.until_shown("Round 1 closed").await;
 }
@@ -143,12 +143,12 @@ async fn a_run_over_the_network_pauses_without_one_and_goes_on_with_it() {
     let study = study.with("http://unused", &elsewhere);
     let browser = set_up(&study, SECRET).await;
     hold_after(&browser, &stub, 30, "Run study").await;
-    browser.set_offline(true).await;
+    set_offline(&browser, true).await;
     stub.admit_all();
     browser
         .until_shown("Paused; goes on by itself when it returns")
         .await;
-    browser.set_offline(false).await;
+    set_offline(&browser, false).await;
     browser.until_shown("Finished.").await;
     assert_eq!(stub.books().repeats(Question::is_rollout), 0);
 }

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use capo_browser::Key;
 use capo_tests::journal::of_kind;
 use capo_tests::stub::{Answer, Stub};
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
+use crate::page::open;
 use crate::{LATENCY, SECRET, hold_after, set_up};
 
 #[tokio::test]
@@ -46,7 +47,7 @@ async fn a_second_tab_follows_a_run_and_says_where_it_goes_on() {
 
 #[tokio::test]
 async fn cleared_site_data_leave_a_run_in_memory_that_says_so() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     let all = json!({ "origin": browser.page, "storageTypes": "all" });
@@ -75,7 +76,7 @@ async fn cleared_site_data_leave_a_run_in_memory_that_says_so() {
 
 #[tokio::test]
 async fn a_deleted_database_is_noticed_at_once() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     let first = browser.driver.window().await.unwrap();
@@ -148,7 +149,7 @@ async fn a_wait_for_a_server_is_said_while_it_lasts() {
 
 #[tokio::test]
 async fn times_and_the_spend_outlast_a_reload() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 2 closed").await;
     browser.until_shown("Finished.").await;
@@ -188,11 +189,11 @@ async fn a_budget_is_raised_above_what_is_spent() {
 
 #[tokio::test]
 async fn a_threshold_is_typed_while_the_run_goes_on() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     browser.type_in("Human requests, as a number", "42").await;
-    browser.press(thirtyfour::Key::Tab).await;
+    browser.press(Key::Tab).await;
     browser.until_shown("→ 42%").await;
     browser.until_shown("Round 3 closed").await;
     let lines = crate::journal(&browser).await;

@@ -6,7 +6,6 @@
 )]
 
 mod benchmark;
-mod browser;
 mod hardships;
 mod lasting;
 mod new_study;
@@ -16,14 +15,14 @@ mod typing;
 
 use std::time::Duration;
 
+use capo_browser::{Browser, Key};
 use capo_tests::journal::{events, of_kind};
 use capo_tests::program::run;
 use capo_tests::stub::{Answer, Question, Stub};
 use capo_tests::study::Study;
 use serde_json::Value;
-use thirtyfour::Key;
 
-use self::browser::Browser;
+use self::page::open;
 
 /// Slow enough that a run can be met in its midst.
 const LATENCY: Duration = Duration::from_millis(60);
@@ -33,7 +32,7 @@ const SECRET: &str = "sk-only-for-the-stub";
 
 #[tokio::test]
 async fn the_demonstration_finds_a_feasible_prompt() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Simulated models, not a real agent").await;
     browser.until_shown("Round 2 closed").await;
@@ -68,7 +67,7 @@ async fn the_demonstration_finds_a_feasible_prompt() {
 
 #[tokio::test]
 async fn a_run_takes_the_worker_that_waits() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     let started = async || {
         let scripts = "return performance.getEntriesByType('resource')
             .filter(({ name }) => name.includes('/worker.js')).length";
@@ -97,7 +96,7 @@ fn is_own(url: &str, page: &str) -> bool {
 
 /// Opens the set-up page and gives it the study, its data and the key.
 async fn set_up(study: &Study, key: &str) -> Browser {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.choose("Study file", &study.path()).await;
     browser.until_shown("was taken in").await;
     browser.choose("Rows", &study.file("problems.jsonl")).await;
@@ -295,7 +294,7 @@ async fn a_change_taken_back_stands_nowhere() {
 async fn branching_is_offered_once_a_round_has_closed() {
     let press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'b', bubbles: true }));";
     let is_asked = "return document.querySelector('dialog[open]') !== null";
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("evaluating the seed prompt").await;
     browser.js(press).await;
@@ -319,7 +318,7 @@ async fn branching_is_offered_once_a_round_has_closed() {
 
 #[tokio::test]
 async fn a_steered_threshold_stands_in_the_journal() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 1 closed").await;
     browser.fill("Human requests", "0.5").await;
@@ -346,7 +345,7 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
     let finished = of_kind(&events, "finished");
     let best = finished.last().unwrap()["best"].as_str().unwrap().to_owned();
 
-    let browser = Browser::open("/runs").await;
+    let browser = open("/runs").await;
     browser.choose("Journals to open", &study.journal()).await;
     browser.until_shown("word problems").await;
     browser.click("Result").await;
@@ -356,7 +355,7 @@ async fn a_journal_of_the_command_line_shows_the_same_result() {
 
 #[tokio::test]
 async fn an_exported_study_gives_the_command_line_the_same_run() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("Export TOML").await;
     let toml = browser.downloaded(".toml").await;
     let study = Study::new("http://unused");
@@ -379,7 +378,7 @@ async fn an_exported_study_gives_the_command_line_the_same_run() {
 
 #[tokio::test]
 async fn the_dynamics_page_steps() {
-    let browser = Browser::open("/dynamics").await;
+    let browser = open("/dynamics").await;
     browser.until_shown("Simulated models, not a real agent").await;
     browser.click("Restart").await;
     browser.click("Step").await;
@@ -411,7 +410,7 @@ async fn barriers(browser: &Browser) -> Vec<String> {
 
 #[tokio::test]
 async fn axe_finds_no_barrier_on_any_page() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     let mut found = vec![("first page", barriers(&browser).await)];
     browser.click("Run the help-desk study").await;
     browser.until_shown("Round 2 closed").await;
@@ -428,7 +427,7 @@ async fn axe_finds_no_barrier_on_any_page() {
 
 #[tokio::test]
 async fn the_keyboard_alone_leads_from_load_to_result() {
-    let browser = Browser::open("/").await;
+    let browser = open("/").await;
     let focused = "return document.activeElement ? document.activeElement.innerText.trim() : ''";
     let reach = async |name: &str| {
         for _ in 0..200 {

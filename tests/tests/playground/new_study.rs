@@ -1,13 +1,13 @@
 //! New study: where keys go, what is typed, what is dropped, where the focus goes.
 
+use capo_browser::{Browser, Key};
 use capo_tests::program::run;
 use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::json;
-use thirtyfour::Key;
 
 use crate::SECRET;
-use crate::browser::Browser;
+use crate::page::open;
 
 /// The value of the field of this accessible name.
 const VALUE: &str = "return document.querySelector(`[aria-label=\"${arguments[0]}\"]`)?.value";
@@ -73,7 +73,7 @@ async fn keys_are_remembered_by_keyboard_and_forgotten_when_asked() {
 
 #[tokio::test]
 async fn mistyped_text_stays_and_its_link_leads_there() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.fill("Rounds", "six").await;
     browser.until_shown("First set right:").await;
     // Another method makes its fields anew.
@@ -106,7 +106,7 @@ async fn a_journal_taken_to_new_study_is_opened() {
     let stub = Stub::start(study.models().script());
     let study = study.with("http://unused", &stub.base_url);
     run(&mut study.optimize()).expect_code(0);
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.choose("Study file", &study.journal()).await;
     browser.until_shown("Finished.").await;
     assert!(

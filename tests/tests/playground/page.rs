@@ -10,14 +10,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use capo_browser::Browser;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 /// A host of the built page, on a port of its own, as long as the process lives. Routes without a file
 /// get the page.
 pub(crate) struct Host {
-    /// Scheme, host and port.
-    pub(crate) address: String,
+    address: String,
     served: Served,
     copy: Option<TempDir>,
 }
@@ -72,6 +72,21 @@ impl Host {
         }
     }
 
+    /// Opens the page at `path` in a window of 1440 × 1000.
+    ///
+    /// # Panics
+    /// As [`Browser::start`].
+    pub(crate) async fn open(&self, path: &str) -> Browser {
+        let arguments = [
+            "--window-size=1440,1000",
+            // Of this machine, under a name that pages take for another's.
+            "--host-resolver-rules=MAP models.example 127.0.0.1",
+        ];
+        let browser = Browser::start(&self.address, &arguments, &["browser", "performance"]).await;
+        browser.go(path).await;
+        browser
+    }
+
     /// Answers nothing but errors from here on.
     pub(crate) fn go_down(&self) {
         self.served.is_down.store(true, Ordering::Relaxed);
@@ -88,6 +103,14 @@ impl Host {
         fs::write(&path, change(&before)).expect("a copy can be written");
         before
     }
+}
+
+/// Opens the page that was built, from a host of its own.
+///
+/// # Panics
+/// As [`Host::start`] and [`Host::open`].
+pub(crate) async fn open(path: &str) -> Browser {
+    Host::start().open(path).await
 }
 
 fn built() -> PathBuf {

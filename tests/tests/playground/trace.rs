@@ -1,12 +1,13 @@
 //! The drawer with one rollout's trace.
 
+use capo_browser::Browser;
 use capo_tests::journal::events;
 use capo_tests::program::run;
 use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
+use crate::page;
 
 /// Opens the trace of a rollout of the run at this path.
 pub(crate) async fn open(browser: &Browser, run: &str, rollout: &Value) {
@@ -97,7 +98,7 @@ async fn a_trace_tells_both_sides_calls_apart_and_what_they_changed() {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     std::fs::write(study.journal(), lines.join("\n") + "\n").unwrap();
 
-    let browser = Browser::open("/runs").await;
+    let browser = page::open("/runs").await;
     browser.choose("Journals to open", &study.journal()).await;
     browser.until_shown("Finished.").await;
     let path = browser.js("return location.pathname").await;

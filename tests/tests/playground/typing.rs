@@ -1,12 +1,12 @@
 //! New study as people fill it in: key by key.
 
+use capo_browser::{Browser, Key};
 use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use serde_json::{Value, json};
-use thirtyfour::Key;
 
 use crate::SECRET;
-use crate::browser::Browser;
+use crate::page::open;
 
 /// Opens all that is folded away, and marks every field of the form that text can be typed into.
 const MARK: &str = "for (const one of document.querySelectorAll('main details')) one.open = true;
@@ -60,7 +60,7 @@ async fn type_everywhere(browser: &Browser) {
 
 #[tokio::test]
 async fn every_field_keeps_the_focus_and_what_is_typed() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     for workload in ["Help desk", "Own table", "HTTP endpoint", "tau2 benchmark"] {
         browser.click(workload).await;
         for provider in ["openai-compatible", "openai"] {
@@ -82,7 +82,7 @@ async fn every_field_keeps_the_focus_and_what_is_typed() {
 /// Whoever removes by keyboard goes on where the removed row was, and is not sent to the top of the page.
 #[tokio::test]
 async fn what_is_removed_leaves_the_focus_in_its_place() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     let begin = "const first = document.querySelector('.col-remove button');
         if (first) first.focus();
         return Boolean(first)";
@@ -134,7 +134,7 @@ async fn an_address_and_a_key_are_typed_and_deleted_letter_by_letter() {
 
 #[tokio::test]
 async fn rows_with_a_question_reach_an_agent_of_one_s_own() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("HTTP endpoint").await;
     browser.type_in("Address", "http://127.0.0.1:9/run").await;
     browser
@@ -196,7 +196,7 @@ async fn take_three_rows(browser: &Browser) {
 
 #[tokio::test]
 async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     take_three_rows(&browser).await;
     browser.type_in("System prompt", "Answer with a number.").await;
     let choose = "const one = document.querySelector('[aria-label=\"Provider of task agent\"]');
@@ -227,7 +227,7 @@ async fn what_is_typed_survives_a_reload_and_no_key_is_kept() {
 
 #[tokio::test]
 async fn a_value_that_makes_no_sense_is_refused_at_its_field() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     for (label, typed, words) in [
         ("Selection γ", "-1", "Write a number of 0 or more."),
         ("Dual step β", "1e308", "Write a number of 1000000 or less."),
@@ -315,7 +315,7 @@ async fn keys_kept_here_are_offered_where_a_run_asks_for_one() {
 
 #[tokio::test]
 async fn without_constraints_the_live_page_has_no_holes() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("Own table").await;
     browser
         .type_in(
@@ -364,7 +364,7 @@ async fn one_constraint_leaves_its_plates_wider_than_tall() {
 
 #[tokio::test]
 async fn all_duplicates_of_a_table_are_left_out_with_one_press() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("Own table").await;
     let rows: Vec<String> = (0..12).map(|row| format!("q{},{}", row % 4, row % 4)).collect();
     let text = format!("question,answer\n{}", rows.join("\n"));
@@ -409,7 +409,7 @@ async fn a_server_that_wants_a_key_after_all_is_given_one() {
 
 #[tokio::test]
 async fn rows_that_do_not_read_are_told_where_they_go() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.click("Own table").await;
     browser
         .type_in("Paste rows here", "{\"question\": \"a\"}\n{\"question\": ")
@@ -426,7 +426,7 @@ async fn rows_that_do_not_read_are_told_where_they_go() {
 
 #[tokio::test]
 async fn a_draft_that_was_replaced_is_offered_back_after_a_reload_too() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     take_three_rows(&browser).await;
     browser.type_in("Rounds", "3").await;
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
@@ -446,7 +446,7 @@ async fn a_draft_that_was_replaced_is_offered_back_after_a_reload_too() {
 
 #[tokio::test]
 async fn a_tab_in_which_nothing_is_changed_leaves_the_draft_of_another_alone() {
-    let browser = Browser::open("/study").await;
+    let browser = open("/study").await;
     browser.type_in("Rounds", "5").await;
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     let first = browser.driver.window().await.unwrap();

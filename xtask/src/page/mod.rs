@@ -13,10 +13,9 @@ use anyhow::{Result, ensure};
 
 use crate::command;
 use crate::install::{Tool, Toolbox, wasm_tools};
-use crate::workspace::Workspace;
+use crate::workspace::{DRIVER, Workspace};
 
 pub(crate) use server::PageServer;
-pub(crate) use shell::{COMPRESSED, Shell};
 pub(crate) use stamp::run as stamp;
 
 /// How the page's module is compiled.
@@ -66,11 +65,11 @@ pub(crate) fn build(workspace: &Workspace, toolbox: &Toolbox, build: Build) -> R
 /// The page as other people get it, built and served on a free port for as long as this process lives.
 pub(crate) struct Host {
     /// What is installed, browsers included.
-    pub(crate) toolbox: Toolbox,
+    toolbox: Toolbox,
     /// The page's files.
     pub(crate) directory: PathBuf,
     /// Where it is served, with a slash at the end.
-    pub(crate) address: String,
+    address: String,
 }
 
 impl Host {
@@ -90,6 +89,17 @@ impl Host {
             directory,
             address,
         })
+    }
+
+    /// Has a browser do one of the tasks of the package `capo-browser` on the page.
+    ///
+    /// # Errors
+    /// It does not compile, or fails.
+    pub(crate) fn drive(&self, workspace: &Workspace, task: &str, paths: [&PathBuf; 2]) -> Result<()> {
+        let mut cargo = workspace.cargo();
+        self.toolbox.equip(&mut cargo);
+        cargo.args(["run", "--quiet", "--package", DRIVER, "--", task, &self.address]);
+        command::run(cargo.args(paths))
     }
 }
 

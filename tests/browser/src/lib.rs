@@ -8,28 +8,26 @@ use std::process::{self, Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::Method;
+use http::Method;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use thirtyfour::common::command::{Command, ExtensionCommand};
 use thirtyfour::prelude::*;
-use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities, Key};
+use thirtyfour::{ChromeCapabilities, ChromiumLikeCapabilities};
 
-use crate::page::Host;
+pub use thirtyfour::Key;
 
 /// How long anything may take that a person would wait for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A browser with a fresh profile on the page, closed when dropped.
-pub(crate) struct Browser {
+/// A browser with a fresh profile, so nothing is cached; closed when dropped.
+pub struct Browser {
     /// What drives it.
-    pub(crate) driver: ManuallyDrop<WebDriver>,
-    /// Who serves the page.
-    pub(crate) host: Host,
-    /// Where the page is.
-    pub(crate) page: String,
+    pub driver: ManuallyDrop<WebDriver>,
+    /// Where the page is: scheme, host and port.
+    pub page: String,
     chromedriver: Child,
     /// Where it saves what it downloads.
     downloads: TempDir,
@@ -37,20 +35,12 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Opens the page at `path` in a window of 1440 × 1000.
+    /// Starts a browser for the page at an address, with further `arguments` for Chromium, which keeps
+    /// these `logs`: `browser` for [`Browser::console`], `performance` for [`Browser::requests`].
     ///
     /// # Panics
     /// When Chromium or chromedriver is missing (`cargo xtask setup` installs them) or does not start.
-    pub(crate) async fn open(path: &str) -> Self {
-        Self::open_from(Host::start(), path).await
-    }
-
-    /// Like [`Browser::open`], from a host of one's own.
-    ///
-    /// # Panics
-    /// As [`Browser::open`].
-    pub(crate) async fn open_from(host: Host, path: &str) -> Self {
-        let page = host.address.clone();
+    pub async fn start(page: &str, arguments: &[&str], logs: &[&str]) -> Self {
         let port = free_port();
         let chromedriver = process::Command::new("chromedriver")
             .arg(format!("--port={port}"))
@@ -73,10 +63,10 @@ impl Browser {
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            "--window-size=1440,1000",
-            // Of this machine, under a name that pages take for another's.
-            "--host-resolver-rules=MAP models.example 127.0.0.1",
-        ] {
+        ]
+        .iter()
+        .chain(arguments)
+        {
             capabilities.add_arg(argument).expect("an argument is text");
         }
         let profile_argument = format!("--user-data-dir={}", profile.path().display());
@@ -87,36 +77,31 @@ impl Browser {
         capabilities
             .add_experimental_option("prefs", preferences)
             .expect("preferences are an object");
+        let logs: serde_json::Map<_, _> = logs.iter().map(|log| ((*log).to_owned(), json!("ALL"))).collect();
         capabilities
-            .set(
-                "goog:loggingPrefs",
-                json!({ "browser": "ALL", "performance": "ALL" }),
-            )
+            .set("goog:loggingPrefs", logs)
             .expect("logging preferences are an object");
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), capabilities).await;
         let driver = driver.expect("Chromium starts; `cargo xtask setup` installs it");
-        let browser = Self {
+        Self {
             // Its own way to end asks a driver that is gone by then.
             driver: ManuallyDrop::new(driver),
-            host,
-            page,
+            page: page.trim_end_matches('/').to_owned(),
             chromedriver,
             downloads,
             _profile: profile,
-        };
-        browser.go(path).await;
-        browser
+        }
     }
 
     /// Goes to a path of the page and waits until it can be used.
-    pub(crate) async fn go(&self, path: &str) {
+    pub async fn go(&self, path: &str) {
         let address = format!("{}{path}", self.page);
         self.driver.goto(address).await.expect("the page loads");
         self.ready().await;
     }
 
     /// Reloads the page and waits until it can be used.
-    pub(crate) async fn reload(&self) {
+    pub async fn reload(&self) {
         self.driver.refresh().await.expect("the page loads again");
         self.ready().await;
     }
@@ -134,7 +119,7 @@ impl Browser {
     ///
     /// # Panics
     /// With what the page shows, when it does not come about in two minutes.
-    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
             if started.elapsed() > PATIENCE {
@@ -146,7 +131,7 @@ impl Browser {
     }
 
     /// Waits until the page's text holds `words`.
-    pub(crate) async fn until_shown(&self, words: &str) {
+    pub async fn until_shown(&self, words: &str) {
         self.until(&format!("it shows `{words}`"), async || {
             self.text("body").await.contains(words)
         })
@@ -154,7 +139,7 @@ impl Browser {
     }
 
     /// The text of the first element that a selector finds, empty while there is none.
-    pub(crate) async fn text(&self, selector: &str) -> String {
+    pub async fn text(&self, selector: &str) -> String {
         let script =
             "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''";
         let text = self.js_with(script, vec![json!(selector)]).await;
@@ -162,7 +147,7 @@ impl Browser {
     }
 
     /// Clicks the first button or link of this name, waiting until there is one.
-    pub(crate) async fn click(&self, name: &str) {
+    pub async fn click(&self, name: &str) {
         let script = "const wanted = arguments[0];
             const all = [...document.querySelectorAll('button, a, summary, label, [role=button]')];
             const shown = all.filter((one) => one.offsetParent !== null && !one.disabled);
@@ -180,7 +165,7 @@ impl Browser {
     ///
     /// # Panics
     /// When there is no such input.
-    pub(crate) async fn choose(&self, label: &str, file: &Path) {
+    pub async fn choose(&self, label: &str, file: &Path) {
         let selector = format!("input[type=file][aria-label=\"{label}\"]");
         self.until(&format!("there is a file input `{label}`"), async || {
             self.js_with(
@@ -201,7 +186,7 @@ impl Browser {
     ///
     /// # Panics
     /// When there is no such field.
-    pub(crate) async fn fill(&self, label: &str, text: &str) {
+    pub async fn fill(&self, label: &str, text: &str) {
         let script = "const [label, text] = arguments;
             const labelled = [...document.querySelectorAll('label')].find((one) => one.innerText.trim() === label);
             const field = document.querySelector(`[aria-label=\"${label}\"]`)
@@ -222,7 +207,7 @@ impl Browser {
     ///
     /// # Panics
     /// When there is no such field, or it has not got what was typed and the focus in the end.
-    pub(crate) async fn type_in(&self, label: &str, text: &str) {
+    pub async fn type_in(&self, label: &str, text: &str) {
         let find = "const label = arguments[0];
             const labelled = [...document.querySelectorAll('label')].filter((one) => one.innerText.trim() === label)
                 .map((one) => one.control || document.getElementById(one.htmlFor));
@@ -245,7 +230,7 @@ impl Browser {
     }
 
     /// Presses the keys of a text one after another on whatever has the focus.
-    pub(crate) async fn keys(&self, text: &str) {
+    pub async fn keys(&self, text: &str) {
         // A line break is the key that makes one.
         let keys = text.replace('\n', "\u{e007}");
         let chain = self.driver.action_chain().send_keys(keys);
@@ -253,7 +238,7 @@ impl Browser {
     }
 
     /// Runs a script in the page.
-    pub(crate) async fn js(&self, script: &str) -> Value {
+    pub async fn js(&self, script: &str) -> Value {
         self.js_with(script, Vec::new()).await
     }
 
@@ -261,7 +246,7 @@ impl Browser {
     ///
     /// # Panics
     /// When the script fails.
-    pub(crate) async fn js_with(&self, script: &str, arguments: Vec<Value>) -> Value {
+    pub async fn js_with(&self, script: &str, arguments: Vec<Value>) -> Value {
         let run = self.driver.execute(script, arguments).await;
         let value = run.unwrap_or_else(|error| panic!("{script}: {error}"));
         value.json().clone()
@@ -271,7 +256,7 @@ impl Browser {
     ///
     /// # Panics
     /// When the script fails.
-    pub(crate) async fn js_async(&self, script: &str) -> Value {
+    pub async fn js_async(&self, script: &str) -> Value {
         let script = format!(
             "const done = arguments[0]; (async () => {{ {script} }})().then(done, (error) => done('' + error))"
         );
@@ -281,31 +266,31 @@ impl Browser {
             .clone()
     }
 
-    /// Gives a command of the DevTools protocol to the page.
+    /// Gives a command of the DevTools protocol to the page, and returns its answer.
     ///
     /// # Panics
     /// When the browser refuses it.
-    pub(crate) async fn devtools(&self, command: &str, parameters: Value) {
+    pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
         self.chromium(
             "/goog/cdp/execute",
             json!({ "cmd": command, "params": parameters }),
         )
-        .await;
+        .await
     }
 
     /// Presses a key on whatever has the focus.
-    pub(crate) async fn press(&self, key: Key) {
+    pub async fn press(&self, key: Key) {
         let chain = self.driver.action_chain().send_keys(key);
         chain.perform().await.expect("a key can be pressed");
     }
 
     /// What the page wrote to its console.
-    pub(crate) async fn console(&self) -> String {
+    pub async fn console(&self) -> String {
         self.log("browser").await.to_string()
     }
 
     /// The addresses asked for since the last look, those of the page's own frames included.
-    pub(crate) async fn requests(&self) -> Vec<String> {
+    pub async fn requests(&self) -> Vec<String> {
         let log = self.log("performance").await;
         let entries = log.as_array().cloned().unwrap_or_default();
         let address = |entry: &Value| {
@@ -322,7 +307,7 @@ impl Browser {
     }
 
     /// Asks the driver for what only Chromium's can.
-    pub(crate) async fn chromium(&self, endpoint: &'static str, parameters: Value) -> Value {
+    pub async fn chromium(&self, endpoint: &'static str, parameters: Value) -> Value {
         let extension = Extension { endpoint, parameters };
         let command = Command::ExtensionCommand(Box::new(extension));
         let answer = self.driver.handle().cmd(command).await;
@@ -331,7 +316,7 @@ impl Browser {
     }
 
     /// The only file downloaded so far whose name ends so, once it is whole.
-    pub(crate) async fn downloaded(&self, ending: &str) -> String {
+    pub async fn downloaded(&self, ending: &str) -> String {
         let find = || {
             let entries = std::fs::read_dir(self.downloads.path()).expect("the folder of downloads");
             let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));

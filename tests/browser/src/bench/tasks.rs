@@ -1,13 +1,13 @@
 //! Whether the page keeps answering while a run goes on.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use capo_browser::Browser;
 use serde_json::Value;
+use tokio::time::sleep;
 
-use crate::browser::{Browser, numbers};
-use crate::help_desk::STUDY;
+use crate::{before_each_load, numbers};
 
 /// How long the run may take.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -26,35 +26,35 @@ const WATCH: &str = "
     }).observe({ type: 'longtask', buffered: true });";
 
 /// Runs the built-in study on the page a few times and prints what kept the page from answering.
-pub(super) fn run(browser: &Browser, address: &str) -> Result<()> {
-    println!("tasks over 50 ms on the page's thread during a run of {STUDY}");
-    browser.before_each_load(WATCH)?;
+pub(super) async fn run(browser: &Browser) -> Result<()> {
+    println!("tasks over 50 ms on the page's thread during a run of studies/help-desk.toml");
+    before_each_load(browser, WATCH).await;
     for run in 1..=RUNS {
-        println!("run {run}: {}", long_tasks(browser, address)?);
+        println!("run {run}: {}", long_tasks(browser).await?);
     }
     Ok(())
 }
 
-fn long_tasks(browser: &Browser, address: &str) -> Result<String> {
-    browser.visit(address)?;
+async fn long_tasks(browser: &Browser) -> Result<String> {
+    browser.go("/").await;
     // Nobody clicks while the page is still being drawn.
-    thread::sleep(PAUSE);
-    let began = browser.evaluate("return performance.now()", &[])?;
+    sleep(PAUSE).await;
+    let began = browser.js("return performance.now()").await;
     let started = Instant::now();
-    browser.click("Run the help-desk study")?;
+    browser.click("Run the help-desk study").await;
     // Asked often, or for the page's text, the driver itself would keep the page busy.
     let ended = "return [...document.querySelectorAll('.actions a')]
         .some((link) => link.textContent.includes('See the result'))";
-    while browser.evaluate(ended, &[])? != Value::Bool(true) {
+    while browser.js(ended).await != Value::Bool(true) {
         ensure!(
             started.elapsed() < PATIENCE,
             "the run has not ended after {PATIENCE:?}"
         );
-        thread::sleep(PAUSE);
+        sleep(PAUSE).await;
     }
     let longer = "return longTasks.filter(([start]) => start >= arguments[0])
         .map(([start, took]) => [start - arguments[0], took])";
-    let tasks = browser.evaluate(longer, &[began])?;
+    let tasks = browser.js_with(longer, vec![began]).await;
     let tasks: Vec<String> = tasks
         .as_array()
         .into_iter()
