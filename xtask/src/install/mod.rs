@@ -63,7 +63,7 @@ impl Tool {
             }
             Self::Trunk => "builds the page (some minutes, once)",
             Self::Binaryen => "its wasm-opt makes the page's module small",
-            Self::Esbuild => "makes the page's scripts small",
+            Self::Esbuild => "makes the page's scripts and styles small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",

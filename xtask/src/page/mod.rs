@@ -1,10 +1,9 @@
 //! The page: built by Trunk, stamped with content hashes, served on this machine.
 
-mod scripts;
+mod bundle;
 mod server;
 mod shell;
 mod stamp;
-mod styles;
 
 use std::path::PathBuf;
 use std::thread;

@@ -2,16 +2,17 @@
 //! behind every reference to it, and makes a release build small.
 //!
 //! A reference is written `"./boot.js?v=HASH"` in a script, sheet or manifest, relative to that file,
-//! and `"BASE/boot.js?v=HASH"` in `index.html`, whose routes are paths of any depth. With the hash in
-//! its address a file can be cached for ever, and a page never loads files of two versions.
+//! and `"BASE/boot.js?v=HASH"` in `index.html`, whose routes are paths of any depth; of one in a sheet,
+//! esbuild makes `url(./hatch.svg?v=HASH)`. With the hash in its address a file can be cached for ever,
+//! and a page never loads files of two versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::bundle;
 use super::shell::{COMPRESSED, Shell, compressed, hash, is_compressible, media_type, stamp_of};
-use super::{scripts, styles};
 use crate::install::{Tool, Toolbox};
 
 const PAGE: &str = "index.html";
@@ -23,8 +24,8 @@ const BASE: &str = "BASE/";
 /// Stands for the hash, in references.
 const MARK: &str = "?v=HASH";
 
-/// Stamps the directory that Trunk's environment names; scripts of a release build are minified before, and
-/// its files compressed after.
+/// Stamps the directory that Trunk's environment names, its style sheets bundled; scripts of a release build are
+/// minified before, and its files compressed after.
 ///
 /// # Errors
 /// Not called by Trunk, a reference leads nowhere, or a file cannot be read or written.
@@ -37,28 +38,25 @@ pub(crate) fn run() -> Result<()> {
     let base = base(&variable("TRUNK_PUBLIC_URL")?)?;
     let is_release = variable("TRUNK_PROFILE")? == "release";
 
-    let mut built = Shell::read(&directory)?;
+    let mut toolbox = Toolbox::open()?;
+    toolbox.ensure(&Tool::Esbuild)?;
+    let Shell(built) = Shell::read(&directory)?;
+    let paths = built.keys().map(String::as_str);
+    bundle::styles(&toolbox, &directory, paths.clone())?;
     if is_release {
-        let mut toolbox = Toolbox::open()?;
-        toolbox.ensure(&Tool::Esbuild)?;
-        let scripts = built.0.keys().map(String::as_str);
-        let scripts: Vec<&str> = scripts
+        let scripts: Vec<&str> = paths
             .filter(|path| media_type(path).starts_with("text/javascript"))
             .collect();
-        scripts::minify(&toolbox, &directory, &scripts)?;
-        built = Shell::read(&directory)?;
+        bundle::scripts(&toolbox, &directory, &scripts)?;
     }
-    let mut files = stamped(built.0.clone(), &base)?;
+    let Shell(bundled) = Shell::read(&directory)?;
+    let mut files = stamped(bundled, &base)?;
     if is_release {
         for (path, bytes) in files.clone() {
             if is_compressible(&path) {
                 files.insert(path + COMPRESSED, compressed(&bytes)?);
             }
         }
-    }
-    for path in built.0.keys().filter(|path| !files.contains_key(*path)) {
-        let path = directory.join(path);
-        std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     for (path, bytes) in &files {
         let path = directory.join(path);
@@ -78,7 +76,6 @@ fn base(public_url: &str) -> Result<String> {
 
 /// All files of the page, from those that Trunk wrote.
 fn stamped(mut files: BTreeMap<String, Vec<u8>>, base: &str) -> Result<BTreeMap<String, Vec<u8>>> {
-    styles::merge(&mut files)?;
     let service_worker = files
         .remove(WORKER)
         .with_context(|| format!("there is no {WORKER}"))?;
@@ -149,8 +146,8 @@ impl Stamper<'_> {
         while let Some(mark) = rest.find(MARK) {
             let (before, after) = rest.split_at(mark);
             let (_, reference) = before
-                .rsplit_once('"')
-                .with_context(|| format!("`{MARK}` stands outside a quoted reference"))?;
+                .rsplit_once(['"', '('])
+                .with_context(|| format!("`{MARK}` stands outside a reference"))?;
             let target = target(path, reference)?;
             self.stamp(&target)?;
             let digits = hash(&self.done[&target]);
@@ -293,6 +290,17 @@ mod tests {
         );
         assert_eq!(target(PAGE, "BASE/icons/capo.svg").unwrap(), "icons/capo.svg");
         assert!(target("boot.js", "worker.js").is_err());
+    }
+
+    #[test]
+    fn sheets_refer_without_quotes() {
+        let mut files = built(BOOT);
+        let sheet = r#".a{content:"x"}.b{background:url(./hatch.svg?v=HASH)}"#;
+        files.insert("styles/main.css".to_owned(), sheet.into());
+        files.insert("styles/hatch.svg".to_owned(), b"<svg/>".to_vec());
+        let files = stamped(files, "/").unwrap();
+        let hatch = hash(b"<svg/>");
+        assert!(text(&files, "styles/main.css").ends_with(&format!("url(./hatch.svg?v={})}}", &hatch[..12])));
     }
 
     #[test]
