@@ -1,7 +1,7 @@
 //! Why a host was not reached: a page's request that fails does not say, so more is asked.
 
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{RequestInit, RequestMode};
+use gloo_net::http::Request;
+use web_sys::RequestMode;
 
 /// Why a model's server gave no answer that this page can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +23,7 @@ impl Unreached {
         if !window.navigator().on_line() {
             return Self::NoNetwork;
         }
-        let init = RequestInit::new();
-        init.set_mode(RequestMode::NoCors);
-        match JsFuture::from(window.fetch_with_str_and_init(address, &init)).await {
+        match Request::get(address).mode(RequestMode::NoCors).send().await {
             Ok(_) => Self::NotAllowed,
             Err(_) => Self::Down,
         }
