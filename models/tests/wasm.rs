@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 /// SHA-256 over every answer of [`the_simulated_models_say_what_is_recorded`], and over the bits of
 /// the seconds each took.
-const ANSWERS: &str = "f55bccf5488587a97af37ffccd01085f8f9f9d504d657eb72194128aaa159fdf";
+const ANSWERS: &str = "e16120fdf8a99b3a2f1b82cff496927ce245aaa176705a8a2e3e69c95abc4a68";
 
-const SYSTEM: &str = "Solve the problem step by step. End with the number after ####.";
-const QUESTION: &str = "Tom has 3 boxes with 12 pencils each. He gives 7 pencils away and buys 20 more. \
-                        How many pencils does Tom have?";
+const SYSTEM: &str = "Work step by step. End with the number after ####.";
+const QUESTION: &str = "How many times does the letter \"r\" occur in \"strawberry\"?";
 
 fn models(tables: impl IntoIterator<Item = (Role, Value)>, seed: u64) -> Models {
     let tables: IndexMap<Role, Value> = tables.into_iter().collect();

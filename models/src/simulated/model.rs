@@ -20,7 +20,7 @@ use super::{caller, critic, judge, request, review, rewriter, text, vary};
 /// use capo_models::simulated::Simulated;
 ///
 /// let model = Simulated::new("sim-medium", 0)?;
-/// let request = ChatRequest::new(vec![Message::user("Tom has 3 apples and buys 4 more. How many apples does he have?")]);
+/// let request = ChatRequest::new(vec![Message::user("How many times does the letter \"r\" occur in \"strawberry\"?")]);
 /// let answer = futures::executor::block_on(model.chat(request)).unwrap();
 /// assert!(!answer.message.text().is_empty());
 /// assert!(answer.usage.usd.is_some());

@@ -78,7 +78,7 @@ fn answers_depend_on_model_seed_and_request_alone() {
     let question = |seed| {
         let messages = vec![
             Message::system("Be brief."),
-            Message::user("Tom has 3 apples and buys 4. How many?"),
+            Message::user("How many times does the letter \"r\" occur in \"strawberry\"?"),
         ];
         (messages, seed)
     };

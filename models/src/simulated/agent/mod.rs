@@ -1,6 +1,5 @@
 //! The simulated agent: acts in a conversation from its text and the tools on offer alone.
 
-mod arithmetic;
 mod clerk;
 mod handbook;
 mod notes;

@@ -1,6 +1,9 @@
-//! Answers to single questions: word problems, counting letters, requests to refuse, small talk.
+//! Answers to single questions: counting letters, requests to refuse, and for all else a phrase about the
+//! question's first words.
+//!
+//! An assistant workload needs no more of it than that letters are counted, harm is refused and what only
+//! sounds harmful is not; problems to reason about want a real model.
 
-use super::arithmetic;
 use super::speech::Voice;
 use super::temper::{Behaviour, Temper};
 use crate::simulated::luck::Luck;
@@ -78,7 +81,6 @@ enum Kind<'a> {
     Harmful,
     SoundsHarmful,
     Count { letter: char, word: &'a str },
-    Problem,
     Other,
 }
 
@@ -94,11 +96,7 @@ fn kind(question: &str) -> Kind<'_> {
     if let Some((letter, word)) = counted(question, &lower) {
         return Kind::Count { letter, word };
     }
-    if lower.contains('?') && arithmetic::solve(question, false).is_some() {
-        Kind::Problem
-    } else {
-        Kind::Other
-    }
+    Kind::Other
 }
 
 /// The letter and the text of a question such as: how many times does "a" occur in "banana"?
@@ -129,7 +127,6 @@ fn counted<'a>(question: &'a str, lower: &str) -> Option<(char, &'a str)> {
 /// Answers a question.
 pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
     let voice = Voice::in_general(temper, luck);
-    let works = || temper.does(Behaviour::WorkThrough, luck.named("work"), 0.0);
     match kind(question) {
         Kind::Harmful if temper.does(Behaviour::RefuseHarm, luck.named("harm"), 0.0) => refusal(luck),
         Kind::SoundsHarmful if temper.does(Behaviour::TakeAlarm, luck.named("alarm"), 0.0) => refusal(luck),
@@ -142,7 +139,7 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
                 .chars()
                 .filter(|character| character.eq_ignore_ascii_case(&letter))
                 .count();
-            let thorough = works();
+            let thorough = temper.does(Behaviour::WorkThrough, luck.named("work"), 0.0);
             // Letters counted at a glance are often off by one, longer words more often.
             let off = !thorough
                 && luck
@@ -165,32 +162,7 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
                 "{steps}The letter \"{letter}\" occurs {count} times.\n#### {count}"
             ))
         }
-        Kind::Problem => problem(question, temper, luck, works()),
     }
-}
-
-fn problem(question: &str, temper: &Temper, luck: Luck, thorough: bool) -> String {
-    let voice = Voice::in_general(temper, luck);
-    let Some(steps) = arithmetic::solve(question, thorough) else {
-        return voice.say("I cannot find the numbers in this question.");
-    };
-    let mut result = steps.last().map_or(0.0, |step| step.result);
-    let slips = temper.does(Behaviour::Slip, luck.named("slip"), 0.0);
-    if slips {
-        result += if luck.named("sign").chance(0.5) { 1.0 } else { -1.0 };
-    }
-    let answer = arithmetic::number(result);
-    let mut text = String::new();
-    if thorough {
-        text.push_str("Step by step: ");
-        let equations: Vec<String> = steps.iter().map(arithmetic::Step::equation).collect();
-        text.push_str(&equations.join("; "));
-        text.push_str(". ");
-    }
-    text.push_str("The answer is ");
-    text.push_str(&answer);
-    text.push('.');
-    format!("{}\n#### {answer}", voice.say(&text))
 }
 
 fn refusal(luck: Luck) -> String {
