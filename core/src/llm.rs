@@ -2,7 +2,7 @@
 //!
 //! [`Llm`] is the only door to a model. It is usable on `wasm32` (futures are not `Send`), knows
 //! no provider, and speaks in the terms every chat API shares: messages, tools, usage. Providers
-//! and simulated models implement it in the crate `capo-models`.
+//! implement it in the crate `capo-models`, simulated models in `capo-world`.
 
 use std::fmt;
 use std::rc::Rc;

@@ -6,13 +6,13 @@ use capo_core::methods;
 use capo_core::problem::Problem;
 use capo_core::study::{FeedbackForm, Rounds, StudyError};
 use capo_core::workload::{Split, Workload};
+use capo_world::simulated::parameters::MODELS;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::prices::{Price, PriceTable};
 use crate::providers::Provider;
 use crate::roles::serving;
-use crate::simulated::parameters::MODELS;
 use crate::spec::ModelSpec;
 
 /// A rewriter whose answer cannot be used is asked once more.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, Role};
 use capo_core::workload::{Caller, RolloutContext, Workload};
-use capo_models::simulated::Simulated;
-use capo_workloads::desk::{Desk, DeskSettings};
+use capo_world::desk::{Desk, DeskSettings};
+use capo_world::simulated::Simulated;
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
 

@@ -10,9 +10,9 @@ use capo_core::metric::Direction;
 use capo_core::study::Study;
 use capo_core::workload::Workload;
 use capo_models::providers::{Key, PROVIDERS};
-use capo_models::simulated::parameters::MODELS;
-use capo_workloads::desk::{Desk, DeskSettings};
 use capo_workloads::tau2;
+use capo_world::desk::{Desk, DeskSettings};
+use capo_world::simulated::parameters::MODELS;
 use serde_json::Value;
 
 const INTRODUCTION: &str = "\

@@ -7,11 +7,11 @@ use capo_core::llm::{
     AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, Llm, LlmError, Message, Role, ToolCall,
 };
 use capo_core::workload::{Caller, Rollout, RolloutContext, Workload};
-use capo_models::simulated::Simulated;
-use capo_workloads::desk::language::affirms;
-use capo_workloads::desk::task::{Action, Task};
-use capo_workloads::desk::tools::{self, Kind};
-use capo_workloads::desk::{Desk, DeskSettings, UserKind};
+use capo_world::desk::language::affirms;
+use capo_world::desk::task::{Action, Task};
+use capo_world::desk::tools::{self, Kind};
+use capo_world::desk::{Desk, DeskSettings, UserKind};
+use capo_world::simulated::Simulated;
 use futures::executor::block_on;
 use futures::future::{LocalBoxFuture, ready};
 

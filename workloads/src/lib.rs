@@ -6,7 +6,6 @@
 
 mod clusters;
 pub mod data;
-pub mod desk;
 pub mod embeddings;
 pub mod external;
 pub mod files;

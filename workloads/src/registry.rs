@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use capo_core::study::nearest;
 use capo_core::workload::Workload;
+use capo_world::desk::{Desk, DeskSettings};
 use indexmap::IndexMap;
 use schemars::Schema;
 use serde_json::{Map, Value};
 
-use crate::desk::{Desk, DeskSettings};
 use crate::embeddings::Wanted;
 use crate::files::Files;
 use crate::settings::{BuildError, Settings, Workloads, names, no_such_setting, schema};

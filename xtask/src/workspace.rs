@@ -24,7 +24,13 @@ pub(crate) const MEASURE: &str = "capo-rewriter-measure";
 /// features differ is compiled again. What runs on CUDA is linted, and run by the archive of `cargo xtask bench gpu`.
 pub(crate) const NATIVE: [&str; 5] = ["--workspace", "--exclude", CUDA, "--features", TRAIN];
 /// The packages that must also build for the browser.
-pub(crate) const BROWSER: [&str; 4] = ["capo-core", "capo-models", "capo-workloads", "capo-web"];
+pub(crate) const BROWSER: [&str; 5] = [
+    "capo-core",
+    "capo-world",
+    "capo-models",
+    "capo-workloads",
+    "capo-web",
+];
 /// The folder of the fuzz target, which is a workspace of its own.
 pub(crate) const FUZZ: &str = "workloads/fuzz";
 /// The browser's target.

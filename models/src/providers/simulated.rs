@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use capo_core::control::Control;
 use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError};
+use capo_world::simulated::Simulated;
 use futures::future::LocalBoxFuture;
 
 use super::{Access, Key, Plan, Provider};
 use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
 use crate::prices::{Cached, Price};
-use crate::simulated::Simulated;
 use crate::tariff;
 use crate::time;
 

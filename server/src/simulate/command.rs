@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use capo_models::simulated::Simulated;
-use capo_models::simulated::parameters::MODELS;
+use capo_world::simulated::Simulated;
+use capo_world::simulated::parameters::MODELS;
 
 use crate::stderr::warn;
 

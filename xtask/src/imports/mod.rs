@@ -15,8 +15,9 @@ use arrows::Arrow;
 use modules::Crate;
 
 /// The crates by their folders of sources, and what may not run in circles there.
-const CRATES: [(&str, Among); 6] = [
+const CRATES: [(&str, Among); 7] = [
     ("core/src", Among::Files),
+    ("world/src", Among::Files),
     ("models/src", Among::Files),
     ("workloads/src", Among::Files),
     ("rewriter/src", Among::Files),

@@ -25,7 +25,7 @@ impl Profile {
     /// Reads a system prompt.
     ///
     /// ```
-    /// use capo_models::simulated::profile::{Policy, Profile};
+    /// use capo_world::simulated::profile::{Policy, Profile};
     ///
     /// let profile = Profile::read("Never repeat a call you have already made.");
     /// assert!(profile.strength(Policy::ReuseKnown) > 0.5);

@@ -1,6 +1,6 @@
 //! Writes the embedded data: the shop and the tasks, always the same from the same seed.
 //!
-//! The data is committed. `CAPO_WRITE_DATA=1 cargo test -p capo-workloads embedded_data` writes it
+//! The data is committed. `CAPO_WRITE_DATA=1 cargo test -p capo-world embedded_data` writes it
 //! anew; without the variable the same test fails when data and generator differ.
 
 #![expect(

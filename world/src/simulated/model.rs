@@ -17,14 +17,14 @@ use super::{caller, critic, judge, request, review, rewriter, text, vary};
 ///
 /// ```
 /// use capo_core::llm::{ChatRequest, Llm, Message};
-/// use capo_models::simulated::Simulated;
+/// use capo_world::simulated::Simulated;
 ///
 /// let model = Simulated::new("sim-medium", 0)?;
 /// let request = ChatRequest::new(vec![Message::user("How many times does the letter \"r\" occur in \"strawberry\"?")]);
 /// let answer = futures::executor::block_on(model.chat(request)).unwrap();
 /// assert!(!answer.message.text().is_empty());
 /// assert!(answer.usage.usd.is_some());
-/// # Ok::<(), capo_models::simulated::UnknownModel>(())
+/// # Ok::<(), capo_world::simulated::UnknownModel>(())
 /// ```
 #[derive(Debug)]
 pub struct Simulated {

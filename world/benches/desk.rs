@@ -8,8 +8,8 @@ use capo_core::llm::{
     AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, LlmError, Role, ToolCall,
 };
 use capo_core::workload::{Caller, RolloutContext, Workload};
-use capo_workloads::desk::task::Task;
-use capo_workloads::desk::{Desk, DeskSettings};
+use capo_world::desk::task::Task;
+use capo_world::desk::{Desk, DeskSettings};
 use futures::FutureExt;
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
