@@ -126,10 +126,6 @@ pub struct ChatRequest {
     /// different candidates share their luck (common random numbers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The calls of a reference solution, in order, where the asker has one, without ids. For simulated
-    /// agents alone: no provider sends it, and it is written nowhere.
-    #[serde(skip)]
-    pub reference: Option<Rc<[ToolCall]>>,
 }
 
 impl ChatRequest {
@@ -306,6 +302,24 @@ pub trait Llm {
     /// Answers one conversation. Retries, rate limits and concurrency are the implementation's
     /// business; the arena counts one call for each `chat`.
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
+
+    /// Answers one conversation as a script has it. For simulated models alone: every other answers by itself, and
+    /// the script reaches it no further.
+    fn act<'a>(
+        &'a self,
+        request: ChatRequest,
+        _script: &'a dyn AgentScript,
+    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        self.chat(request)
+    }
+}
+
+/// How a simulated agent acts in the conversations of one example, for a workload whose examples such an agent
+/// cannot solve by itself. What the script knows of the example stands in no request.
+pub trait AgentScript {
+    /// The next message of a conversation, by the simulated model of this name. `luck` names its random draws: the
+    /// same one, the same message.
+    fn next(&self, request: &ChatRequest, model: &str, luck: u64) -> AssistantMessage;
 }
 
 /// How a model is asked for a rewrite.

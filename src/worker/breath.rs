@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::arena::Models;
-use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError, RewriteForm, Role};
+use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError, RewriteForm, Role};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use web_time::Instant;
@@ -45,6 +45,16 @@ struct BreathingModel {
     last: Rc<Cell<Instant>>,
 }
 
+impl BreathingModel {
+    /// Gives the event loop a turn when it is due.
+    async fn breathe(&self) {
+        if self.last.get().elapsed() >= BREATH {
+            gloo_timers::future::sleep(Duration::ZERO).await;
+            self.last.set(Instant::now());
+        }
+    }
+}
+
 impl Llm for BreathingModel {
     fn name(&self) -> &str {
         self.model.name()
@@ -60,11 +70,20 @@ impl Llm for BreathingModel {
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
-            if self.last.get().elapsed() >= BREATH {
-                gloo_timers::future::sleep(Duration::ZERO).await;
-                self.last.set(Instant::now());
-            }
+            self.breathe().await;
             self.model.chat(request).await
+        }
+        .boxed_local()
+    }
+
+    fn act<'a>(
+        &'a self,
+        request: ChatRequest,
+        script: &'a dyn AgentScript,
+    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        async move {
+            self.breathe().await;
+            self.model.act(request, script).await
         }
         .boxed_local()
     }

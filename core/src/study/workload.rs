@@ -4,11 +4,15 @@
 //! never sees other candidates, thresholds or multipliers, and reaches models only through the
 //! [`RolloutContext`] it is given, where every call is counted and checked against the budget.
 
+use std::rc::Rc;
+
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, pending};
 use serde::{Deserialize, Serialize};
 
-use crate::llm::{AssistantMessage, ChatRequest, ChatResponse, FailureKind, LlmError, Message, Role};
+use crate::llm::{
+    AgentScript, AssistantMessage, ChatRequest, ChatResponse, FailureKind, LlmError, Message, Role,
+};
 use crate::notice::Notice;
 use crate::study::metric::{Measurements, MetricSpec};
 use crate::study::usage::Usage;
@@ -199,6 +203,12 @@ pub trait Workload {
     /// Whether the run may make a rollout again that failed. Calls of models are tried again or not by themselves.
     fn tries_again(&self) -> bool {
         true
+    }
+
+    /// What a simulated agent follows on an example; none where it finds its way by itself. Agents of other
+    /// providers are never handed it.
+    fn agent_script(&self, _example: &str) -> Option<Rc<dyn AgentScript>> {
+        None
     }
 
     /// Runs one example under one candidate prompt.

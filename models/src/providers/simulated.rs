@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capo_core::control::Control;
-use capo_core::llm::{ChatRequest, ChatResponse, Llm, LlmError};
+use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError};
 use capo_world::simulated::Simulated;
 use futures::future::LocalBoxFuture;
 
@@ -55,10 +55,17 @@ impl Paced<Simulated> {
 }
 
 impl<M: Llm> Paced<M> {
-    async fn answer(&self, mut request: ChatRequest) -> Result<ChatResponse, LlmError> {
+    async fn answer(
+        &self,
+        mut request: ChatRequest,
+        script: Option<&dyn AgentScript>,
+    ) -> Result<ChatResponse, LlmError> {
         // The same model behind an HTTP endpoint gets no longer seed: one run, either way.
         request.seed = request.seed.map(portable_seed);
-        let mut answer = self.model.chat(request).await?;
+        let mut answer = match script {
+            Some(script) => self.model.act(request, script).await?,
+            None => self.model.chat(request).await?,
+        };
         let usage = &mut answer.usage;
         if let Some(price) = self.price {
             usage.usd = Some(price.of(usage.input_tokens, Cached::default(), usage.output_tokens));
@@ -86,13 +93,21 @@ impl<M: Llm> Llm for Paced<M> {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        Box::pin(self.answer(request))
+        Box::pin(self.answer(request, None))
+    }
+
+    fn act<'a>(
+        &'a self,
+        request: ChatRequest,
+        script: &'a dyn AgentScript,
+    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        Box::pin(self.answer(request, Some(script)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use capo_core::llm::{AssistantMessage, CallUsage, Finish};
+    use capo_core::llm::{AssistantMessage, CallUsage, Finish, Message};
     use futures::executor::block_on;
 
     use super::*;
@@ -148,6 +163,33 @@ mod tests {
             answer.usage.seconds, 2.0,
             "the simulated seconds, not the real ones"
         );
+    }
+
+    #[test]
+    fn a_script_reaches_the_model_with_its_name() {
+        struct Signs;
+
+        impl AgentScript for Signs {
+            fn next(&self, _: &ChatRequest, model: &str, _: u64) -> AssistantMessage {
+                AssistantMessage {
+                    content: Some(format!("Yours, {model}")),
+                    tool_calls: Vec::new(),
+                }
+            }
+        }
+
+        let paced = Paced {
+            name: "x".into(),
+            model: Simulated::new("sim-small", 0).unwrap(),
+            latency: 0.0,
+            limiter: Limiter::new(1),
+            price: None,
+            control: Control::new(),
+        };
+        let request = ChatRequest::new(vec![Message::user("Hello.")]);
+        let acted = block_on(paced.act(request.clone(), &Signs)).unwrap();
+        assert_eq!(acted.message.text(), "Yours, sim-small");
+        assert_ne!(block_on(paced.chat(request)).unwrap().message, acted.message);
     }
 
     #[test]

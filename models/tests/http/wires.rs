@@ -2,20 +2,11 @@
 
 use std::rc::Rc;
 
-use capo_core::llm::{ChatRequest, Finish, Message, ToolCall, ToolSpec};
+use capo_core::llm::{ChatRequest, Finish, Message, ToolSpec};
 use serde_json::{Value, json};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::server::{KEY, PLAIN, SUBJECTS, Subject, Wire, question, received};
-
-/// What only simulated agents may read.
-fn solution() -> ToolCall {
-    ToolCall {
-        id: String::new(),
-        name: "the_solution".to_owned(),
-        arguments: json!({}),
-    }
-}
 
 fn with_tools(messages: impl Into<Rc<Vec<Message>>>) -> ChatRequest {
     let tools = [ToolSpec {
@@ -31,7 +22,6 @@ fn with_tools(messages: impl Into<Rc<Vec<Message>>>) -> ChatRequest {
         messages: messages.into(),
         tools: tools.into(),
         seed: Some(u64::MAX),
-        reference: Some([solution()].into()),
     }
 }
 
@@ -112,7 +102,6 @@ async fn a_question_and_its_answer(subject: Subject) {
         }
     }
     assert!(texts(body).contains("Be kind."));
-    assert!(!body.to_string().contains("the_solution"));
 }
 
 async fn a_tool_call_and_what_follows(subject: Subject) {

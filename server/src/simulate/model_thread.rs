@@ -36,7 +36,6 @@ impl Question {
             messages: self.messages.into(),
             tools: self.tools.into(),
             seed: self.seed,
-            reference: None,
         }
     }
 }

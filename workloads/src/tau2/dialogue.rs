@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use capo_core::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role, ToolCall, ToolSpec};
+use capo_core::llm::{AssistantMessage, ChatRequest, FailureKind, Message, Role, ToolSpec};
 use capo_core::workload::{RolloutContext, RolloutError};
 
 use super::environment::{Side, World, call_any};
@@ -19,8 +19,6 @@ pub struct Setting {
     pub agent_tools: Rc<[ToolSpec]>,
     /// What the user is offered.
     pub user_tools: Rc<[ToolSpec]>,
-    /// What solves the task, for simulated agents.
-    pub reference: Rc<[ToolCall]>,
     /// Messages exchanged, calls and their results included.
     pub max_steps: u32,
     /// Failed calls.
@@ -44,7 +42,6 @@ struct View {
     side: Side,
     role: Role,
     tools: Rc<[ToolSpec]>,
-    reference: Option<Rc<[ToolCall]>>,
     messages: Rc<Vec<Message>>,
 }
 
@@ -57,7 +54,6 @@ impl View {
                 Side::User => Role::User,
             },
             tools,
-            reference: None,
             messages: Rc::new(vec![Message::system(told)]),
         }
     }
@@ -74,7 +70,6 @@ impl View {
             messages: Rc::clone(&self.messages),
             tools: Rc::clone(&self.tools),
             seed: None,
-            reference: self.reference.clone(),
         };
         let response = context.chat(self.role, request).await?;
         let answer = response.message;
@@ -116,7 +111,6 @@ pub async fn converse<W: World>(
     setting: Setting,
 ) -> Result<Dialogue<W>, RolloutError> {
     let mut agent = View::new(Side::Assistant, setting.agent, setting.agent_tools);
-    agent.reference = Some(setting.reference);
     let mut user = View::new(Side::User, setting.user, setting.user_tools);
     let mut trajectory = Trajectory::default();
     let mut keep = |event: Event, agent: &mut View, user: &mut View| {

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use capo_core::ids::hex;
-use capo_core::llm::{FailureKind, Role};
+use capo_core::llm::{AgentScript, FailureKind, Role};
 use capo_core::metric::MetricSpec;
 use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
+use capo_world::simulated::SolutionScript;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::{IndexMap, IndexSet};
@@ -212,7 +213,6 @@ impl<W: Domain> Tau2<W> {
             user: prompts::user(&self.guidelines, &task.user_scenario),
             agent_tools: Rc::clone(&self.offered.agent),
             user_tools,
-            reference: task.reference().iter().map(Action::to_call).collect(),
             max_steps: self.max_steps,
             max_errors: self.max_errors,
         }
@@ -309,6 +309,11 @@ impl<W: Domain> Workload for Tau2<W> {
             calls.push((Role::Judge, judging::ATTEMPTS));
         }
         calls
+    }
+
+    fn agent_script(&self, example: &str) -> Option<Rc<dyn AgentScript>> {
+        let solution = self.tasks.get(example)?.reference().iter().map(Action::to_call);
+        Some(Rc::new(SolutionScript::new(solution.collect())))
     }
 
     fn rollout<'a>(

@@ -15,6 +15,11 @@ impl Luck {
         Self(mix(seed ^ 0x9e37_79b9_7f4a_7c15))
     }
 
+    /// The point of a [`Luck::key`].
+    pub(super) fn of_key(key: u64) -> Self {
+        Self(key)
+    }
+
     /// The branch called `name`.
     pub(super) fn named(self, name: &str) -> Self {
         Self(mix(self.0 ^ hash_text(name)))

@@ -1,10 +1,10 @@
 //! The simulated models: an honest, documented, stochastic world behind [`capo_core::llm::Llm`].
 //!
 //! Text in, text out, no back channel: a simulated model sees the messages and tools of a request
-//! and its own name and seed, nothing else; only the agent of the tau2 domains is also told the
-//! reference solution of its task, which it then follows as far as its prompt makes it. It reads the system prompt ([`profile`]), acts as what
-//! the request asks it to be (agent, critic, rewriter, judge, customer, …), and its answers are a
-//! pure function of model, seed and request. `docs/simulated-world.md` says what it reads, how it
+//! and its own name and seed, nothing else; only where the workload has a script for its agent, as for the tau2
+//! domains ([`SolutionScript`]), that decides what the agent does, as far as its prompt makes it. It reads the
+//! system prompt ([`profile`]), acts as what the request asks it to be (agent, critic, rewriter, judge, customer,
+//! …), and its answers are a pure function of model, seed, request and script. `docs/simulated-world.md` says what it reads, how it
 //! acts and how large each effect is.
 
 mod agent;
@@ -31,4 +31,5 @@ mod text;
 mod user;
 mod vary;
 
+pub use agent::SolutionScript;
 pub use model::{Simulated, UnknownModel};

@@ -1,8 +1,8 @@
 //! The model object.
 
 use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError, Message,
-    ToolSpec,
+    AgentScript, AssistantMessage, CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, Llm, LlmError,
+    Message, ToolSpec,
 };
 use futures::future::{LocalBoxFuture, ready};
 
@@ -76,6 +76,14 @@ impl Simulated {
     /// # Errors
     /// When the request holds no message or does not fit the context window.
     pub fn answer(&self, request: &ChatRequest) -> Result<ChatResponse, LlmError> {
+        self.respond(request, None)
+    }
+
+    fn respond(
+        &self,
+        request: &ChatRequest,
+        script: Option<&dyn AgentScript>,
+    ) -> Result<ChatResponse, LlmError> {
         if !request
             .messages
             .iter()
@@ -87,7 +95,7 @@ impl Simulated {
                 format!("{}: the request holds no message to answer", self.name),
             ));
         }
-        if router::is_beyond(request) {
+        if script.is_none() && router::is_beyond(request) {
             return Err(LlmError::failed(
                 FailureKind::Provider,
                 false,
@@ -115,7 +123,10 @@ impl Simulated {
             .seed
             .unwrap_or_else(|| hash_text(router::first_user(request)));
         let luck = self.luck.keyed(seed);
-        let message = self.message(request, luck);
+        let message = match script {
+            Some(script) => script.next(request, self.parameters.name, luck.named("agent").key()),
+            None => self.message(request, luck),
+        };
         let finish = if message.tool_calls.is_empty() {
             Finish::Stop
         } else {
@@ -142,11 +153,6 @@ impl Simulated {
                 self.memory.with_notes(&request.messages, |notes| {
                     instructed.act(notes, &request.tools, luck.named("agent"))
                 })
-            }
-            Part::Follower => {
-                let reference = request.reference.as_deref().unwrap_or_default();
-                self.instructed(request::system(request))
-                    .follow(reference, request, luck.named("agent"))
             }
             Part::Caller => caller::speak(request),
             Part::Answer => {
@@ -218,7 +224,15 @@ impl Llm for Simulated {
     }
 
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
-        Box::pin(ready(self.answer(&request)))
+        Box::pin(ready(self.respond(&request, None)))
+    }
+
+    fn act<'a>(
+        &'a self,
+        request: ChatRequest,
+        script: &'a dyn AgentScript,
+    ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
+        Box::pin(ready(self.respond(&request, Some(script))))
     }
 }
 

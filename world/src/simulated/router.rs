@@ -12,8 +12,6 @@ use super::{caller, judge};
 pub(super) enum Part {
     /// Act in a conversation with tools.
     Agent,
-    /// Act in a conversation whose task has a reference solution.
-    Follower,
     /// Play a customer who may have tools.
     Caller,
     /// Answer one question.
@@ -39,22 +37,16 @@ pub(super) enum Part {
 /// Characters at each end of a message in which instructions are looked for.
 const EDGE: usize = 700;
 
-/// What a request asks for that the simulated models cannot do: to play the agent of a tau2 domain without
-/// a reference solution.
+/// Whether a request asks for what the simulated models cannot do without a script: to play the agent of a tau2
+/// domain.
 pub(super) fn is_beyond(request: &ChatRequest) -> bool {
     let has = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     let system = system(request).trim_end();
-    request.reference.is_none()
-        && has("transfer_to_human_agents")
-        && system.starts_with("<instructions>\n")
-        && system.ends_with("</policy>")
+    has("transfer_to_human_agents") && system.starts_with("<instructions>\n") && system.ends_with("</policy>")
 }
 
 /// Tells what a request asks for.
 pub(super) fn part(request: &ChatRequest) -> Part {
-    if request.reference.is_some() {
-        return Part::Follower;
-    }
     if caller::is_asked(request) {
         return Part::Caller;
     }

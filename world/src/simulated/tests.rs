@@ -4,9 +4,9 @@ use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Mess
 use capo_core::templates::{Template, delimited_prompt};
 use serde_json::{Value, json};
 
-use super::Simulated;
 use super::parameters::MODELS;
 use super::profile::{Policy, Profile};
+use super::{Simulated, SolutionScript};
 
 fn model(name: &str, seed: u64) -> Simulated {
     Simulated::new(name, seed).unwrap()
@@ -293,7 +293,6 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
             messages: messages.clone().into(),
             tools: Rc::clone(&offered),
             seed: Some(seed),
-            reference: None,
         };
         let answer = large.answer(&request).unwrap().message;
         assert!(!answer.is_empty());
@@ -306,7 +305,6 @@ fn an_agent_calls_only_tools_on_offer_and_talks_otherwise() {
         messages: messages.into(),
         tools: other,
         seed: Some(1),
-        reference: None,
     };
     assert!(large.answer(&request).unwrap().message.tool_calls.is_empty());
 }
@@ -328,7 +326,6 @@ fn planning_takes_tokens_and_time() {
                 messages: messages.clone().into(),
                 tools: Rc::clone(&tools),
                 seed: Some(seed),
-                reference: None,
             };
             let usage = model("sim-large", 0).answer(&request).unwrap().usage;
             tokens += usage.output_tokens;
@@ -345,7 +342,7 @@ fn planning_takes_tokens_and_time() {
 }
 
 #[test]
-fn the_agent_of_a_benchmark_needs_a_reference_solution() {
+fn the_agent_of_a_benchmark_needs_a_script() {
     let model = model("sim-small", 0);
     let mut request = ChatRequest::new(vec![
         Message::system("<instructions>\nBe kind.\n</instructions>\n<policy>\nNone.\n</policy>"),
@@ -355,6 +352,7 @@ fn the_agent_of_a_benchmark_needs_a_reference_solution() {
     request.tools = [tool("transfer_to_human_agents")].into();
     let error = model.answer(&request).unwrap_err();
     assert!(error.to_string().contains("in Capo's own runs only"), "{error}");
-    request.reference = Some([].into());
-    assert!(!model.answer(&request).unwrap().message.is_empty());
+    let script = SolutionScript::new(Vec::new());
+    let acted = futures::executor::block_on(model.act(request, &script)).unwrap();
+    assert!(!acted.message.is_empty());
 }

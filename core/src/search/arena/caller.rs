@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, select};
 
 use super::Arena;
 use crate::journal::PaidAnswer;
-use crate::llm::{CallUsage, ChatRequest, ChatResponse, LlmError, Message, Role};
+use crate::llm::{AgentScript, CallUsage, ChatRequest, ChatResponse, LlmError, Message, Role};
 use crate::notice::Notice;
 use crate::study::usage::{RoleUsage, Usage};
 use crate::study::workload::Caller;
@@ -26,6 +27,8 @@ pub(super) struct MeteredCaller<'a> {
     /// Of a rollout: what earlier tries paid for and this one has not asked for yet, and the answers of
     /// this one. An effect of one call keeps none.
     answers: Option<RefCell<Answers>>,
+    /// Of a rollout: what a simulated agent follows.
+    agent_script: Option<Rc<dyn AgentScript>>,
 }
 
 #[derive(Default)]
@@ -44,12 +47,18 @@ impl<'a> MeteredCaller<'a> {
             under_way_usd: Cell::new(0.0),
             is_unpriced: Cell::new(false),
             answers: None,
+            agent_script: None,
         }
     }
 
     /// For a rollout, of which earlier tries paid for these answers.
-    pub(super) fn with_paid(arena: &'a Arena, paid: Vec<PaidAnswer>) -> Self {
+    pub(super) fn with_paid(
+        arena: &'a Arena,
+        paid: Vec<PaidAnswer>,
+        agent_script: Option<Rc<dyn AgentScript>>,
+    ) -> Self {
         let mut caller = Self::new(arena);
+        caller.agent_script = agent_script;
         let given = Vec::new();
         caller.answers = Some(RefCell::new(Answers { paid, given }));
         caller
@@ -156,7 +165,11 @@ impl Caller for MeteredCaller<'_> {
             let keeps = self.answers.is_some() && !model.keeps_turns();
             let asked = keeps.then(|| fingerprint(role, &request));
             let abandoned = self.arena.options.control.abandoned();
-            let answer = match select(model.chat(request), pin!(abandoned)).await {
+            let answering = match &self.agent_script {
+                Some(script) if role == Role::Agent => model.act(request, &**script),
+                _ => model.chat(request),
+            };
+            let answer = match select(answering, pin!(abandoned)).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(((), _)) => Err(LlmError::Interrupted {
                     usage: CallUsage::default(),

@@ -159,10 +159,10 @@ impl Arena {
 
     async fn run_rollout(&self, wanted: Wanted) -> Answered {
         let paid = self.journal.borrow().state().paid_answers(&self.effect(wanted));
-        let caller = MeteredCaller::with_paid(self, paid);
         let prompt = self.prompt(wanted.candidate);
         let workload = self.problem.borrow().workloads()[usize::from(wanted.set.workload)].clone();
         let example = &workload.examples(wanted.set.split)[wanted.example];
+        let caller = MeteredCaller::with_paid(self, paid, workload.agent_script(example));
         let purpose = format!("rollout/{}/{example}", workload.name());
         let context = RolloutContext {
             prompt: &prompt,

@@ -14,13 +14,14 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::super::airline::Airline;
-use super::super::environment::Side;
+use super::super::environment::{Side, World as _};
 use super::super::folder::{self, Domain};
 use super::super::replay::replay;
 use super::super::retail::Retail;
 use super::super::settings::{DomainName, Tau2Settings};
-use super::super::task::Task;
+use super::super::task::{Action, Task};
 use super::super::telecom::Telecom;
+use super::super::tool::Tool;
 use super::super::trajectory::{Event, Trajectory};
 use super::super::workload::Tau2;
 use super::{fresh, tasks};
@@ -175,6 +176,33 @@ fn reference(task: &Task) -> Script {
         .map(|_| json!({ "reason": "seen", "met": true }))
         .collect();
     Script::new(agent, user).judged(vec![text(json!({ "results": found }).to_string())])
+}
+
+#[test]
+fn a_simulated_agent_is_handed_the_reference_of_its_task() {
+    let Some(workload) = workload::<Retail>(&json!({})) else {
+        return;
+    };
+    let tasks = tasks::<Retail>().unwrap();
+    let mut request = ChatRequest::new(vec![
+        Message::system("Look everything up. Never guess."),
+        Message::user("Hello."),
+    ]);
+    request.tools = Retail::agent_tools().iter().map(Tool::spec).collect();
+    for id in ids(&workload) {
+        let script = workload.agent_script(&id).unwrap();
+        let Some(first) = tasks[&id].reference().first().map(Action::to_call) else {
+            continue;
+        };
+        // Most of the time it asks who the customer is before it does anything.
+        let makes_it = |luck| {
+            let calls = script.next(&request, "sim-large", luck).tool_calls;
+            let same = |call: &ToolCall| call.name == first.name && call.arguments == first.arguments;
+            calls.iter().any(same)
+        };
+        assert!((0..1000).any(makes_it), "{id}");
+    }
+    assert!(workload.agent_script("no such task").is_none());
 }
 
 fn nothing_done() -> Script {

@@ -11,16 +11,14 @@ mod temper;
 mod when;
 mod wish;
 
-use capo_core::llm::{AssistantMessage, ChatRequest, ToolCall, ToolSpec};
+use capo_core::llm::{AssistantMessage, ToolCall, ToolSpec};
 
 use super::luck::Luck;
 use super::parameters::Parameters;
-use super::profile::Profile;
-use super::review::block;
 use clerk::{Act, Clerk};
 use handbook::Handbook;
 pub(super) use notes::Notes;
-use script::Follower;
+pub use script::SolutionScript;
 use temper::Temper;
 
 /// What an agent makes of its system message.
@@ -37,9 +35,8 @@ impl Instructed {
     /// A policy is a work of reference: it tells the agent what is allowed, while how the agent
     /// goes about its work follows its instructions.
     pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
-        let instructions = block(system, "instructions").unwrap_or(system);
         Self {
-            temper: Temper::new(&Profile::read(instructions), parameters),
+            temper: Temper::read(system, parameters),
             handbook: Handbook::read(system),
         }
     }
@@ -75,31 +72,6 @@ impl Instructed {
                         arguments,
                     })
                     .collect(),
-            },
-        }
-    }
-
-    /// The next message of a conversation whose task has a reference solution.
-    pub(super) fn follow(
-        &self,
-        reference: &[ToolCall],
-        request: &ChatRequest,
-        luck: Luck,
-    ) -> AssistantMessage {
-        let follower = Follower::new(reference, &request.tools, &request.messages, &self.temper, luck);
-        let calls = follower.calls();
-        match follower.act() {
-            script::Act::Say(text) => AssistantMessage {
-                content: Some(text),
-                tool_calls: Vec::new(),
-            },
-            script::Act::Call(name, arguments) => AssistantMessage {
-                content: None,
-                tool_calls: vec![ToolCall {
-                    id: format!("call-{calls}"),
-                    name,
-                    arguments,
-                }],
             },
         }
     }

@@ -10,6 +10,7 @@ use crate::simulated::profile::Policy::{
     NeverGuess, PlanSteps, ReuseKnown, Summarise, TransferByPolicy, VerifyIdentity,
 };
 use crate::simulated::profile::Profile;
+use crate::simulated::review::block;
 
 /// Something an agent does or does not do when the occasion arises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +206,13 @@ pub(super) struct Temper {
 }
 
 impl Temper {
+    /// The temper of a model under a system message: its instructions are what stands in the `<instructions>` tag,
+    /// else all of it.
+    pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
+        let instructions = block(system, "instructions").unwrap_or(system);
+        Self::new(&Profile::read(instructions), parameters)
+    }
+
     /// The temper of a model under a prompt.
     pub(super) fn new(profile: &Profile, parameters: &Parameters) -> Self {
         let strength = |policy| parameters.obedience * profile.strength(policy);

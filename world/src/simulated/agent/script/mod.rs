@@ -12,7 +12,7 @@ mod record;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use capo_core::llm::{Message, ToolCall, ToolSpec};
+use capo_core::llm::{AgentScript, AssistantMessage, ChatRequest, Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use self::mistake::mistaken;
@@ -21,6 +21,8 @@ use super::speech::Voice;
 use super::temper::{Behaviour, Temper};
 use crate::simulated::conduct::{is_transfer, is_write};
 use crate::simulated::luck::Luck;
+use crate::simulated::parameters::Parameters;
+use crate::simulated::request;
 
 // What is added to the logits of behaviours on occasions of this script, set so that the three domains have
 // room above and below their thresholds. `docs/simulated-world.md` repeats these numbers.
@@ -43,6 +45,41 @@ const PUSHED_HARD: f64 = -1.4;
 const HARDER: f64 = 0.12;
 /// Probability that a customer pushes before a step.
 const PUSHED: f64 = 0.3;
+
+/// The script of an agent that knows what solves a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SolutionScript(Vec<ToolCall>);
+
+impl SolutionScript {
+    /// Of the calls of a reference solution, the agent's and the customer's, in order and without ids.
+    pub fn new(solution: Vec<ToolCall>) -> Self {
+        Self(solution)
+    }
+}
+
+impl AgentScript for SolutionScript {
+    fn next(&self, request: &ChatRequest, model: &str, luck: u64) -> AssistantMessage {
+        let parameters = Parameters::named(model).expect("none but the simulated models act by a script");
+        let temper = Temper::read(request::system(request), parameters);
+        let luck = Luck::of_key(luck);
+        let follower = Follower::new(&self.0, &request.tools, &request.messages, &temper, luck);
+        let calls = follower.calls();
+        match follower.act() {
+            Act::Say(text) => AssistantMessage {
+                content: Some(text),
+                tool_calls: Vec::new(),
+            },
+            Act::Call(name, arguments) => AssistantMessage {
+                content: None,
+                tool_calls: vec![ToolCall {
+                    id: format!("call-{calls}"),
+                    name,
+                    arguments,
+                }],
+            },
+        }
+    }
+}
 
 /// What the agent does next.
 #[derive(Debug, Clone, PartialEq)]
