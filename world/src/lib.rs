@@ -7,3 +7,4 @@
 
 pub mod desk;
 pub mod simulated;
+mod tool_names;

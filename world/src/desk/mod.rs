@@ -101,6 +101,9 @@
 //! times as `09:00`, postcodes as `4810`, sizes and colours as the `option` of a variant. Addresses read `12 Mill Lane, 4821 Aldport`. Yes is always one of the
 //! texts that start with "Yes", no starts with "No". The last message ends with [`user::STOP`].
 //!
+//! A simulated model that is given a customer's persona follows the same rules, but for what it does not know:
+//! how the answer to a question reads.
+//!
 //! # Intents
 //!
 //! A wish for an appointment always means the first free slot at or after a day and time ("Friday
@@ -174,7 +177,7 @@ pub mod episode;
 mod generator;
 mod judge;
 pub mod language;
-mod persona;
+pub(crate) mod persona;
 pub mod policy;
 mod settings;
 pub mod shop;

@@ -1,13 +1,18 @@
-//! A customer played by a model in the role of the user.
+//! A customer played by a model in the role of the user: the persona as the desk writes it, and as a simulated
+//! model reads it.
 
 use std::fmt::Write as _;
 
 use capo_core::llm::{ChatRequest, FailureKind, Message, Role};
 use capo_core::workload::{RolloutContext, RolloutError};
+use indexmap::IndexMap;
 
-use super::language::{Deed, Topic};
+use super::language::{Deed, Topic, holds_any};
 use super::task::{Request, Script};
 use super::user::STOP;
+
+/// Between the answers to one question.
+const AGAIN: &str = " / asked again: ";
 
 /// What the model is told to be.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ impl Persona {
         }
         text.push_str("\nWhat you know:\n");
         for (topic, answers) in &script.facts {
-            let _ = writeln!(text, "- {}: {}", name(*topic), answers.join(" / asked again: "));
+            let _ = writeln!(text, "- {}: {}", name(*topic), answers.join(AGAIN));
         }
         let human = if script.wants_human {
             "You accept being handed to a human."
@@ -118,11 +123,7 @@ fn details(request: &Request) -> String {
         line(format!("If it is refused, insist: {push}"));
     }
     for (topic, answers) in &request.facts {
-        line(format!(
-            "Asked for {}: {}",
-            name(*topic),
-            answers.join(" / asked again: ")
-        ));
+        line(format!("Asked for {}: {}", name(*topic), answers.join(AGAIN)));
     }
     text
 }
@@ -142,26 +143,142 @@ fn deeds(deeds: &[Deed]) -> String {
 }
 
 fn name(topic: Topic) -> &'static str {
-    match topic {
-        Topic::Email => "e-mail address",
-        Topic::Postcode => "postcode",
-        Topic::Name => "name",
-        Topic::Order => "order number",
-        Topic::Item => "item",
-        Topic::Variant => "size or colour",
-        Topic::Address => "new address",
-        Topic::Date => "day and time",
-        Topic::Service => "service",
-        Topic::Appointment => "appointment",
-        Topic::Reason => "reason",
-        Topic::Goal => "goal",
+    topic.labels()[0]
+}
+
+/// A persona as a model understands it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ReadPersona {
+    /// What the customer wants, knows and says.
+    pub(crate) script: Script,
+    /// By request: whether it is a question, or the persona says nothing of what the customer agrees to.
+    pub(crate) open: Vec<bool>,
+    /// Ends the conversation.
+    pub(crate) stop: String,
+}
+
+impl ReadPersona {
+    /// Reads a system message, ours or one of that form: requests in numbered lines, each with what belongs to it in
+    /// the lines below, and `- label: fact` lines.
+    pub(crate) fn read(system: &str) -> Self {
+        let mut requests: Vec<Request> = Vec::new();
+        let mut open = Vec::new();
+        let mut facts = IndexMap::new();
+        for line in system.lines().map(str::trim) {
+            if let Some((number, text)) = line.split_once(". ")
+                && !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+            {
+                requests.push(request(text, text));
+                open.push(true);
+            } else if let Some(fact) = line.strip_prefix("- ") {
+                if let Some((label, answers)) = fact.split_once(": ") {
+                    learn(&mut facts, label, answers);
+                }
+            } else if let (Some(request), Some(open), Some((about, rest))) =
+                (requests.last_mut(), open.last_mut(), line.split_once(": "))
+            {
+                match about {
+                    "In other words" => request.again = rest.to_owned(),
+                    "You agree to" => {
+                        request.wants = Deed::all_named_in(&rest.to_lowercase());
+                        *open = request.wants.is_empty();
+                    }
+                    "You do not accept" => request.declines = Deed::all_named_in(&rest.to_lowercase()),
+                    "Before you agree, try" => request.haggles = Some(rest.to_owned()),
+                    "If it is refused, insist" => request.pushes.push(rest.to_owned()),
+                    _ if about.ends_with("that you mean") => {
+                        request.recognises = rest.split(", ").map(str::to_owned).collect();
+                    }
+                    _ => {
+                        if let Some(label) = about.strip_prefix("Asked for ") {
+                            learn(&mut request.facts, label, rest);
+                        }
+                    }
+                }
+            }
+        }
+        if requests.is_empty() {
+            requests.push(request("Hello.", "Please help me."));
+            open.push(true);
+        }
+        Self {
+            script: Script {
+                facts,
+                requests,
+                wants_human: !system.contains("rather not accept"),
+                voice: 0,
+            },
+            open,
+            stop: stop_token(system).to_owned(),
+        }
     }
+}
+
+/// A request of which no more is known: the customer is glad of any help but a human's.
+fn request(text: &str, again: &str) -> Request {
+    let glad_of = |deed: &Deed| *deed != Deed::Transfer;
+    Request {
+        text: text.to_owned(),
+        again: again.to_owned(),
+        wants: Deed::ALL.into_iter().filter(glad_of).collect(),
+        declines: Vec::new(),
+        recognises: Vec::new(),
+        pushes: Vec::new(),
+        haggles: None,
+        answer: Vec::new(),
+        facts: IndexMap::new(),
+    }
+}
+
+/// Keeps a fact for every topic that its label may be about, unless one was there before.
+fn learn(facts: &mut IndexMap<Topic, Vec<String>>, label: &str, answers: &str) {
+    let label = label.to_lowercase();
+    for topic in Topic::ALL {
+        if holds_any(&label, topic.labels()) {
+            let answers = answers.split(AGAIN).map(str::to_owned);
+            facts.entry(topic).or_insert_with(|| answers.collect());
+        }
+    }
+}
+
+/// The token that ends the conversation: the last word in square brackets or hashes.
+fn stop_token(system: &str) -> &str {
+    system
+        .split_whitespace()
+        .map(|word| word.trim_end_matches(['.', ',', ';']))
+        .rfind(|word| {
+            (word.starts_with('[') && word.ends_with(']')) || (word.len() > 6 && word.starts_with("###"))
+        })
+        .unwrap_or(STOP)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::desk::{Desk, DeskSettings};
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let desk = Desk::new(DeskSettings::default()).unwrap();
+        for task in desk.tasks().values() {
+            let read = ReadPersona::read(Persona::new(&task.script).instructions());
+            let mut script = task.script.clone();
+            script.voice = 0;
+            for request in &mut script.requests {
+                // What the customer does not know, and an order that tells nothing.
+                request.answer.clear();
+                request.wants = Deed::ALL
+                    .into_iter()
+                    .filter(|deed| request.wants.contains(deed))
+                    .collect();
+            }
+            let questions = script.requests.iter().map(|request| request.wants.is_empty());
+            assert_eq!(read.open, questions.collect::<Vec<_>>(), "{}", task.id);
+            assert_eq!(read.stop, STOP);
+            assert_eq!(read.script, script, "{}", task.id);
+        }
+    }
 
     #[test]
     fn every_request_stands_whole_with_its_own_facts() {
@@ -183,11 +300,7 @@ mod tests {
                 let own = &lines[around[0]..around[1]];
                 assert!(own.contains(&format!("   In other words: {}", request.again).as_str()));
                 for (topic, answers) in &request.facts {
-                    let fact = format!(
-                        "   Asked for {}: {}",
-                        name(*topic),
-                        answers.join(" / asked again: ")
-                    );
+                    let fact = format!("   Asked for {}: {}", name(*topic), answers.join(AGAIN));
                     assert!(own.contains(&fact.as_str()), "{}: {fact}", task.id);
                 }
             }

@@ -1,4 +1,4 @@
-//! The scripted customer.
+//! The customer who follows a script, that of a task or one that a simulated model read off a persona.
 //!
 //! Reads the agent's text ([`super::language::read`]) and answers from the task's script, always
 //! the same way to the same words. What it understands, in which order, and what it says is
@@ -44,6 +44,11 @@ const NEXT: [&str; 3] = [
 #[derive(Debug)]
 pub struct ScriptedUser<'a> {
     script: &'a Script,
+    /// Ends the last message.
+    stop: &'a str,
+    /// By request: whether whatever tells something is an answer to it, for a customer who does not know how the
+    /// answer reads.
+    open: &'a [bool],
     request: usize,
     pushed: usize,
     haggled: bool,
@@ -55,8 +60,16 @@ pub struct ScriptedUser<'a> {
 impl<'a> ScriptedUser<'a> {
     /// A customer who has said nothing yet.
     pub fn new(script: &'a Script) -> Self {
+        Self::of_persona(script, STOP, &[])
+    }
+
+    /// Like [`ScriptedUser::new`], of a script that was read off a persona: with the stop token of that, and by
+    /// request whether whatever tells something is an answer to it.
+    pub(crate) fn of_persona(script: &'a Script, stop: &'a str, open: &'a [bool]) -> Self {
         Self {
             script,
+            stop,
+            open,
             request: 0,
             pushed: 0,
             haggled: false,
@@ -80,7 +93,7 @@ impl<'a> ScriptedUser<'a> {
         if reading.proposes {
             return self.decide(&reading);
         }
-        if self.is_answered(text) || (reading.reports && !reading.refuses) {
+        if self.is_answered(text, &reading) || (reading.reports && !reading.refuses) {
             return self.next();
         }
         if reading.refuses {
@@ -107,7 +120,10 @@ impl<'a> ScriptedUser<'a> {
             let times = self.asked.entry(*topic).or_insert(0);
             *times += 1;
             if *times > REPETITIONS {
-                return format!("You have asked me that often enough. I'll try elsewhere. {STOP}");
+                return format!(
+                    "You have asked me that often enough. I'll try elsewhere. {}",
+                    self.stop
+                );
             }
             let answers = self
                 .wish()
@@ -172,7 +188,10 @@ impl<'a> ScriptedUser<'a> {
         format!("No, that is not what I asked for. {}", wish.again)
     }
 
-    fn is_answered(&self, text: &str) -> bool {
+    fn is_answered(&self, text: &str, reading: &Reading) -> bool {
+        if self.open.get(self.request).is_some_and(|open| *open) {
+            return reading.informs && (self.wish().wants.is_empty() || !reading.refuses);
+        }
         let text = text.to_lowercase();
         self.wish().answer.iter().any(|answer| mentions(&text, answer))
     }
@@ -202,13 +221,13 @@ impl<'a> ScriptedUser<'a> {
     }
 
     fn leave(&self) -> String {
-        format!("{} {STOP}", self.pick(&GIVES_IN))
+        format!("{} {}", self.pick(&GIVES_IN), self.stop)
     }
 
     /// Comes with the next request, or ends.
     fn next(&mut self) -> String {
         if self.request + 1 == self.script.requests.len() {
-            return format!("{} {STOP}", self.pick(&THANKS));
+            return format!("{} {}", self.pick(&THANKS), self.stop);
         }
         self.request += 1;
         self.pushed = 0;
@@ -219,7 +238,7 @@ impl<'a> ScriptedUser<'a> {
     fn lose_the_thread(&mut self) -> String {
         self.lost += 1;
         if self.lost > PATIENCE {
-            return format!("This is leading nowhere. I'll try elsewhere. {STOP}");
+            return format!("This is leading nowhere. I'll try elsewhere. {}", self.stop);
         }
         format!("Sorry, I don't follow. {}", self.wish().again)
     }

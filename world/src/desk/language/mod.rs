@@ -1,7 +1,7 @@
 //! How texts between customer and agent are read: plain cues of ordinary English.
 //!
-//! Used by the scripted customer and by the check that a write was confirmed. Everything works on
-//! lower-case text.
+//! Used by the customers, scripted and simulated, and by the check that a write was confirmed. Everything works
+//! on lower-case text.
 
 mod cues;
 mod reading;
@@ -35,7 +35,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    const ALL: [Self; 7] = [
+    pub(in crate::desk) const ALL: [Self; 7] = [
         Self::Cancel,
         Self::Return,
         Self::Exchange,
@@ -77,6 +77,11 @@ impl Deed {
     /// Whether a lower-case text names it.
     pub fn named_in(self, text: &str) -> bool {
         holds_any(text, self.words())
+    }
+
+    /// All that a lower-case text names.
+    pub(in crate::desk) fn all_named_in(text: &str) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|deed| deed.named_in(text)).collect()
     }
 
     /// Whether a lower-case text names any at all.
@@ -243,6 +248,14 @@ mod tests {
             ("Which slot would you like me to book?", vec![Topic::Date]),
             ("How can I help you today?", vec![Topic::Goal]),
             ("Why do you want to cancel?", vec![Topic::Reason]),
+            (
+                "Could you tell me which item of the order you mean?",
+                vec![Topic::Item],
+            ),
+            ("Could you tell me which service you need?", vec![Topic::Service]),
+            ("Which appointment is it about?", vec![Topic::Appointment]),
+            ("What would you like me to do for you?", vec![Topic::Goal]),
+            ("Please confirm your email.", vec![Topic::Email]),
         ] {
             let reading = read(text);
             assert_eq!(reading.topics, topics, "{text}");
@@ -280,6 +293,14 @@ mod tests {
         assert!(refusal.refuses && !refusal.reports);
         let report = read("Your order has been cancelled. Is there anything else I can help with?");
         assert!(report.reports && report.closes && !report.refuses && report.topics.is_empty());
+    }
+
+    #[test]
+    fn what_tells_something_is_told_from_small_talk() {
+        assert!(read("It is expected on 2026-03-19.").informs);
+        assert!(read("Your parcel is on its way.").informs);
+        assert!(!read("I am looking into order O-1042.").informs);
+        assert!(!read("Hello and welcome.").informs);
     }
 
     #[test]

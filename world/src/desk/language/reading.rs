@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use aho_corasick::AhoCorasick;
 
 use super::cues::{CUES, Cue};
-use super::sentences;
 use super::topic::Topic;
+use super::{holds_any, sentences};
 
 /// What one text of an agent does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Reading {
     pub reports: bool,
     /// Asks whether there is anything else.
     pub closes: bool,
+    /// Tells something that may answer a question: a date, a number, where a parcel is.
+    pub informs: bool,
     /// The lower-case text without the sentences that refuse.
     pub offered: String,
 }
@@ -50,6 +52,8 @@ pub fn read(text: &str) -> Reading {
                 }
             }
             reading.proposes |= reading.topics.len() == before && signs.has(Cue::Confirmation);
+        } else if !refuses {
+            reading.informs |= informs(sentence);
         }
         if !refuses {
             reading.offered.push_str(sentence);
@@ -57,6 +61,19 @@ pub fn read(text: &str) -> Reading {
         }
     }
     reading
+}
+
+/// Whether a sentence holds a day or tells where something is. Ids of records tell nothing.
+fn informs(sentence: &str) -> bool {
+    const WHEREABOUTS: [&str; 5] = [
+        "on its way",
+        "has arrived",
+        "been delivered",
+        "is lost",
+        "was lost",
+    ];
+    let is_number = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
+    holds_any(sentence, &WHEREABOUTS) || sentence.split_whitespace().any(is_number)
 }
 
 /// The cues found in one sentence, in order.

@@ -31,3 +31,38 @@ pub enum Topic {
     /// What it is all about.
     Goal,
 }
+
+impl Topic {
+    pub(in crate::desk) const ALL: [Self; 12] = [
+        Self::Email,
+        Self::Postcode,
+        Self::Name,
+        Self::Order,
+        Self::Item,
+        Self::Variant,
+        Self::Address,
+        Self::Date,
+        Self::Service,
+        Self::Appointment,
+        Self::Reason,
+        Self::Goal,
+    ];
+
+    /// What personas call it, in lower case: ours by the first of these.
+    pub(in crate::desk) fn labels(self) -> &'static [&'static str] {
+        match self {
+            Self::Email => &["e-mail address", "e-mail", "email"],
+            Self::Postcode => &["postcode", "zip", "postal"],
+            Self::Name => &["name"],
+            Self::Order => &["order number", "order"],
+            Self::Item => &["item", "product"],
+            Self::Variant => &["size or colour", "size", "colour", "color", "variant"],
+            Self::Address => &["new address", "delivery address", "street"],
+            Self::Date => &["day and time", "day", "date", "time"],
+            Self::Service => &["service"],
+            Self::Appointment => &["appointment", "booking"],
+            Self::Reason => &["reason"],
+            Self::Goal => &["goal"],
+        }
+    }
+}

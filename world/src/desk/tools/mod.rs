@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::language::Deed;
 use super::state::State;
+use crate::tool_names;
 
 /// What a tool does to the shop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +222,7 @@ struct TransferToHuman {
 }
 
 impl Declared for TransferToHuman {
-    const NAME: &'static str = "transfer_to_human";
+    const NAME: &'static str = tool_names::TRANSFER_TO_HUMAN;
     const DESCRIPTION: &'static str = "Hand the customer over to a human and end the conversation.";
 }
 

@@ -11,6 +11,7 @@ use super::super::policy::days_between;
 use super::super::shop::{Address, ItemState, Money, Order, OrderState, Payment, Service, ShipmentState};
 use super::super::state::State;
 use super::{Declared, Reading, ToolError};
+use crate::tool_names;
 
 /// What an account is called when it may be used, and when not.
 fn account_state(locked: bool) -> &'static str {
@@ -27,7 +28,7 @@ pub(super) struct VerifyIdentity {
 }
 
 impl Declared for VerifyIdentity {
-    const NAME: &'static str = "verify_identity";
+    const NAME: &'static str = tool_names::VERIFY_IDENTITY;
     const DESCRIPTION: &'static str = "Check that the customer holds an account, by its e-mail address and postcode. Gives the customer id.";
 }
 
@@ -83,7 +84,7 @@ pub(super) struct GetAccount {
 }
 
 impl Declared for GetAccount {
-    const NAME: &'static str = "get_account";
+    const NAME: &'static str = tool_names::GET_ACCOUNT;
     const DESCRIPTION: &'static str =
         "Show an account: its holder, address, orders (without their items) and workshop appointments.";
 }
@@ -148,7 +149,7 @@ pub(super) struct GetOrder {
 }
 
 impl Declared for GetOrder {
-    const NAME: &'static str = "get_order";
+    const NAME: &'static str = tool_names::GET_ORDER;
     const DESCRIPTION: &'static str =
         "Show an order: items, state, payment, delivery address, shipment and date of delivery.";
 }
@@ -220,7 +221,7 @@ pub(super) struct GetShipment {
 }
 
 impl Declared for GetShipment {
-    const NAME: &'static str = "get_shipment";
+    const NAME: &'static str = tool_names::GET_SHIPMENT;
     const DESCRIPTION: &'static str = "Show where a parcel stands and when it is expected.";
 }
 
@@ -260,7 +261,7 @@ pub(super) struct SearchProducts {
 }
 
 impl Declared for SearchProducts {
-    const NAME: &'static str = "search_products";
+    const NAME: &'static str = tool_names::SEARCH_PRODUCTS;
     const DESCRIPTION: &'static str = "Find products with their variants, prices and stock.";
 }
 
@@ -330,7 +331,7 @@ pub(super) struct FindSlots {
 }
 
 impl Declared for FindSlots {
-    const NAME: &'static str = "find_slots";
+    const NAME: &'static str = tool_names::FIND_SLOTS;
     const DESCRIPTION: &'static str = "List the workshop's free slots for a service, earliest first.";
 }
 

@@ -13,6 +13,7 @@ use super::super::shop::{
 use super::super::state::State;
 use super::reading::{order, unknown};
 use super::{Declared, ToolError, Writing};
+use crate::tool_names;
 
 /// An order with its owner, where both exist.
 fn owned<'a>(state: &'a State, order_id: &str) -> Option<(&'a Order, &'a Customer)> {
@@ -40,7 +41,7 @@ pub(super) struct CancelOrder {
 }
 
 impl Declared for CancelOrder {
-    const NAME: &'static str = "cancel_order";
+    const NAME: &'static str = tool_names::CANCEL_ORDER;
     const DESCRIPTION: &'static str = "Cancel a whole order that has not been shipped and refund it the way it was paid. Changes the order.";
 }
 
@@ -106,7 +107,7 @@ pub(super) struct ReturnItems {
 }
 
 impl Declared for ReturnItems {
-    const NAME: &'static str = "return_items";
+    const NAME: &'static str = tool_names::RETURN_ITEMS;
     const DESCRIPTION: &'static str =
         "Register items of a delivered order for return and refund them. Changes the order.";
 }
@@ -199,7 +200,7 @@ pub(super) struct ExchangeItem {
 }
 
 impl Declared for ExchangeItem {
-    const NAME: &'static str = "exchange_item";
+    const NAME: &'static str = tool_names::EXCHANGE_ITEM;
     const DESCRIPTION: &'static str =
         "Exchange an item of a delivered order for another variant of the same product. Changes the order.";
 }
@@ -275,7 +276,7 @@ pub(super) struct ChangeAddress {
 }
 
 impl Declared for ChangeAddress {
-    const NAME: &'static str = "change_address";
+    const NAME: &'static str = tool_names::CHANGE_ADDRESS;
     const DESCRIPTION: &'static str =
         "Deliver an order that has not been shipped to another address. Changes the order.";
 }
@@ -347,7 +348,7 @@ pub(super) struct BookAppointment {
 }
 
 impl Declared for BookAppointment {
-    const NAME: &'static str = "book_appointment";
+    const NAME: &'static str = tool_names::BOOK_APPOINTMENT;
     const DESCRIPTION: &'static str = "Book a free workshop slot for a customer, or move an appointment there. Changes the workshop's calendar.";
 }
 

@@ -12,6 +12,7 @@ use super::when::When;
 use super::wish::{self, Intent};
 use crate::simulated::conduct::is_write;
 use crate::simulated::fingerprint::value_fingerprint;
+use crate::tool_names;
 
 /// Something that makes a conversation harder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,12 +281,12 @@ impl Notes {
         let index = self.wish_index();
         if let Some(wish) = self.wishes.last_mut() {
             let needed = match (call.name.as_str(), wish.intent) {
-                ("get_account", Some(Intent::Move))
-                | ("get_shipment", Some(Intent::Track))
-                | ("search_products", Some(Intent::Exchange)) => true,
-                ("get_account", _) => wish.order_id.is_none(),
-                ("get_shipment" | "search_products", _) => false,
-                ("find_slots", intent) => matches!(intent, Some(Intent::Book | Intent::Move)),
+                (tool_names::GET_ACCOUNT, Some(Intent::Move))
+                | (tool_names::GET_SHIPMENT, Some(Intent::Track))
+                | (tool_names::SEARCH_PRODUCTS, Some(Intent::Exchange)) => true,
+                (tool_names::GET_ACCOUNT, _) => wish.order_id.is_none(),
+                (tool_names::GET_SHIPMENT | tool_names::SEARCH_PRODUCTS, _) => false,
+                (tool_names::FIND_SLOTS, intent) => matches!(intent, Some(Intent::Book | Intent::Move)),
                 _ => true,
             };
             if repeated || !needed {
@@ -333,7 +334,7 @@ impl Notes {
         }
         // What was read before in the same words needs no second reading.
         let seen = FixedState::default().hash_one((&name, content));
-        if name == "verify_identity" || !self.read.contains(&seen) {
+        if name == tool_names::VERIFY_IDENTITY || !self.read.contains(&seen) {
             self.read.push(seen);
             self.learn(&name, content, wish_index);
         }
@@ -341,7 +342,7 @@ impl Notes {
 
     fn learn(&mut self, name: &str, content: &str, wish_index: usize) {
         match name {
-            "verify_identity" => {
+            tool_names::VERIFY_IDENTITY => {
                 if let Ok(identity) = serde_json::from_str::<Identity>(content) {
                     if identity.verified {
                         self.identity = Some(identity);
@@ -354,10 +355,10 @@ impl Notes {
                     }
                 }
             }
-            "get_account" => {
+            tool_names::GET_ACCOUNT => {
                 self.account = serde_json::from_str(content).ok().or_else(|| self.account.take());
             }
-            "get_order" => {
+            tool_names::GET_ORDER => {
                 if let Ok(order) = serde_json::from_str::<Order>(content) {
                     match self
                         .orders
@@ -369,17 +370,17 @@ impl Notes {
                     }
                 }
             }
-            "get_shipment" => {
+            tool_names::GET_SHIPMENT => {
                 if let Ok(shipment) = serde_json::from_str::<Shipment>(content) {
                     self.shipments.push((shipment.order_id.clone(), shipment));
                 }
             }
-            "search_products" => {
+            tool_names::SEARCH_PRODUCTS => {
                 if let Ok(found) = serde_json::from_str::<Products>(content) {
                     self.products.extend(found.products);
                 }
             }
-            "find_slots" => {
+            tool_names::FIND_SLOTS => {
                 if let Ok(found) = serde_json::from_str::<Slots>(content) {
                     let other = |known: &Slot| found.slots.iter().all(|slot| slot.service != known.service);
                     self.slots.retain(other);

@@ -9,6 +9,7 @@ use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::Slot;
 use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
+use crate::tool_names;
 
 impl Clerk<'_> {
     pub(super) fn appointment(&self, wish: &Wish, intent: Intent) -> Act {
@@ -21,7 +22,10 @@ impl Clerk<'_> {
         let account = self.notes.account.as_ref();
         if intent == Intent::Move
             && account.is_none()
-            && let Some(act) = self.look_up("get_account", json!({ "customer_id": identity.customer_id }))
+            && let Some(act) = self.look_up(
+                tool_names::GET_ACCOUNT,
+                json!({ "customer_id": identity.customer_id }),
+            )
         {
             return act;
         }
@@ -62,9 +66,9 @@ impl Clerk<'_> {
         if let Some(extras) = self.redundant(wish, 0, None) {
             return extras;
         }
-        if self.notes.made_for_wish("find_slots") == 0
+        if self.notes.made_for_wish(tool_names::FIND_SLOTS) == 0
             && !self.notes.slots.iter().any(|slot| slot.service == service)
-            && let Some(act) = self.look_up("find_slots", json!({ "service": service }))
+            && let Some(act) = self.look_up(tool_names::FIND_SLOTS, json!({ "service": service }))
         {
             return act;
         }
@@ -90,7 +94,7 @@ impl Clerk<'_> {
             None => format!("book the appointment {}", slot.slot_id),
         };
         let change = Change {
-            tool: "book_appointment",
+            tool: tool_names::BOOK_APPOINTMENT,
             arguments,
             deed: format!(
                 "{deed} on {} {} at {}",

@@ -10,6 +10,7 @@ use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
+use crate::tool_names;
 
 /// What is to be changed, ready to be called.
 pub(super) struct Change {
@@ -35,7 +36,7 @@ impl Clerk<'_> {
                     .map(|order| format!(" of {} euros", order.total))
                     .unwrap_or_default();
                 Some(Change {
-                    tool: "cancel_order",
+                    tool: tool_names::CANCEL_ORDER,
                     arguments: json!({ "order_id": order_id }),
                     deed: format!("cancel order {order_id}{total}"),
                 })
@@ -57,7 +58,7 @@ impl Clerk<'_> {
                     .map(|item| format!("{} ({}, {} euros)", item.name, item.option, item.price))
                     .collect();
                 Some(Change {
-                    tool: "return_items",
+                    tool: tool_names::RETURN_ITEMS,
                     arguments: json!({ "order_id": order_id, "skus": skus, "refund_to": "original" }),
                     deed: format!(
                         "return {} from order {order_id} and refund it",
@@ -84,7 +85,7 @@ impl Clerk<'_> {
                     new_sku.clone_from(&other.sku);
                 }
                 Some(Change {
-                    tool: "exchange_item",
+                    tool: tool_names::EXCHANGE_ITEM,
                     deed: format!(
                         "exchange the {} ({}) of order {order_id} for {new_sku}",
                         item.name, item.sku
@@ -99,7 +100,7 @@ impl Clerk<'_> {
                     address.postcode = self.notes.postcode.clone().unwrap_or(address.postcode);
                 }
                 Some(Change {
-                    tool: "change_address",
+                    tool: tool_names::CHANGE_ADDRESS,
                     deed: format!(
                         "change the delivery address of order {order_id} to {}, {} {}",
                         address.street, address.postcode, address.city

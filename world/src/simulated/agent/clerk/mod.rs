@@ -23,6 +23,7 @@ use super::speech::Voice;
 use super::temper::{Behaviour, Temper};
 use super::wish::Intent;
 use crate::simulated::luck::Luck;
+use crate::tool_names;
 use wording::plan;
 
 /// Calls of one tool for one request after which the agent no longer looks records up with it.
@@ -126,7 +127,7 @@ impl Clerk<'_> {
 
     /// Whether one of the setbacks so far was too much.
     fn gives_up(&self, wish: &Wish) -> bool {
-        self.offers("transfer_to_human")
+        self.offers(tool_names::TRANSFER_TO_HUMAN)
             && wish.setbacks.iter().enumerate().any(|(index, setback)| {
                 let difficulty = match setback {
                     Setback::Pushed => 0.6,
@@ -142,7 +143,7 @@ impl Clerk<'_> {
     }
 
     fn transfer(&self, reason: &str) -> Act {
-        self.call("transfer_to_human", json!({ "reason": reason }))
+        self.call(tool_names::TRANSFER_TO_HUMAN, json!({ "reason": reason }))
             .unwrap_or_else(|| self.say("no transfer", "I'm sorry, I cannot settle this here."))
     }
 
@@ -165,7 +166,7 @@ impl Clerk<'_> {
             || (wish.order_id.is_none() && wish.asked.order > 0);
         let wants = self.handbook.verify && self.does(Behaviour::Verify, "verify");
         let looks_up = wish.order_id.is_none() && self.does(Behaviour::LookUpFirst, "look up");
-        if !(wants || unavoidable || looks_up) || !self.offers("verify_identity") {
+        if !(wants || unavoidable || looks_up) || !self.offers(tool_names::VERIFY_IDENTITY) {
             return None;
         }
         if self.notes.failed_verifications >= 2 {
@@ -173,7 +174,7 @@ impl Clerk<'_> {
         }
         match (&self.notes.email, &self.notes.postcode) {
             (Some(email), Some(postcode)) if self.notes.failed_verifications == 0 || self.notes.identity_asked_again => {
-                self.call("verify_identity", json!({ "email": email, "postcode": postcode }))
+                self.call(tool_names::VERIFY_IDENTITY, json!({ "email": email, "postcode": postcode }))
             }
             (Some(_), Some(_)) => Some(self.say("identity again", "These details do not match an account. Could you give me the e-mail address and the postcode once more?")),
             _ if wish.asked.identity >= 3 => Some(self.say("unverified", "I'm sorry, I could not verify the account, so I cannot change or show anything.")),

@@ -7,6 +7,7 @@ use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::Intent;
+use crate::tool_names;
 
 /// Why a request cannot be met.
 pub(super) struct Obstacle {
@@ -110,7 +111,7 @@ impl Clerk<'_> {
     /// Says no with the reason, or leaves that to a person.
     pub(super) fn refuse(&self, wish: &Wish, intent: Intent, record: &str, reason: &str) -> Act {
         if wish.refusals == 0
-            && self.offers("transfer_to_human")
+            && self.offers(tool_names::TRANSFER_TO_HUMAN)
             && self
                 .temper
                 .does(Behaviour::GiveUp, self.occasion("leave the no to others"), -0.4)

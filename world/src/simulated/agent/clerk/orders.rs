@@ -11,6 +11,7 @@ use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
+use crate::tool_names;
 
 impl Clerk<'_> {
     pub(super) fn with_order(&self, wish: &Wish, intent: Intent) -> Act {
@@ -33,7 +34,7 @@ impl Clerk<'_> {
                 .count();
             if !blind
                 && looked < 2
-                && let Some(act) = self.look_up("get_order", json!({ "order_id": order_id }))
+                && let Some(act) = self.look_up(tool_names::GET_ORDER, json!({ "order_id": order_id }))
             {
                 return act;
             }
@@ -113,7 +114,10 @@ impl Clerk<'_> {
             .filter(|account| account.customer_id == identity.customer_id)
         else {
             return Err(self
-                .look_up("get_account", json!({ "customer_id": identity.customer_id }))
+                .look_up(
+                    tool_names::GET_ACCOUNT,
+                    json!({ "customer_id": identity.customer_id }),
+                )
                 .unwrap_or_else(|| {
                     self.say(
                         "no order",
@@ -149,7 +153,7 @@ impl Clerk<'_> {
             _ => {}
         }
         // Several orders that may be meant: a hard case.
-        if self.offers("transfer_to_human")
+        if self.offers(tool_names::TRANSFER_TO_HUMAN)
             && self
                 .temper
                 .does(Behaviour::GiveUp, self.occasion("several orders"), -1.2)
@@ -170,7 +174,7 @@ impl Clerk<'_> {
                 Some(_) => {}
                 None => {
                     return Err(self
-                        .look_up("get_order", json!({ "order_id": id }))
+                        .look_up(tool_names::GET_ORDER, json!({ "order_id": id }))
                         .unwrap_or_else(|| self.say("order", "Could you give me the order number?")));
                 }
             }
@@ -201,10 +205,10 @@ impl Clerk<'_> {
             return None;
         }
         // The search may have found nothing: one attempt.
-        if self.notes.made_for_wish("search_products") > 0 {
+        if self.notes.made_for_wish(tool_names::SEARCH_PRODUCTS) > 0 {
             return None;
         }
-        self.call("search_products", json!({ "query": item.name }))
+        self.call(tool_names::SEARCH_PRODUCTS, json!({ "query": item.name }))
     }
 
     /// What the customer still has to say before the change can be made.
@@ -239,7 +243,7 @@ impl Clerk<'_> {
         if shipment.is_none()
             && let Some(id) = &order.shipment_id
             && (self.does(Behaviour::ReadFurther, "shipment") || wish.setbacks.contains(&Setback::Lost))
-            && let Some(act) = self.look_up("get_shipment", json!({ "shipment_id": id }))
+            && let Some(act) = self.look_up(tool_names::GET_SHIPMENT, json!({ "shipment_id": id }))
         {
             return act;
         }

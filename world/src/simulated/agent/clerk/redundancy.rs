@@ -8,6 +8,7 @@ use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::luck::Luck;
+use crate::tool_names;
 
 /// The most redundant calls the agent makes at one point of a request.
 const REDUNDANT_AT_ONCE: usize = 4;
@@ -49,12 +50,12 @@ impl Clerk<'_> {
 
     fn last_read(&self) -> Option<(&'static str, Value)> {
         const READS: [&str; 6] = [
-            "verify_identity",
-            "get_account",
-            "get_order",
-            "get_shipment",
-            "search_products",
-            "find_slots",
+            tool_names::VERIFY_IDENTITY,
+            tool_names::GET_ACCOUNT,
+            tool_names::GET_ORDER,
+            tool_names::GET_SHIPMENT,
+            tool_names::SEARCH_PRODUCTS,
+            tool_names::FIND_SLOTS,
         ];
         let (name, arguments) = self.notes.last_read.as_ref()?;
         let name = READS.into_iter().find(|read| read == name)?;
@@ -67,7 +68,10 @@ impl Clerk<'_> {
         if let Some(identity) = &self.notes.identity
             && self.notes.account.is_none()
         {
-            reads.push(("get_account", json!({ "customer_id": identity.customer_id })));
+            reads.push((
+                tool_names::GET_ACCOUNT,
+                json!({ "customer_id": identity.customer_id }),
+            ));
         }
         if let Some(order) = order {
             if let Some(id) = &order.shipment_id
@@ -77,7 +81,7 @@ impl Clerk<'_> {
                     .iter()
                     .any(|(known, _)| *known == order.order_id)
             {
-                reads.push(("get_shipment", json!({ "shipment_id": id })));
+                reads.push((tool_names::GET_SHIPMENT, json!({ "shipment_id": id })));
             }
             if let Some(item) = order.items.first()
                 && !self
@@ -86,7 +90,7 @@ impl Clerk<'_> {
                     .iter()
                     .any(|known| known.product_id == product_of(&item.sku))
             {
-                reads.push(("search_products", json!({ "query": item.name })));
+                reads.push((tool_names::SEARCH_PRODUCTS, json!({ "query": item.name })));
             }
         }
         reads.retain(|(name, _)| self.offers(name));

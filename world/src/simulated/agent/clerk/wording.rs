@@ -1,6 +1,7 @@
 //! Plans, ids and dates in the agent's words.
 
 use crate::simulated::luck::Luck;
+use crate::tool_names;
 
 /// The part of a deed that names action and record: up to the end of the first id.
 pub(super) fn first_words(deed: &str) -> &str {
@@ -28,13 +29,13 @@ pub(super) fn plan(first: &str, calls: usize, luck: Luck) -> String {
         "After that the rest of the plan is only to be followed through.",
     ];
     let step = match first {
-        "verify_identity" => "The first thing is to establish who is writing",
-        "get_account" => "The account comes first, as it lists all that belongs to it",
-        "get_order" => "The order itself comes first, with its state and its items",
-        "get_shipment" => "The parcel's record comes first, as it knows more than the order",
-        "search_products" => "The range and the stock come first",
-        "find_slots" => "The workshop's calendar comes first",
-        "transfer_to_human" => "This is one for a colleague",
+        tool_names::VERIFY_IDENTITY => "The first thing is to establish who is writing",
+        tool_names::GET_ACCOUNT => "The account comes first, as it lists all that belongs to it",
+        tool_names::GET_ORDER => "The order itself comes first, with its state and its items",
+        tool_names::GET_SHIPMENT => "The parcel's record comes first, as it knows more than the order",
+        tool_names::SEARCH_PRODUCTS => "The range and the stock come first",
+        tool_names::FIND_SLOTS => "The workshop's calendar comes first",
+        tool_names::TRANSFER_TO_HUMAN => "This is one for a colleague",
         _ => "Everything that has to be known is known, so this is the step to take",
     };
     let beginning = BEGINNINGS[luck.named("beginning").pick(BEGINNINGS.len())];

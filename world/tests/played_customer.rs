@@ -10,6 +10,7 @@ use capo_core::workload::{Caller, Rollout, RolloutContext, Workload};
 use capo_world::desk::language::affirms;
 use capo_world::desk::task::{Action, Task};
 use capo_world::desk::tools::{self, Kind};
+use capo_world::desk::user::STOP;
 use capo_world::desk::{Desk, DeskSettings, UserKind};
 use capo_world::simulated::Simulated;
 use futures::executor::block_on;
@@ -264,7 +265,10 @@ fn a_played_customer_refuses_what_was_not_asked_for() {
         };
         if names("declines", "voucher") {
             let answer = offered(task, "I will give you a voucher for it. Shall I go ahead?");
-            assert!(answer.starts_with("No"), "{} {answer}", task.id);
+            // Who has nothing more to say against it leaves.
+            let gives_in = task.script.requests[0].pushes.is_empty();
+            let refuses = answer.starts_with("No") != gives_in && answer.ends_with(STOP) == gives_in;
+            assert!(refuses && !affirms(&answer), "{} {answer}", task.id);
         }
         if names("wants", "cancel") {
             let known = task.script.requests[0].recognises.first();
