@@ -88,6 +88,42 @@ fn verified(study: Study, probe: &Rc<Probe>, lines: Vec<String>, options: RunOpt
     lines
 }
 
+/// A round that the budget halted lacked what was then measured for the final choice; the replay has all of it.
+#[test]
+fn a_round_that_the_final_choice_made_whole_is_no_missing_line() {
+    let case = Case {
+        method: 2,
+        seed: 36,
+        relative: true,
+        repeats: 1,
+        batch: Some(9),
+        until_budget: true,
+    };
+    let probe = Rc::new(Probe::default());
+    let lines = verified(
+        case.bounded("rollouts", 111),
+        &probe,
+        Vec::new(),
+        RunOptions::default(),
+    );
+    let lines = verified(
+        case.bounded("calls", 4 * (111 + 227)),
+        &probe,
+        lines,
+        RunOptions::default(),
+    );
+
+    // A line that was taken away still is one.
+    let last = lines
+        .iter()
+        .rposition(|line| line.starts_with(r#"{"event":"round""#))
+        .unwrap();
+    let mut without = lines;
+    without.remove(last);
+    let difference = block_on(verify(&without)).unwrap_err();
+    assert!(difference.to_string().ends_with("is missing"), "{difference}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 

@@ -36,7 +36,7 @@ use crate::study::differences;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Multipliers, TieBreak};
 
-pub use learning::{Attempt, Family, Learner, Unlearned};
+pub use learning::{Attempt, Family, LearnError, Learner};
 pub use measure::Batch;
 pub use offspring::{Guidance, RewriteTask};
 
@@ -176,6 +176,8 @@ pub struct Arena {
     multipliers: RefCell<Option<Multipliers>>,
     /// Whether every effect that is not in the journal halts the run.
     replays: Cell<bool>,
+    /// Rounds that a replay goes through at most.
+    most_rounds: Cell<Option<Round>>,
     seed: CandidateId,
 }
 
@@ -259,14 +261,16 @@ impl Arena {
             closed: Cell::new(0),
             multipliers: RefCell::new(None),
             replays: Cell::new(false),
+            most_rounds: Cell::new(None),
             seed,
         })
     }
 
     /// From now on every effect that is not in the journal halts the run, as if the budget had ended
-    /// there: the course that the journal tells, and not a step more.
-    pub(crate) fn only_replay(&self) {
+    /// there: the course that the journal tells, and not a step more. The same once it has gone through `most` rounds.
+    pub(crate) fn only_replay(&self, most: Option<Round>) {
         self.replays.set(true);
+        self.most_rounds.set(most);
     }
 
     /// The seed prompt's candidate.

@@ -43,6 +43,9 @@ impl Arena {
             over |= steer.stop;
         }
         if !replayed && !over {
+            if self.most_rounds.get().is_some_and(|most| round >= most) {
+                return Err(Halt::Budget(String::new()));
+            }
             if matches!(self.search().rounds, Rounds::Open(_)) {
                 self.refuse_idling()?;
             }
