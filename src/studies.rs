@@ -46,15 +46,8 @@ pub fn about(study: &Study) -> String {
         .get(&capo_core::llm::Role::Agent)
         .and_then(serde_json::Value::as_object)
         .and_then(|table| text(table, "model").or_else(|| text(table, "provider")));
-    let measured = match text(&study.workload, "kind").as_deref() {
-        Some("table") => Some("own table".to_owned()),
-        Some("external") => Some("external agent".to_owned()),
-        Some("tau2") => Some(format!(
-            "tau2 {}",
-            text(&study.workload, "domain").unwrap_or_default()
-        )),
-        _ => None,
-    };
+    let kind = capo_workloads::of(&study.workload);
+    let measured = kind.and_then(|kind| (kind.about)(&study.workload));
     let seed = Some(format!("seed {}", study.study.seed));
     let parts: Vec<String> = agent.into_iter().chain(measured).chain(seed).collect();
     parts.join(", ")
@@ -78,8 +71,11 @@ pub fn unpriced(table: &Value) -> Option<String> {
 /// The first model without a known price among those that every run of the study asks: of whoever does the
 /// examples, and of those that its method asks. What else a rollout asks shows in what was spent.
 pub fn first_unpriced(study: &Study) -> Option<String> {
-    let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
-    let mut asked = if own_agent { Vec::new() } else { vec![Role::Agent] };
+    let mut asked = if has_own_agent(study) {
+        Vec::new()
+    } else {
+        vec![Role::Agent]
+    };
     if let Ok(method) = methods::build(&study.study.method, &study.method) {
         asked.extend(methods::asked(&*method, &study.study.rounds));
     }
@@ -89,11 +85,15 @@ pub fn first_unpriced(study: &Study) -> Option<String> {
     tables.find_map(unpriced)
 }
 
+/// Whether an agent of somebody's own does the examples.
+pub fn has_own_agent(study: &Study) -> bool {
+    capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent)
+}
+
 /// Whether everybody who answers is simulated: every model, and no agent of somebody's own.
 pub fn is_simulated(study: &Study) -> bool {
     let simulated = |model: &serde_json::Value| model.get("provider").is_some_and(|name| name == "simulated");
-    let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
-    !own_agent && study.asked_models().next().is_some() && study.asked_models().all(simulated)
+    !has_own_agent(study) && study.asked_models().next().is_some() && study.asked_models().all(simulated)
 }
 
 /// Whether a run of the study stands still without a network: one of its servers is elsewhere.

@@ -18,16 +18,19 @@
 //! | | [`templates`], [`evidence`] | what critic and rewriter are sent |
 //! | | [`evaluate`], [`verify()`] | one prompt measured; a journal checked against itself |
 
+// A file may name this crate as others do: a method reads the same within it and outside.
+extern crate self as capo_core;
+
 pub mod address;
 pub mod backoff;
-pub mod causes;
+pub mod error_chain;
+pub mod http_headers;
 pub mod journal;
 pub mod llm;
 pub mod notice;
 pub mod random;
 pub mod reading;
 pub mod search;
-pub mod secrets;
 pub mod study;
 
 pub use journal::run_state;

@@ -303,8 +303,8 @@ pub trait Llm {
     /// business; the arena counts one call for each `chat`.
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>>;
 
-    /// Answers one conversation as a script has it. For simulated models alone: every other answers by itself, and
-    /// the script reaches it no further.
+    /// Answers one conversation as a script has it. For simulated models alone: every other answers as to
+    /// [`chat`](Self::chat), without a look at the script.
     fn act<'a>(
         &'a self,
         request: ChatRequest,

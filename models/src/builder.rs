@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::asking::Asking;
 use crate::breaker::Breaker;
+use crate::call_price::Tariff;
 use crate::client::{Client, Endpoint, host};
 use crate::embedder::{Embedder, embedding, no_vectors};
 use crate::error::BuildError;
@@ -26,8 +27,7 @@ use crate::prices::PriceTable;
 use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
-use crate::tariff::Tariff;
-use crate::written::{Header, base_url, check_written, headers, no_header, origin};
+use crate::table_checks::{Header, base_url, check_written, headers, no_header, origin};
 
 /// Builds the models of a study with the shipped price table.
 ///

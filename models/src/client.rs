@@ -20,6 +20,7 @@ use rig_reqwest::reqwest;
 
 use crate::asking::{Asking, asked};
 use crate::breaker::Breaker;
+use crate::call_price::{self, Tariff};
 use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
 use crate::limiter::Limiter;
@@ -27,7 +28,6 @@ use crate::notice::{Notices, Trouble};
 use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
 use crate::secret::Redactor;
-use crate::tariff::{self, Tariff};
 use crate::time::{self, Instant};
 use crate::transport::{Recorder, Reply};
 
@@ -105,7 +105,7 @@ impl Client {
     async fn answer(&self, chat: ChatRequest) -> Result<ChatResponse, LlmError> {
         let request = self
             .request(&chat)
-            .map_err(|message| self.error(FailureKind::Provider, false, &message, tariff::NOTHING))?;
+            .map_err(|message| self.error(FailureKind::Provider, false, &message, call_price::NOTHING))?;
         let asked_characters = characters(&chat);
         let attempt = async || self.attempt(request.clone(), asked_characters).await;
         let unanswered = |seconds| self.tariff.unanswered(asked_characters, seconds);
@@ -124,7 +124,7 @@ impl Client {
         attempt: impl AsyncFn() -> Tried<T>,
         unanswered: impl Fn(f64) -> CallUsage,
     ) -> Result<(T, Option<CallUsage>), LlmError> {
-        let mut spent = tariff::NOTHING;
+        let mut spent = call_price::NOTHING;
         let mut failed_tries = None;
         for tries in 1.. {
             self.check_breaker(spent)?;
@@ -138,7 +138,7 @@ impl Client {
             let tried = match select(pin!(attempt()), pin!(self.control.abandoned())).await {
                 Either::Left((tried, _)) => tried,
                 Either::Right(((), _)) => {
-                    let usage = tariff::sum(spent, unanswered(started.elapsed().as_secs_f64()));
+                    let usage = call_price::sum(spent, unanswered(started.elapsed().as_secs_f64()));
                     return Err(LlmError::Interrupted { usage });
                 }
             };
@@ -155,7 +155,7 @@ impl Client {
                 }
                 Err(failed) => failed,
             };
-            spent = tariff::sum(spent, usage);
+            spent = call_price::sum(spent, usage);
             failed_tries = Some(spent);
             let message = self.redactor.clean(&failure.message);
             self.endpoint.breaker.failed(&failure, &message, started);
@@ -235,7 +235,7 @@ impl Client {
             }
             _ => CallUsage {
                 seconds,
-                ..tariff::NOTHING
+                ..call_price::NOTHING
             },
         };
         (failure, usage)

@@ -5,15 +5,15 @@ use indexmap::IndexMap;
 use rig_core::embeddings::EmbeddingResponse;
 use serde_json::Value;
 
+use crate::call_price;
 use crate::client::{Client, Tried, Try};
 use crate::error::BuildError;
 use crate::failure::Failure;
 use crate::providers::{Access, Embed, PROVIDERS, Provider};
 use crate::rate_limit;
 use crate::spec::ModelSpec;
-use crate::tariff;
+use crate::table_checks::check_written;
 use crate::time;
-use crate::written::check_written;
 
 /// A model that makes vectors of texts.
 pub struct Embedder {
@@ -74,7 +74,7 @@ impl Embedder {
             return Ok(embedded);
         };
         Ok(Embedded {
-            usage: tariff::sum(failed, embedded.usage),
+            usage: call_price::sum(failed, embedded.usage),
             ..embedded
         })
     }

@@ -18,9 +18,9 @@ use burn_tensor::{FloatDType, Tensor};
 use capo_rewriter::cache::KvCache;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::lora::{Adapter, LoraConfig, Mode};
-use capo_rewriter::nano;
 use capo_rewriter::optimizer::{AdamW, Optimizer};
 use capo_rewriter::sft::SftBatch;
+use capo_rewriter::tiny_qwen3;
 use capo_rewriter::tokens::{Padding, Tokens};
 use clap::{Parser, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
@@ -116,7 +116,7 @@ fn random_decoder(config: &Path) -> Result<Decoder<Flex>, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     std::fs::copy(config, folder.path().join("config.json"))
         .map_err(|error| format!("cannot copy {}: {error}", config.display()))?;
-    nano::write_weights(folder.path(), 0)?;
+    tiny_qwen3::write_weights(folder.path(), 0)?;
     Ok(Decoder::from_folder(folder.path(), FloatDType::F32, &FlexDevice)?)
 }
 

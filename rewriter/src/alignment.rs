@@ -1,6 +1,6 @@
 //! How far rewrites and steps agree with the gradient that they are drawn by \[Rewrite Alignment\].
 //!
-//! The paper's surrogate is L = Σ_e (J_e − b) log π_θ(p_e⁺ | z, ctx_e), with the children p_e⁺ of round t, their J_e
+//! The paper's surrogate (`eq:reinforce_alignment_surrogate`) is L = Σ_e (J_e − b) log π_θ(p_e⁺ | z, ctx_e), with the children p_e⁺ of round t, their J_e
 //! under λ_t and the policy θ = θ_t that drew them. Of each parent → child pair e three numbers are taken, whose
 //! means are reported:
 //!
@@ -38,10 +38,10 @@ pub use rounds::{AlignmentError, LearnedRound, RoundExamples, policies, read_rou
 use crate::backend::{PolicyBackend, index_tensor, wide};
 use crate::decoder::Decoder;
 use crate::error::RequestError;
-use crate::exhaustion::guarded;
 use crate::grpo::Completions;
 use crate::lora::Mode;
 use crate::optimizer::check_shapes;
+use crate::out_of_memory::guarded;
 use crate::parameters::{Parameter, Parameters};
 use crate::policy::Policy;
 use crate::tokens::{Padding, Tokens};

@@ -18,10 +18,10 @@ use crate::flops::peak_flops;
 use crate::folder::PolicyFolder;
 use crate::local::{Drawing, DrawnAsAsked, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
-use crate::online::{GrpoLearner, GrpoSettings};
 use crate::policy::Policy;
+use crate::pool_grpo::{GrpoLearner, GrpoSettings};
+use crate::remote_generation::Elsewhere;
 use crate::replicas::Replicas;
-use crate::sampler::Elsewhere;
 use crate::stop::Stop;
 use crate::template::RewriteTemplate;
 
@@ -56,7 +56,7 @@ pub struct Online {
 }
 
 /// What an online training is joined with.
-pub struct Surroundings {
+pub struct OnlineContext {
     /// Where weights and moments are kept after each round.
     pub checkpoints: Checkpoints,
     /// The file of rewrites that were not learned from yet.
@@ -121,7 +121,7 @@ pub trait Engine {
         start: &Start,
         drawing: Drawing,
         settings: GrpoSettings,
-        around: Surroundings,
+        around: OnlineContext,
     ) -> Result<Online, TrainingError>;
 
     /// How pairs that a policy drew agree with their gradients, in their order: see [`alignment`](crate::alignment).
@@ -294,7 +294,7 @@ impl<B: PolicyBackend> Engine for DeviceEngine<B> {
         start: &Start,
         drawing: Drawing,
         settings: GrpoSettings,
-        around: Surroundings,
+        around: OnlineContext,
     ) -> Result<Online, TrainingError> {
         if around.elsewhere.is_some() && start.learns == Learns::Whole {
             return Err(RequestError::WholeElsewhere.into());

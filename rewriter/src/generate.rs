@@ -7,10 +7,10 @@ use crate::backend::PolicyBackend;
 use crate::cache::KvCache;
 use crate::decoder::Decoder;
 use crate::error::RequestError;
-use crate::exhaustion::guarded;
 use crate::lora::{Adapter, Mode};
-use crate::sampling::{RowRandom, Sampling, logprob};
+use crate::out_of_memory::guarded;
 use crate::stop::Stop;
+use crate::token_sampling::{RowRandom, Sampling, logprob};
 use crate::tokens::Tokens;
 
 /// What to do about logits that are not finite.

@@ -23,10 +23,10 @@ use crate::error::{FileError, RequestError};
 use crate::feedback::LeftOut;
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
-use crate::sampler::{Draw, DrawError, Elsewhere};
-use crate::sampling::Sampling;
+use crate::remote_generation::{Draw, DrawError, Elsewhere};
 use crate::stop::Stop;
 use crate::template::{RewriteTemplate, TemplateError};
+use crate::token_sampling::Sampling;
 
 /// How rewrites are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 
 mod branch_dialog;
 mod choose;
-mod later;
+mod deferred;
+mod frame_queue;
 mod marks;
 mod message;
 mod page_title;
@@ -14,13 +15,13 @@ mod run_nav;
 mod run_notices;
 mod run_route;
 mod run_tag;
-mod turns;
 mod window;
 mod words;
 
 pub use branch_dialog::BranchDialog;
 pub use choose::Choose;
-pub use later::Later;
+pub use deferred::Later;
+pub use frame_queue::in_turn;
 pub use marks::Gate;
 pub use message::Message;
 pub use page_title::page_title;
@@ -32,6 +33,5 @@ pub use run_nav::RunNav;
 pub use run_notices::RunNotices;
 pub use run_route::{use_begin, use_run, with_run};
 pub use run_tag::RunTag;
-pub use turns::in_turn;
 pub use window::{Spacer, Window};
 pub use words::Words;

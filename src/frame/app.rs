@@ -5,6 +5,7 @@ use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
 use super::broken::say_when_broken;
+use super::connectivity::Surroundings;
 use super::drop_target::DropTarget;
 use super::focus::follow_address;
 use super::foot::Foot;
@@ -14,7 +15,6 @@ use super::keys::{KeysShown, TabKeys};
 use super::keys_dialog::KeysDialog;
 use super::remember::{KeptKeys, KeptKeysDialogs};
 use super::shortcuts::{ShortcutKeys, Shortcuts};
-use super::surroundings::Surroundings;
 use super::theme::Theme;
 use super::top::Top;
 use crate::charts::marks::Hatch;

@@ -2,6 +2,7 @@
 
 mod app;
 mod broken;
+mod connectivity;
 pub mod drop_target;
 mod focus;
 mod foot;
@@ -12,7 +13,6 @@ mod keys_dialog;
 mod passphrase;
 pub mod remember;
 pub mod shortcuts;
-mod surroundings;
 pub mod table_keys;
 pub mod theme;
 mod top;

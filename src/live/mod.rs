@@ -3,7 +3,6 @@
 mod benchmark;
 mod fold;
 mod following;
-mod hearing;
 mod importing;
 mod opening;
 mod phase;
@@ -13,6 +12,7 @@ pub mod sending;
 mod session;
 mod steering;
 mod worker;
+mod worker_messages;
 
 pub use benchmark::keep_benchmark;
 pub use fold::Folded;

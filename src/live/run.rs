@@ -16,6 +16,7 @@ use super::sending;
 use super::worker::WorkerHandle;
 use crate::keys::{Destination, Keys};
 use crate::storage::{Chunks, RunRecord};
+use crate::studies::has_own_agent;
 use crate::worker::protocol::{DataFiles, Report};
 
 /// Screens change at most this often while a run goes on, in milliseconds.
@@ -346,7 +347,7 @@ impl Refusal {
         if failure.kind != FailureKind::Authentication {
             return None;
         }
-        let own_agent = study.workload.get("kind").is_some_and(|kind| kind == "external");
+        let own_agent = has_own_agent(study);
         let roles: &[Role] = match failure.of {
             EffectName::Rollout { .. } if own_agent => return None,
             EffectName::Rollout { .. } => &[Role::Agent, Role::User, Role::Judge],

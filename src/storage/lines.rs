@@ -104,7 +104,7 @@ impl Storage {
             };
             store.put(&JsString::from(replaced).into(), Some(&at))?;
         }
-        Self::committed(transaction).await
+        self.committed(transaction).await
     }
 
     /// The lines of a journal without traces, from the chunk that holds line `from` on.

@@ -13,11 +13,11 @@ use wasm_bindgen_futures::JsFuture;
 const PREFIX: &str = "capo-run-";
 
 /// A run that no other tab works on as long as this lives.
-pub struct Held {
+pub struct RunLock {
     release: Option<Function>,
 }
 
-impl Drop for Held {
+impl Drop for RunLock {
     fn drop(&mut self) {
         if let Some(release) = &self.release {
             // The browser lets go by itself when the page or worker ends.
@@ -46,9 +46,9 @@ pub fn available() -> bool {
 ///
 /// # Errors
 /// When somebody works on it, in words.
-pub async fn hold(run: &str) -> Result<Held, NotHeld> {
+pub async fn hold(run: &str) -> Result<RunLock, NotHeld> {
     let Some((locks, request)) = locks("request") else {
-        return Ok(Held { release: None });
+        return Ok(RunLock { release: None });
     };
     let (sender, receiver) = oneshot::channel();
     let sender = Rc::new(RefCell::new(Some(sender)));
@@ -74,7 +74,7 @@ pub async fn hold(run: &str) -> Result<Held, NotHeld> {
         .and_then(|_| request.call3(&locks, &format!("{PREFIX}{run}").into(), &options, &granted));
     asked.map_err(|_| NotHeld::Refused)?;
     match receiver.await {
-        Ok(Some(release)) => Ok(Held {
+        Ok(Some(release)) => Ok(RunLock {
             release: Some(release),
         }),
         _ => Err(NotHeld::Busy),

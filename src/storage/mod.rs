@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
-use futures::future::{self, Either};
+use futures::future::{self, Either, FutureExt as _, Shared};
 use idb::{Database, DatabaseEvent, Factory, ObjectStore, Query, Transaction, TransactionMode};
 use js_sys::{Array, JsString};
 use wasm_bindgen::{JsCast, JsValue};
@@ -68,6 +68,8 @@ impl From<JsValue> for StorageError {
 #[derive(Clone)]
 pub struct Storage {
     database: Rc<Database>,
+    /// Done when the browser has ended the connection.
+    ended: Shared<oneshot::Receiver<()>>,
 }
 
 thread_local! {
@@ -100,7 +102,12 @@ impl Storage {
         });
         let mut database = request.await?;
         // Cleared site data end the connection: the next who asks opens another.
-        database.on_close(|_| let_go());
+        let (end, ended) = oneshot::channel();
+        database.on_close(move |_| {
+            // Who waits may be gone.
+            let _ = end.send(());
+            let_go();
+        });
         // Somebody deletes the database. What waits for that would wait as long as this page is open, and what is
         // written meanwhile is lost: it is told at once.
         database.on_version_change(|_| let_go());
@@ -108,6 +115,7 @@ impl Storage {
         database.forget_callbacks();
         let storage = Self {
             database: Rc::new(database),
+            ended: ended.shared(),
         };
         OPEN.with_borrow_mut(|open| *open = Some(storage.clone()));
         Ok(storage)
@@ -121,11 +129,11 @@ impl Storage {
     ) -> Result<(), StorageError> {
         let transaction = self.database.transaction(stores, TransactionMode::ReadWrite)?;
         put(&|store| Ok(transaction.object_store(store)?))?;
-        Self::committed(transaction).await
+        self.committed(transaction).await
     }
 
     /// Waits until what a transaction writes is kept.
-    async fn committed(mut transaction: Transaction) -> Result<(), StorageError> {
+    async fn committed(&self, mut transaction: Transaction) -> Result<(), StorageError> {
         // Not the transaction's own future: that is done at a failed request's `error` already, and what listens for
         // the `abort` that follows would be gone when it comes.
         let (kept, committed) = oneshot::channel();
@@ -137,13 +145,17 @@ impl Storage {
         transaction.on_abort(move |_| {
             let _ = gone.send(());
         });
-        match future::select(committed, aborted).await {
-            Either::Left((Ok(()), _)) => Ok(()),
-            // The browser tells no reason that a person could act on.
-            _ => Err(StorageError(
-                "the browser did not keep it; its storage may be full".into(),
-            )),
+        // A connection that the browser ended may never say what became of its transactions.
+        let not_kept = future::select(aborted, self.ended.clone());
+        if let Either::Left((Ok(()), _)) = future::select(committed, not_kept).await {
+            return Ok(());
         }
+        // Whatever it says later must find somebody.
+        transaction.forget_callbacks();
+        // The browser tells no reason that a person could act on.
+        Err(StorageError(
+            "the browser did not keep it; its storage may be full".into(),
+        ))
     }
 
     fn store(&self, store: &str) -> Result<ObjectStore, StorageError> {

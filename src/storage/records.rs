@@ -181,7 +181,7 @@ impl Storage {
         change(&mut record);
         let text = serde_json::to_string(&record).map_err(|error| StorageError(error.to_string()))?;
         store.put(&JsString::from(text).into(), Some(&at))?;
-        Self::committed(transaction).await?;
+        self.committed(transaction).await?;
         Ok(Some(record))
     }
 

@@ -1,7 +1,6 @@
 //! The worker's side: runs a study over a journal in IndexedDB and tells the page each line.
 
 mod benchmark;
-mod breath;
 mod import;
 mod look;
 mod pieces;
@@ -9,6 +8,7 @@ pub mod protocol;
 mod session;
 mod trial;
 mod work;
+mod yielding;
 
 use std::cell::{Cell, RefCell};
 

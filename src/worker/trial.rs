@@ -25,7 +25,7 @@ pub(super) async fn try_agent(
     };
     // A person waits for it.
     let mut once = workload.clone();
-    if once.get("kind").is_some_and(|kind| kind == "external") {
+    if capo_workloads::of(workload).is_some_and(|kind| kind.has("retries")) {
         once.insert("retries".to_owned(), 0.into());
     }
     let workloads = capo_workloads::build(&once, &memory(files), seed);

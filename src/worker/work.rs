@@ -11,10 +11,10 @@ use capo_models::Notice;
 use wasm_bindgen_futures::spawn_local;
 use web_time::Instant;
 
-use super::breath::Breathing;
 use super::protocol::{DataFiles, Report};
 use super::report;
 use super::session::Session;
+use super::yielding::Yielding;
 use crate::keys::Keys;
 use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, Times, lock};
 
@@ -99,7 +99,7 @@ pub(super) fn unsaved() -> Chunks {
 
 async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     let session = Session::new(&work.study, work.files.clone()).await?;
-    let models = Rc::new(Breathing::new(session.models(
+    let models = Rc::new(Yielding::new(session.models(
         &work.keys,
         &control,
         Rc::new(tell_of_wait),

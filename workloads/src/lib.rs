@@ -4,23 +4,26 @@
 //! settings; [`schemas`] says which settings each kind takes. `docs/adding-a-workload.md` shows
 //! how to add a kind.
 
-mod clusters;
+#[macro_use]
+mod registry;
 pub mod data;
 pub mod embeddings;
-pub mod external;
 pub mod files;
+mod k_means;
+mod kind;
 pub mod metrics;
-mod registry;
 mod settings;
 #[cfg(test)]
 mod shared;
-pub mod table;
-pub mod tau2;
 mod template;
 mod vectors;
 
-pub use registry::{build, check_written, schemas, texts_to_embed};
+pub use kind::{Change, Changes, Declared, Fact, Kind, Side, TraceView};
+pub use registry::{build, check_written, declared, of, schemas, texts_to_embed};
 pub use settings::BuildError;
+
+// One folder and one name here for each kind, in the order they are listed to people.
+kinds![desk, table, external, tau2];
 
 use capo_core::llm::FailureKind;
 use capo_core::workload::RolloutError;

@@ -1,61 +1,48 @@
-//! The kinds of workload, one line each.
+//! The kinds of workload, one name each in the list of `lib.rs`.
 
 use std::rc::Rc;
 
-use capo_core::study::nearest;
+use capo_core::study::{Table, nearest};
 use capo_core::workload::Workload;
-use capo_world::desk::{Desk, DeskSettings};
 use indexmap::IndexMap;
 use schemars::Schema;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::embeddings::Wanted;
 use crate::files::Files;
-use crate::settings::{BuildError, Settings, Workloads, names, no_such_setting, schema};
-use crate::tau2::settings::Tau2Settings;
-use crate::{external, table, tau2};
+use crate::kind::{Declared, Kind, Making};
+use crate::settings::{BuildError, Settings, no_such_setting};
+use crate::{KINDS, MAKINGS, SCHEMAS};
 
-/// Makes workloads of a kind's settings, the files they name, and the study's seed.
-type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;
-
-/// A kind of workload: its name in study files and the names of its settings.
-struct Kind(&'static str, fn() -> Vec<&'static str>);
-
-/// Declares the kinds: name in study files, what makes it, names and schema of its settings.
+/// Declares the kinds by their modules, each of which has a `KIND`, a `MAKING` and a `settings_schema`.
 ///
 /// Three lists come of it: what only looks at settings, as a page's form does, links no workload and no
 /// schema.
 macro_rules! kinds {
-    ($($name:literal => $build:expr, $names:expr, $schema:expr;)*) => {
-        const KINDS: &[Kind] = &[$(Kind($name, $names)),*];
+    ($($module:ident),* $(,)?) => {
+        $(pub mod $module;)*
+
+        /// Every kind, in the order they are listed to people.
+        pub const KINDS: &[$crate::Kind] = &[$($module::KIND),*];
+
+        /// How each of them is made, in the same order.
+        const MAKINGS: &[$crate::kind::Making] = &[$($module::MAKING),*];
 
         /// The schemas of their settings, in the same order.
-        const SCHEMAS: &[fn() -> Schema] = &[$($schema),*];
-
-        /// What makes each of them, in the same order.
-        const BUILDS: &[Build] = &[$($build),*];
+        const SCHEMAS: &[$crate::kind::MakeSchema] = &[$($module::settings_schema),*];
     };
 }
 
-kinds! {
-    "desk" => desk, || names::<DeskSettings>().to_vec(), schema::<DeskSettings>;
-    "external" => external::build, external::settings_names, external::settings_schema;
-    "table" => table::build, table::settings_names, table::settings_schema;
-    "tau2" => tau2::build, || names::<Tau2Settings>().to_vec(), schema::<Tau2Settings>;
+/// The kind that a `[workload]` table names, if there is one of that name.
+pub fn of(kind_and_settings: &Table) -> Option<&'static Kind> {
+    let name = kind_and_settings.get("kind")?.as_str()?;
+    KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Makes the workloads of a study from its `[workload]` table, the main one first.
-///
-/// # Errors
-/// When the kind is unknown, a setting is unknown or impossible, or a data file does not hold what
-/// it should. Messages name the setting or the file and line.
-pub fn build(
-    kind_and_settings: &Map<String, Value>,
-    files: &dyn Files,
-    seed: u64,
-) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
+/// How workloads of the kind that a table names are made, and the settings beside the kind.
+fn making(kind_and_settings: &Table) -> Result<(&'static Making, Settings), BuildError> {
     let refuse = |problem: String| {
-        let known: Vec<&str> = KINDS.iter().map(|kind| kind.0).collect();
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         Err(BuildError::setting(
             "workload.kind",
             format!("{problem}; there are {}", known.join(", ")),
@@ -67,14 +54,35 @@ pub fn build(
         Some(other) => return refuse(format!("must be text, not {other}")),
         None => return refuse("is missing".to_owned()),
     };
-    let Some(place) = KINDS.iter().position(|kind| kind.0 == name) else {
-        let near = nearest(&name, KINDS.iter().map(|kind| kind.0));
+    let Some(place) = KINDS.iter().position(|kind| kind.name == name) else {
+        let near = nearest(&name, KINDS.iter().map(|kind| kind.name));
         let hint = near
             .map(|near| format!(" (did you mean `{near}`?)"))
             .unwrap_or_default();
         return refuse(format!("there is no kind `{name}`{hint}"));
     };
-    BUILDS[place](Settings::new("workload", settings), files, seed)
+    Ok((&MAKINGS[place], Settings::new("workload", settings)))
+}
+
+/// Makes the workloads of a study from its `[workload]` table, the main one first.
+///
+/// # Errors
+/// When the kind is unknown, a setting is unknown or impossible, or a data file does not hold what
+/// it should. Messages name the setting or the file and line.
+pub fn build(
+    kind_and_settings: &Table,
+    files: &dyn Files,
+    seed: u64,
+) -> Result<Vec<Rc<dyn Workload>>, BuildError> {
+    let (making, settings) = making(kind_and_settings)?;
+    (making.build)(settings, files, seed)
+}
+
+/// What the workloads of a table would measure, and whom they would ask, before there are data; none where only
+/// the data say it.
+pub fn declared(kind_and_settings: &Table) -> Option<Declared> {
+    let (making, _) = making(kind_and_settings).ok()?;
+    (making.declared)(kind_and_settings)
 }
 
 /// Refuses a `[workload]` table that people must not pass on, whatever data it names: one with a key in
@@ -88,67 +96,56 @@ pub fn build(
 ///
 /// # Errors
 /// The first such setting; nothing of a key is repeated.
-pub fn check_written(kind_and_settings: &Map<String, Value>) -> Result<(), BuildError> {
-    let kind = kind_and_settings.get("kind").and_then(Value::as_str);
-    let Some(Kind(kind, names)) = KINDS.iter().find(|known| Some(known.0) == kind) else {
+pub fn check_written(kind_and_settings: &Table) -> Result<(), BuildError> {
+    let Some(kind) = of(kind_and_settings) else {
         return Ok(());
     };
-    let known = names();
+    let known = (kind.settings)();
     let mut keys = kind_and_settings.keys().filter(|key| *key != "kind");
     if let Some(key) = keys.find(|key| !known.contains(&key.as_str())) {
         return Err(no_such_setting("workload", key, &known));
     }
-    if *kind == "external" {
-        external::check_written(kind_and_settings)?;
-    }
-    Ok(())
+    (kind.check_written)(kind_and_settings)
 }
 
 /// The texts that a `[workload]` table wants vectors of, and where they are kept.
 ///
 /// # Errors
 /// When it wants none, a setting is wrong, or a data file does not hold what it should.
-pub fn texts_to_embed(
-    kind_and_settings: &Map<String, Value>,
-    files: &dyn Files,
-) -> Result<Wanted, BuildError> {
-    let mut settings = kind_and_settings.clone();
-    match settings.shift_remove("kind") {
-        Some(kind) if kind == tau2::settings::KIND => {
-            tau2::texts_to_embed(Settings::new("workload", settings), files)
-        }
-        kind => Err(BuildError::setting(
-            "workload.kind",
-            match kind {
-                Some(kind) => {
-                    format!("{kind} wants no vectors of texts; \"tau2\" does, with split = \"cluster-shift\"")
-                }
-                None => "is missing".to_owned(),
-            },
-        )),
+pub fn texts_to_embed(kind_and_settings: &Table, files: &dyn Files) -> Result<Wanted, BuildError> {
+    let (making, settings) = making(kind_and_settings)?;
+    if let Some(texts_to_embed) = making.texts_to_embed {
+        return texts_to_embed(settings, files);
     }
+    let wanting = KINDS
+        .iter()
+        .zip(MAKINGS)
+        .filter(|(_, making)| making.texts_to_embed.is_some());
+    let wanting: Vec<&str> = wanting.map(|(kind, _)| kind.name).collect();
+    Err(BuildError::setting(
+        "workload.kind",
+        format!(
+            "{} wants no vectors of texts; {} may",
+            kind_and_settings["kind"],
+            wanting.join(", ")
+        ),
+    ))
 }
 
 /// The JSON schema of each kind's settings, `kind` itself left out.
 pub fn schemas() -> IndexMap<&'static str, Schema> {
     let made = KINDS.iter().zip(SCHEMAS);
-    made.map(|(Kind(name, _), schema)| (*name, schema())).collect()
-}
-
-/// Builds the help desk.
-fn desk(mut settings: Settings, _: &dyn Files, _: u64) -> Result<Workloads, BuildError> {
-    let own: DeskSettings = settings.take()?;
-    settings.finish()?;
-    let desk = Desk::new(own).map_err(|error| BuildError::Kind(error.to_string()))?;
-    Ok(vec![Rc::new(desk)])
+    made.map(|(kind, schema)| (kind.name, schema())).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use capo_core::study::{Format, Study};
     use serde_json::json;
 
     use super::*;
     use crate::files::MemoryFiles;
+    use crate::settings::Workloads;
 
     fn build_value(settings: Value) -> Result<Workloads, String> {
         let Value::Object(settings) = settings else {
@@ -161,11 +158,11 @@ mod tests {
     fn an_unknown_or_missing_kind_lists_the_known_ones() {
         assert_eq!(
             build_value(json!({"kind": "dsk"})).err().unwrap(),
-            "workload.kind: there is no kind `dsk` (did you mean `desk`?); there are desk, external, table, tau2"
+            "workload.kind: there is no kind `dsk` (did you mean `desk`?); there are desk, table, external, tau2"
         );
         assert_eq!(
             build_value(json!({})).err().unwrap(),
-            "workload.kind: is missing; there are desk, external, table, tau2"
+            "workload.kind: is missing; there are desk, table, external, tau2"
         );
         assert!(
             build_value(json!({"kind": 3}))
@@ -175,9 +172,19 @@ mod tests {
         );
     }
 
+    /// A study of every kind begins as one that its form can be filled in over.
+    #[test]
+    fn every_kind_begins_with_a_study_of_its_own() {
+        for kind in KINDS {
+            let study = Study::parse(kind.beginning, Format::Toml);
+            let study = study.unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+            assert_eq!(study.workload["kind"], kind.name);
+        }
+    }
+
     #[test]
     fn the_names_of_settings_are_those_of_their_schema() {
-        for (Kind(kind, names), schema) in KINDS.iter().zip(SCHEMAS) {
+        for (kind, schema) in KINDS.iter().zip(SCHEMAS) {
             let described: Vec<String> = schema()
                 .get("properties")
                 .unwrap()
@@ -186,7 +193,7 @@ mod tests {
                 .keys()
                 .cloned()
                 .collect();
-            assert_eq!(names(), described, "{kind}");
+            assert_eq!((kind.settings)(), described, "{}", kind.name);
         }
     }
 

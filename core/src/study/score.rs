@@ -58,7 +58,7 @@ pub struct Score {
     /// C_i: mean cost by metric.
     #[serde(deserialize_with = "numbers")]
     pub costs: IndexMap<String, f64>,
-    /// J = R − Σ λ_i (C_i − τ_i)/s_i.
+    /// J = R − Σ λ_i (C_i − τ_i)/s_i (`eq:lagrangian`).
     #[serde(deserialize_with = "number")]
     pub lagrangian: f64,
     /// Whether every constraint in force is satisfied.

@@ -205,8 +205,8 @@ pub trait Workload {
         true
     }
 
-    /// What a simulated agent follows on an example; none where it finds its way by itself. Agents of other
-    /// providers are never handed it.
+    /// What a simulated agent follows on an example; none where it finds its way by itself. Whoever else is the agent
+    /// takes no notice of it ([`crate::llm::Llm::act`]).
     fn agent_script(&self, _example: &str) -> Option<Rc<dyn AgentScript>> {
         None
     }

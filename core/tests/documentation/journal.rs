@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use capo_core::arena::{Family, Learner, Models, RunOptions, Unlearned};
+use capo_core::arena::{Family, LearnError, Learner, Models, RunOptions};
 use capo_core::ids::Round;
 use capo_core::journal::{Event, Journal, MemoryJournal};
 use capo_core::llm::{ChatRequest, ChatResponse, FailureKind, Llm, LlmError, Message, Role};
@@ -108,7 +108,7 @@ impl Learner for Attentive {
         &'a self,
         _: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>> {
         let rewards: Vec<f64> = families
             .iter()
             .flat_map(|family| &family.attempts)

@@ -151,7 +151,7 @@ fn right_names_are_found_and_wrong_ones_are_not() {
         "core/src/study/score.rs::Score::new",
         "core/src/study/score.rs::Limit::scale",
         "core/src/search/dual/mod.rs::DualStep::rank_by",
-        "core/src/search/dual/mod.rs::DualStepName::Pid",
+        "core/src/search/methods/mod.rs::Choice::Retained",
         "core/src/search/arena/rounds.rs::Arena::close_round",
     ] {
         check(&root, right).unwrap();
@@ -163,7 +163,7 @@ fn right_names_are_found_and_wrong_ones_are_not() {
         // Each exists, but not there.
         "core/src/study/score.rs::Limit::new",
         "core/src/study/score.rs::without_replacement",
-        "core/src/search/dual/mod.rs::DualStepName::pid",
+        "core/src/search/methods/mod.rs::Choice::retained",
     ] {
         let refusal = check(&root, wrong).unwrap_err();
         assert!(refusal.contains(wrong), "{refusal}");

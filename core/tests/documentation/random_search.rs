@@ -1,3 +1,4 @@
+// core/src/search/methods/random_search.rs
 //! Random search: rewrites any of the best candidates, feasible ones first.
 
 use capo_core::arena::{Arena, Guidance, Halt};

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::world::{EFFORT, Probe, WorldModels, events, problem, study};
-use capo_core::arena::{Attempt, Family, Learner, Models, RunOptions, Unlearned};
+use capo_core::arena::{Attempt, Family, LearnError, Learner, Models, RunOptions};
 use capo_core::ids::{CandidateId, Round};
 use capo_core::journal::{Event, Journal, MemoryJournal, RewriteEvent, Status, SteerEvent, branch};
 use capo_core::llm::{
@@ -24,7 +24,7 @@ use indexmap::IndexMap;
 
 /// A rewriter that adds a word, and counts what it is told became of it.
 #[derive(Default)]
-struct Pupil {
+struct LearnerStub {
     /// Texts it was asked with.
     asked: RefCell<Vec<String>>,
     lessons: RefCell<Vec<(Round, Vec<Family>)>>,
@@ -44,7 +44,7 @@ struct Pupil {
     room: Cell<Option<usize>>,
 }
 
-impl Llm for Pupil {
+impl Llm for LearnerStub {
     fn name(&self) -> &'static str {
         "pupil"
     }
@@ -99,16 +99,16 @@ impl Llm for Pupil {
     }
 }
 
-impl Learner for Pupil {
+impl Learner for LearnerStub {
     fn learn<'a>(
         &'a self,
         round: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>> {
         let learned = if self.stubborn.get() == Some(round) {
-            Err(Unlearned::Failed("the loss is not finite".to_owned()))
+            Err(LearnError::Failed("the loss is not finite".to_owned()))
         } else if self.interrupted.get() == Some(round) {
-            Err(Unlearned::Interrupted)
+            Err(LearnError::Interrupted)
         } else {
             self.lessons.borrow_mut().push((round, families.to_vec()));
             let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
@@ -119,12 +119,12 @@ impl Learner for Pupil {
     }
 }
 
-struct School {
-    pupil: Rc<Pupil>,
+struct ModelsWithLearner {
+    pupil: Rc<LearnerStub>,
     others: WorldModels,
 }
 
-impl Models for School {
+impl Models for ModelsWithLearner {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         match role {
             Role::Rewriter => self.pupil.clone(),
@@ -143,12 +143,16 @@ fn dcapo(seed: u64, depth: u32) -> Study {
     study(seed, "dcapo", EFFORT, &format!("{TABLE}depth = {depth}\n"))
 }
 
-fn run(study: Study, pupil: &Rc<Pupil>, lines: Vec<String>) -> (Result<Outcome, RunError>, Vec<String>) {
+fn run(
+    study: Study,
+    pupil: &Rc<LearnerStub>,
+    lines: Vec<String>,
+) -> (Result<Outcome, RunError>, Vec<String>) {
     let store = MemoryJournal::from_lines(lines.clone());
     let numbered = (0..).zip(lines).map(Ok);
     let journal = Journal::open(Box::new(store.clone()), numbered).unwrap();
     let probe = Rc::new(Probe::default());
-    let models = School {
+    let models = ModelsWithLearner {
         pupil: pupil.clone(),
         others: WorldModels(probe.clone()),
     };
@@ -173,7 +177,7 @@ fn rewrites(lines: &[String]) -> Vec<RewriteEvent> {
 #[test]
 fn each_round_is_a_lesson_about_all_rewrites_of_each_parent() {
     for depth in [1, 2, 3] {
-        let pupil = Rc::new(Pupil::default());
+        let pupil = Rc::new(LearnerStub::default());
         let (outcome, lines) = run(dcapo(3, depth), &pupil, Vec::new());
         let outcome = outcome.unwrap();
         let state = outcome.journal.state();
@@ -213,7 +217,7 @@ fn each_round_is_a_lesson_about_all_rewrites_of_each_parent() {
 
 #[test]
 fn a_deeper_rewrite_is_of_the_parent_and_told_of_the_draft() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     let (outcome, lines) = run(dcapo(5, 2), &pupil, Vec::new());
     let state = outcome.unwrap().journal;
     let state = state.state();
@@ -279,13 +283,13 @@ fn only_the_best_of_each_line_is_admitted() {
 
 #[test]
 fn a_resumed_run_hears_every_lesson_again_and_writes_none_twice() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     let (outcome, lines) = run(dcapo(9, 2), &pupil, Vec::new());
     let outcome = outcome.unwrap();
     let is_learned = |line: &&String| line.starts_with(r#"{"event":"learned""#);
     assert_eq!(lines.iter().filter(is_learned).count(), 6);
     for kept in (1..lines.len()).step_by(37).chain([lines.len()]) {
-        let again = Rc::new(Pupil::default());
+        let again = Rc::new(LearnerStub::default());
         let (resumed, more) = run(dcapo(9, 2), &again, lines[..kept].to_vec());
         assert_eq!(resumed.unwrap().finished, outcome.finished, "{kept}");
         assert_eq!(*again.lessons.borrow(), *pupil.lessons.borrow(), "{kept}");
@@ -295,7 +299,7 @@ fn a_resumed_run_hears_every_lesson_again_and_writes_none_twice() {
 
 #[test]
 fn an_empty_answer_is_no_child_and_not_asked_for_again() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     pupil.silent.set(2);
     let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
     outcome.unwrap();
@@ -320,7 +324,7 @@ fn an_empty_answer_is_no_child_and_not_asked_for_again() {
 
 #[test]
 fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     let (_, whole) = run(dcapo(2, 1), &pupil, Vec::new());
     let asked = pupil.asked.take();
     let room = asked.iter().map(String::len).sum::<usize>() / asked.len();
@@ -354,7 +358,7 @@ fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
 
 #[test]
 fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     pupil.cut.set(1);
     pupil.thoughts.set("<think>\nMore care?\n</think>\n\n");
     let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
@@ -372,7 +376,7 @@ fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
     for (_, candidate) in journal.state().candidates() {
         assert!(candidate.prompt.starts_with("Act."), "{}", candidate.prompt);
     }
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     pupil.thoughts.set("<think>\nOn and on");
     let (_, lines) = run(dcapo(2, 1), &pupil, Vec::new());
     let endless = Some("it ends before its thoughts do");
@@ -386,7 +390,7 @@ fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
 #[test]
 fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
     for round in [0, 3, 5] {
-        let pupil = Rc::new(Pupil::default());
+        let pupil = Rc::new(LearnerStub::default());
         pupil.stubborn.set(Some(round));
         let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
         let outcome = outcome.unwrap();
@@ -408,7 +412,7 @@ fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
 fn an_interrupted_lesson_stops_the_run_and_is_given_again() {
     let (_, whole) = run(dcapo(4, 1), &Rc::default(), Vec::new());
     for round in [0, 3, 5] {
-        let pupil = Rc::new(Pupil::default());
+        let pupil = Rc::new(LearnerStub::default());
         pupil.interrupted.set(Some(round));
         let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
         let outcome = outcome.unwrap();
@@ -427,7 +431,7 @@ fn an_interrupted_lesson_stops_the_run_and_is_given_again() {
 
 #[test]
 fn a_rewriter_that_lost_what_it_learned_spoils_no_journal() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     let (_, lines) = run(dcapo(4, 1), &pupil, Vec::new());
     pupil.stubborn.set(Some(2));
     let (outcome, after) = run(dcapo(4, 1), &pupil, lines.clone());
@@ -441,7 +445,7 @@ fn a_rewriter_that_lost_what_it_learned_spoils_no_journal() {
 
 #[test]
 fn a_figure_that_is_no_number_ends_the_run_and_keeps_the_journal_readable() {
-    let pupil = Rc::new(Pupil::default());
+    let pupil = Rc::new(LearnerStub::default());
     pupil.figure.set(Some(f64::NAN));
     let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
     let reason = outcome.unwrap().finished.reason.clone().unwrap();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use capo_core::address::Address;
-use capo_core::causes::with_causes;
+use capo_core::error_chain::with_causes;
 use capo_core::llm::FailureKind;
 use http::StatusCode;
 use rig_core::ProviderError;

@@ -64,7 +64,9 @@ fn rewrite(parts: &mut Parts, body: Bytes, call_ids: &CallIds) -> Bytes {
     identify(&mut request, "functionCall", &call_ids.called);
     identify(&mut request, "functionResponse", &call_ids.answered);
     for response in parts_named(&mut request, "functionResponse") {
-        let text = response.get("response").and_then(|response| response["result"].as_str());
+        let text = response
+            .get("response")
+            .and_then(|response| response["result"].as_str());
         let object = text.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
         if let Some(object) = object {
             response.insert("response".to_owned(), Value::Object(object));

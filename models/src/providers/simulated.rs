@@ -9,10 +9,10 @@ use capo_world::simulated::Simulated;
 use futures::future::LocalBoxFuture;
 
 use super::{Access, Key, Plan, Provider};
+use crate::call_price;
 use crate::conversation::portable_seed;
 use crate::limiter::Limiter;
 use crate::prices::{Cached, Price};
-use crate::tariff;
 use crate::time;
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -80,7 +80,7 @@ impl<M: Llm> Paced<M> {
             // An answer that nobody waits for costs nothing here.
             let waited = time::unless(self.control.interrupted(), asked).await;
             waited.ok_or(LlmError::Interrupted {
-                usage: tariff::NOTHING,
+                usage: call_price::NOTHING,
             })?;
         }
         Ok(answer)

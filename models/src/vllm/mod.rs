@@ -16,12 +16,12 @@ use rig_core::http_client::HttpClientExt as _;
 use serde_json::{Value, json};
 
 use crate::builder::Builder;
+use crate::call_price;
 use crate::client::{Client, Tried, Try};
 use crate::error::BuildError;
 use crate::failure::{Failure, excerpt};
 use crate::providers::{Key, Provider};
 use crate::rate_limit;
-use crate::tariff;
 use crate::time;
 
 pub use completion::{TokenAnswer, TokenRequest};
@@ -213,7 +213,7 @@ fn judge<T>(answer: Try<Bytes>, read: impl FnOnce(&Bytes) -> Result<T, Failure>)
 fn time_alone(seconds: f64) -> CallUsage {
     CallUsage {
         seconds,
-        ..tariff::NOTHING
+        ..call_price::NOTHING
     }
 }
 

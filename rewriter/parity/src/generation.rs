@@ -6,7 +6,7 @@ use capo_rewriter::backend::PolicyBackend;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::generate::{Completion, Finish, Generation, GenerationRow};
 use capo_rewriter::lora::Adapter;
-use capo_rewriter::sampling::Sampling;
+use capo_rewriter::token_sampling::Sampling;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capo_rewriter::backend::PolicyBackend;
-use capo_rewriter::sampling::logprob;
+use capo_rewriter::token_sampling::logprob;
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! The distributions that tokens are drawn from.
 
 use capo_rewriter::backend::PolicyBackend;
-use capo_rewriter::sampling::Sampling;
+use capo_rewriter::token_sampling::Sampling;
 use serde::Deserialize;
 
 use crate::fixture::{Largest, Reference};

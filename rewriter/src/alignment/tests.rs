@@ -6,7 +6,7 @@ use capo_core::random::{Streams, normal};
 
 use super::*;
 use crate::lora::{Adapter, LoraConfig};
-use crate::nano::NanoConfig;
+use crate::tiny_qwen3::NanoConfig;
 use crate::tokenizer::Tokenizer;
 
 const TEMPERATURE: f64 = 0.7;

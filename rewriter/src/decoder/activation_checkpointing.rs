@@ -146,9 +146,9 @@ mod tests {
 
     use super::*;
     use crate::lora::{LoraConfig, Mode};
-    use crate::nano::NanoConfig;
     use crate::policy::Policy;
     use crate::sft::SftBatch;
+    use crate::tiny_qwen3::NanoConfig;
     use crate::tokenizer::Tokenizer;
 
     fn decoder(config: NanoConfig) -> Decoder<Flex> {

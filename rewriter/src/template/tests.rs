@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::read_json;
-use crate::nano::NanoConfig;
+use crate::tiny_qwen3::NanoConfig;
 
 fn request() -> RewriteFacts {
     let constraint = |metric: &str, cost, threshold, multiplier| WeightedConstraint {

@@ -14,7 +14,7 @@ use capo_rewriter::generate::{Generation, GenerationRow};
 use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::replicas::Replicas;
-use capo_rewriter::sampling::Sampling;
+use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter_parity::{Reference, device_checks};
 use capo_rewriter_wgpu::{DEVICES, Wgpu, device};
 

@@ -8,7 +8,7 @@ use burn_tensor::backend::Backend;
 use burn_tensor::{DType, FloatDType, Int, Tensor, TensorData};
 use burn_wgpu::WgpuDevice;
 use capo_rewriter::backend::{AdamWUpdate, PolicyBackend, Visibility};
-use capo_rewriter::sampling::{Sampling, logprob};
+use capo_rewriter::token_sampling::{Sampling, logprob};
 use capo_rewriter_wgpu::{Wgpu, device};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;

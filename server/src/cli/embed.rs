@@ -178,8 +178,8 @@ impl OnlyWriter {
             });
             let locked = opened.map_err(|error| not_written(path, &error))?;
             match locked.try_lock() {
-                // Who held it may have taken it away since it was opened.
-                Ok(()) if !lock.exists() => {}
+                // Who held it may have taken it away since it was opened, and another made it anew.
+                Ok(()) if !is_at(&locked, &lock) => {}
                 Ok(()) => {
                     return Ok(Self {
                         lock,
@@ -196,6 +196,21 @@ impl OnlyWriter {
             }
         }
     }
+}
+
+/// Whether an open file is the one that lies at a path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = fs::metadata(path).ok().map(place);
+    there.is_some() && file.metadata().ok().map(place) == there
+}
+
+/// Whether an open file is the one that lies at a path: elsewhere none that is open can be taken away.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 impl Drop for OnlyWriter {

@@ -276,7 +276,7 @@ fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, S
 /// started; else one, for a provider's rate limits are better spent on one run at a time, and how
 /// many runs somebody's agent bears only they know.
 fn usual_jobs(study: &Study) -> NonZeroUsize {
-    let is_external = study.workload.get("kind").is_some_and(|kind| kind == "external");
+    let is_external = capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent);
     let within = study.asked_models().all(is_simulated) && !is_external;
     match std::thread::available_parallelism() {
         Ok(cores) if within => cores,

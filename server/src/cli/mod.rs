@@ -11,6 +11,8 @@ mod embed;
 mod evaluate;
 mod experiment;
 pub(crate) mod failure;
+#[cfg(not(feature = "train"))]
+mod feature_missing;
 mod journal;
 pub(crate) mod layout;
 mod optimize;
@@ -19,8 +21,6 @@ mod report;
 mod rewriter;
 #[cfg(feature = "train")]
 mod train;
-#[cfg(not(feature = "train"))]
-mod untrained;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -61,9 +61,9 @@ enum Command {
     #[cfg(feature = "train")]
     Rewriter(rewriter::RewriterArgs),
     #[cfg(not(feature = "train"))]
-    Train(untrained::Anything),
+    Train(feature_missing::Anything),
     #[cfg(not(feature = "train"))]
-    Rewriter(untrained::Anything),
+    Rewriter(feature_missing::Anything),
 }
 
 /// The study a command works on.

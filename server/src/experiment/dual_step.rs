@@ -1,5 +1,6 @@
 //! How a measured violation moves its multiplier.
 
+use capo_core::dual::DualStepName;
 use capo_core::study::Study;
 use serde_json::json;
 
@@ -28,14 +29,13 @@ const SWEEP: Sweep = Sweep {
 };
 
 fn vary(base: &Study) -> Vec<Variant> {
-    let variant = |step: &str| {
-        Variant::of(base, step, step, |study| {
+    let variant = |step: &DualStepName| {
+        let step = step.to_string();
+        Variant::of(base, &step, &step, |study| {
             study.method.insert("dual_step".into(), json!(step));
         })
     };
-    ["subgradient", "count", "pid", "augmented", "fixed"]
-        .map(variant)
-        .into()
+    DualStepName::ALL.iter().map(variant).collect()
 }
 
 fn report(runs: &Runs) -> Report {

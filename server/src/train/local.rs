@@ -8,8 +8,8 @@ use capo_models::local_models::{LocalError, LocalModels};
 use capo_models::{ModelSpec, Serves as _};
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::Drawing;
-use capo_rewriter::sampling::Sampling;
 use capo_rewriter::stop::Stop;
+use capo_rewriter::token_sampling::Sampling;
 use serde_json::Value;
 
 use crate::files::StudyFolder;

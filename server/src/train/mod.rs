@@ -2,9 +2,9 @@
 
 pub mod local;
 pub mod log;
-pub mod sampler;
 pub mod settings;
 pub mod tensorboard;
+pub mod vllm_sampler;
 
 use std::cell::Cell;
 
@@ -21,9 +21,9 @@ use capo_rewriter::template::TemplateError;
 use clap::ValueEnum as _;
 
 use self::log::LogError;
-use self::sampler::SamplerError;
 use self::settings::SettingsError;
 use self::tensorboard::TensorBoardError;
+use self::vllm_sampler::SamplerError;
 use crate::cli::layout::counted;
 use crate::stderr::warn;
 

@@ -6,11 +6,11 @@ use capo_rewriter::checkpoint::Retention;
 use capo_rewriter::fine_tuning::SftSettings;
 use capo_rewriter::local::Drawing;
 use capo_rewriter::lora::LoraConfig;
-use capo_rewriter::online::GrpoSettings;
 use capo_rewriter::pairs::PairSettings;
+use capo_rewriter::pool_grpo::GrpoSettings;
 use serde::{Deserialize, Serialize};
 
-use super::sampler::SamplerSettings;
+use super::vllm_sampler::SamplerSettings;
 use crate::files::{TextError, read_text};
 
 /// Everything about a training that the command line does not say. What a file leaves out has its default.

@@ -151,12 +151,12 @@ const KNOBS: [Knob; 10] = [
     },
 ];
 
-/// The dual steps that are shown here.
-const STEPS: [(DualStepName, &str); 4] = [
-    (DualStepName::Subgradient, "subgradient"),
-    (DualStepName::Pid, "PID"),
-    (DualStepName::Count, "count"),
-    (DualStepName::Fixed, "fixed"),
+/// The dual steps whose hyperparameters have a slider here.
+const STEPS: [DualStepName; 4] = [
+    DualStepName::Subgradient,
+    DualStepName::Pid,
+    DualStepName::Count,
+    DualStepName::Fixed,
 ];
 
 /// The most candidates that the dual step averages over here: k0.
@@ -190,14 +190,19 @@ pub(super) fn Knobs(
         };
         (1..=MOST_AVERAGED).map(option).collect_view()
     };
-    let steps = STEPS.map(|(name, words)| {
+    let steps = STEPS.iter().map(|&name| {
         let chosen = move || step.get() == name;
+        let words = match name {
+            DualStepName::Pid => "PID".to_owned(),
+            other => other.to_string(),
+        };
         view! {
-            <option value=words prop:selected=chosen>
+            <option value=name.to_string() prop:selected=chosen>
                 {words}
             </option>
         }
     });
+    let steps = steps.collect_view();
     let differs = move |read: fn(&Setting, &Setting) -> bool| {
         move || setting.with(|setting| other.with(|other| read(setting, other)))
     };
@@ -231,8 +236,9 @@ pub(super) fn Knobs(
                 <select
                     id=step_id
                     on:change=move |event| {
-                        let words = event_target_value(&event);
-                        if let Some((name, _)) = STEPS.iter().find(|(_, other)| *other == words) {
+                        let chosen = event_target_value(&event);
+                        let named = |name: &&DualStepName| name.to_string() == chosen;
+                        if let Some(name) = STEPS.iter().find(named) {
                             setting.update(|setting| setting.step = *name);
                         }
                     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use capo_core::llm::Role;
 use capo_core::study::{Study, Table};
-use capo_workloads::tau2::settings::KIND;
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use serde_json::Value;
@@ -115,8 +114,8 @@ impl Asking {
 
     /// Asks what a workload measures; of much data once it has not changed for a moment.
     pub(super) fn look(self, workload: Table, files: DataFiles, seed: u64) {
-        let of_benchmark = workload.get("kind").and_then(Value::as_str) == Some(KIND);
-        let much = of_benchmark || files.values().map(|text| text.len()).sum::<usize>() > MUCH;
+        let reads_more = capo_workloads::of(&workload).is_some_and(|kind| kind.shares_files);
+        let much = reads_more || files.values().map(|text| text.len()).sum::<usize>() > MUCH;
         let rest = if much { REST } else { 0 };
         let ask = move || {
             let ticket = self.ticket();

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use capo_core::methods;
-use capo_core::study::{Constraint, Objective, Prompt, Study, StudyError, Table};
-use capo_workloads::tau2::settings::KIND;
+use capo_core::study::{Constraint, Format, Objective, Prompt, Study, StudyError, Table};
+use capo_workloads::{KINDS, Kind};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::place::Place;
 use super::prices;
@@ -64,6 +64,18 @@ struct Shelved {
     workload: Table,
     objective: Objective,
     constraints: Vec<Constraint>,
+}
+
+impl Shelved {
+    fn of(study: Study) -> Self {
+        Self {
+            name: study.study.name,
+            prompt: study.prompt,
+            workload: study.workload,
+            objective: study.objective,
+            constraints: study.constraints,
+        }
+    }
 }
 
 impl Draft {
@@ -169,7 +181,7 @@ impl Draft {
 
     /// Whether its workload reads rows, as files that it names.
     pub(super) fn takes_rows(&self) -> bool {
-        matches!(self.kind(), "table" | "external")
+        capo_workloads::of(&self.study.workload).is_some_and(Kind::takes_rows)
     }
 
     /// The paths of the data files that its workload names.
@@ -223,7 +235,7 @@ impl Draft {
 
     /// Takes in the file of a key of tau2's settings: as the one that the study names, or in place of it.
     pub(super) fn take_own(&mut self, key: &str, name: &str, text: String) {
-        self.take_kind(KIND);
+        self.take_kind("tau2");
         let named = Place::Workload.text(&self.study, key);
         let path = if named.rsplit('/').next() == Some(name) {
             named
@@ -246,24 +258,22 @@ impl Draft {
         if self.kind() == kind {
             return;
         }
-        let now = Shelved {
-            name: self.study.study.name.clone(),
-            prompt: self.study.prompt.clone(),
-            workload: self.study.workload.clone(),
-            objective: self.study.objective.clone(),
-            constraints: self.study.constraints.clone(),
-        };
-        let next = self.shelf.remove(kind).unwrap_or_else(|| {
+        let now = Shelved::of(self.study.clone());
+        let (before, next) = (beginning(self.kind()), beginning(kind));
+        let begin = || {
             // A name and a prompt of somebody's own go along, those of the other kind do not.
-            let (before, mut next) = (beginning(self.kind()), beginning(kind));
-            if now.name != before.name {
+            let mut next = next?;
+            if before.as_ref().is_none_or(|before| now.name != before.name) {
                 next.name.clone_from(&now.name);
             }
-            if now.prompt != before.prompt {
+            if before.is_none_or(|before| now.prompt != before.prompt) {
                 next.prompt.clone_from(&now.prompt);
             }
-            next
-        });
+            Some(next)
+        };
+        let Some(next) = self.shelf.remove(kind).or_else(begin) else {
+            return;
+        };
         self.shelf.insert(self.kind().to_owned(), now);
         self.study.study.name = next.name;
         self.study.prompt = next.prompt;
@@ -294,7 +304,8 @@ impl Draft {
     pub(super) fn name_after(&mut self, file: &str) {
         let stem = file.rsplit('/').next().unwrap_or(file);
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
-        if self.study.study.name == beginning(self.kind()).name && !stem.is_empty() && stem != "rows" {
+        let is_unnamed = beginning(self.kind()).is_some_and(|begun| begun.name == self.study.study.name);
+        if is_unnamed && !stem.is_empty() && stem != "rows" {
             self.study.study.name = stem.replace(['_', '-'], " ");
         }
     }
@@ -372,12 +383,12 @@ impl Draft {
     }
 }
 
-/// The paths of the data files that a workload's table names.
+/// The paths of the data files that a workload's table names, those of its sets among them.
 fn paths_in(workload: &Table) -> Vec<String> {
+    let keys = capo_workloads::of(workload).map_or(&[][..], |kind| kind.files);
     let of = |table: &Table| {
-        ["data", "evaluate_data", DESCRIPTIONS, EMBEDDINGS]
-            .into_iter()
-            .filter_map(|key| table.get(key)?.as_str().map(str::to_owned))
+        keys.iter()
+            .filter_map(|key| table.get(*key)?.as_str().map(str::to_owned))
             .filter(|path| !path.is_empty())
             .collect::<Vec<_>>()
     };
@@ -386,61 +397,16 @@ fn paths_in(workload: &Table) -> Vec<String> {
     of(workload).into_iter().chain(sets.flat_map(of)).collect()
 }
 
-/// What a kind of workload starts with.
-fn beginning(kind: &str) -> Shelved {
-    let (name, prompt, workload, objective) = match kind {
-        "table" => (
-            "own table",
-            "Answer the question. Write nothing but the answer.",
-            json!({
-                "kind": "table", "data": "", "user": "", "evaluate": 0,
-                "metric": [{ "name": "correct", "type": "normalized", "expected": "" }],
-            }),
-            "correct",
-        ),
-        "external" => (
-            "own agent",
-            "Do what you are asked, and be exact.",
-            json!({
-                "kind": "external", "data": "", "endpoint": "", "evaluate": 0,
-                "metric": [{ "name": "success", "direction": "objective" }],
-            }),
-            "success",
-        ),
-        KIND => (
-            "tau2 airline",
-            "You serve customers. Keep to the <policy> below. In each turn either write to the customer or call a \
-             tool, never both. Be helpful, and write tool arguments as valid JSON.",
-            json!({ "kind": KIND, "domain": "airline", "data": "data/tau2" }),
-            "success",
-        ),
-        _ => (
-            "help desk",
-            "",
-            json!({ "kind": "desk", "optimize": 74, "evaluate": 40 }),
-            "success",
-        ),
-    };
-    let prompt = match studies::help_desk() {
-        Ok(built_in) if prompt.is_empty() => built_in.prompt,
-        _ => Prompt {
-            text: Some(prompt.to_owned()),
-            file: None,
-        },
-    };
-    Shelved {
-        name: name.to_owned(),
-        prompt,
-        workload: workload.as_object().cloned().unwrap_or_default(),
-        objective: Objective {
-            metric: objective.to_owned(),
-        },
-        constraints: Vec::new(),
-    }
+/// What a kind of workload starts with; none for a kind that there is not.
+fn beginning(kind: &str) -> Option<Shelved> {
+    let kind = KINDS.iter().find(|of| of.name == kind)?;
+    Study::parse(kind.beginning, Format::Toml).ok().map(Shelved::of)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn draft() -> Draft {
@@ -564,7 +530,7 @@ mod tests {
     fn descriptions_of_tools_are_a_file_of_the_benchmark_s_study() {
         let mut draft = draft();
         draft.take_own(DESCRIPTIONS, "tools.json", "{}".into());
-        assert_eq!(draft.kind(), KIND);
+        assert_eq!(draft.kind(), "tau2");
         assert_eq!(draft.study.workload[DESCRIPTIONS], "tools.json");
         let toml = draft.checked().unwrap().to_toml().unwrap();
         assert!(toml.contains("tool_descriptions = \"tools.json\""), "{toml}");
@@ -596,7 +562,7 @@ mod tests {
     fn every_workload_begins_with_a_name_and_a_prompt_of_its_own() {
         let mut draft = draft();
         let mut seen = vec![(draft.study.study.name.clone(), draft.study.prompt.clone())];
-        for kind in ["table", "external", KIND] {
+        for kind in ["table", "external", "tau2"] {
             draft.take_kind(kind);
             let begun = (draft.study.study.name.clone(), draft.study.prompt.clone());
             assert!(!seen.contains(&begun), "{begun:?}");

@@ -1,7 +1,7 @@
 //! Further headers of a model's requests, one a line.
 
+use capo_core::http_headers::is_secret_header;
 use capo_core::llm::Role;
-use capo_core::secrets::is_secret_header;
 use leptos::prelude::*;
 use serde_json::{Map, Value, json};
 

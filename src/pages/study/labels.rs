@@ -1,11 +1,11 @@
 //! What the keys of a study are called where the form shows them.
 
 use capo_core::methods;
+use capo_workloads::{KINDS, Kind};
 
 use super::models::{ROLES, role_name};
 use super::place::Place;
 use super::prices;
-use super::workload::KINDS;
 use crate::format;
 use crate::schemas;
 
@@ -83,14 +83,17 @@ fn begun_small(name: &str) -> String {
 pub(super) fn is_setting(word: &str) -> bool {
     const OF_STUDIES: [&str; 3] = ["relative_to_seed", "from_round", "max_characters"];
     let has = |schema: &serde_json::Value| !schema["properties"][word].is_null();
-    let of_table = &schemas::workload("table")["properties"]["metric"]["items"]["oneOf"];
+    let of_workload = |kind: &Kind| {
+        let schema = schemas::workload(kind.name);
+        let metrics = &schema["properties"]["metric"]["items"]["oneOf"];
+        has(schema) || metrics.as_array().into_iter().flatten().any(has)
+    };
     OF_STUDIES.contains(&word)
         || has(schemas::model())
         || methods::ALL
             .iter()
             .any(|method| has(schemas::method(method.name)))
-        || KINDS.iter().any(|(kind, _)| has(schemas::workload(kind)))
-        || of_table.as_array().into_iter().flatten().any(has)
+        || KINDS.iter().any(of_workload)
 }
 
 #[cfg(test)]

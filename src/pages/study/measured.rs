@@ -4,9 +4,7 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::metric::{Direction, MetricSpec};
 use capo_core::study::{Study, Table};
-use capo_workloads::tau2::settings::KIND;
 
-use super::draft::{DESCRIPTIONS, EMBEDDINGS};
 use super::problem::Problem;
 use crate::worker::ADVICE;
 use crate::worker::protocol::{DataFiles, Looked};
@@ -96,20 +94,18 @@ pub(super) const DUPLICATE: &str = "workload.exclude";
 
 /// The file that is not there, in words that fit a page without a disk.
 fn missing(workload: &Table, files: &DataFiles) -> Option<Problem> {
-    let of_benchmark = workload.get("kind").and_then(|kind| kind.as_str()) == Some(KIND);
-    let keys: &[&str] = if of_benchmark {
-        &[DESCRIPTIONS, EMBEDDINGS]
-    } else {
-        &["data", "evaluate_data"]
-    };
-    let mut named = keys
+    let kind = capo_workloads::of(workload)?;
+    let mut named = kind
+        .files
         .iter()
         .filter_map(|key| Some((key, workload.get(*key)?.as_str()?)));
     let (key, path) = named.find(|(_, path)| !files.contains_key(*path))?;
     Some(Problem {
         key: format!("workload.{key}"),
         message: match path {
-            path if of_benchmark => format!("{path} is not here yet. Drop or choose it, or leave it out."),
+            path if !kind.takes_rows() => {
+                format!("{path} is not here yet. Drop or choose it, or leave it out.")
+            }
             "" => "The rows are not here yet. Drop, choose or paste them.".to_owned(),
             path => format!("The rows of {path} are not here yet. Drop, choose or paste them."),
         },
@@ -138,7 +134,7 @@ mod tests {
     #[test]
     fn descriptions_that_are_not_here_are_asked_for() {
         let workload = serde_json::json!({
-            "kind": KIND, "domain": "airline", "data": "data/tau2", DESCRIPTIONS: "mine/tools.json",
+            "kind": "tau2", "domain": "airline", "data": "data/tau2", "tool_descriptions": "mine/tools.json",
         });
         let workload = workload.as_object().unwrap();
         let looked = || Looked {

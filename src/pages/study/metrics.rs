@@ -201,7 +201,8 @@ fn append(study: &mut Study, kind: &str) {
         .map(|number| format!("metric_{number}"))
         .find(|name| !taken.contains(name));
     let name = free.unwrap_or_default();
-    let metric = if kind == "table" {
+    let is_typed = !variants(&schemas::workload(kind)["properties"]["metric"]["items"], TYPE).is_empty();
+    let metric = if is_typed {
         json!({ "name": name, TYPE: "length" })
     } else {
         json!({ "name": name, "direction": "cost" })

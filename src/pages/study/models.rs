@@ -1,6 +1,7 @@
 //! Who answers for each role, and whether it does.
 
 use capo_core::llm::Role;
+use capo_core::study::Study;
 use capo_models::providers::{Key, PROVIDERS};
 use capo_models::serving;
 use leptos::prelude::*;
@@ -12,6 +13,8 @@ use super::form::Form;
 use super::further::Further;
 use super::place::Place;
 use super::section::Section;
+use super::settings::{Kind, Setting};
+use super::workload;
 use crate::format::decimals;
 use crate::frame::remember::Remember;
 use crate::keys::Keys;
@@ -153,7 +156,7 @@ fn RoleRow(role: Role) -> impl IntoView {
     };
     let message = move || {
         let (what, advice) = failed.get()?;
-        let has_script = role == Role::User && form.draft.with(|draft| draft.kind() == "desk");
+        let has_script = role == Role::User && form.draft.with(|draft| has_script(&draft.study));
         let scripted = has_script.then(|| view! { <LetTheScriptPlay/> });
         Some(view! {
             <tr>
@@ -240,12 +243,24 @@ fn typed_for_another(keys: &Keys, table: &Value) -> Option<(String, String)> {
     ))
 }
 
+/// Whether the workload has scripts that can play the user.
+fn has_script(study: &Study) -> bool {
+    let user = workload::of_kind(&workload::kind(study), &["user"]);
+    let is_scripted = |(word, _): &(String, String)| word == SCRIPTED;
+    let has =
+        |setting: &Setting| matches!(&setting.kind, Kind::Choice(words) if words.iter().any(is_scripted));
+    user.iter().any(has)
+}
+
+/// The choice of a workload's setting `user` that asks no model.
+const SCRIPTED: &str = "scripted";
+
 #[component]
 fn LetTheScriptPlay() -> impl IntoView {
     let form = expect_context::<Form>();
     let scripted = move |_| {
         form.renew(|draft| {
-            Place::Workload.set(&mut draft.study, "user", Some("scripted".into()));
+            Place::Workload.set(&mut draft.study, "user", Some(SCRIPTED.into()));
             draft.study.models.shift_remove(&Role::User);
         });
     };

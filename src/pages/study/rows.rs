@@ -77,7 +77,7 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
     Place::Workload.set(study, "evaluate", Some(json!(preview.count / 3)));
     draft.forget_wrong("workload.");
     // An agent that measures itself is sent the whole row; of its columns only the name is anybody's.
-    let names_only = draft.kind() != "table";
+    let names_only = !has_template(&draft.study);
     let study = &mut draft.study;
     let guesses = [
         (
@@ -100,6 +100,11 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
             used.put(column, study);
         }
     }
+}
+
+/// Whether what is asked about a row is written from its columns.
+fn has_template(study: &Study) -> bool {
+    capo_workloads::of(&study.workload).is_some_and(|kind| kind.has("user"))
 }
 
 /// Examples to leave out, by what names them.
@@ -299,7 +304,7 @@ fn Drop() -> impl IntoView {
 #[component]
 fn Taken(path: String, preview: Preview) -> impl IntoView {
     let form = expect_context::<Form>();
-    let mapped = form.memo(|study| super::workload::kind(study) == "table");
+    let mapped = form.memo(has_template);
     let size = format!(
         "{} rows, {} characters",
         count(preview.count as u64),

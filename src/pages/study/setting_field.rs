@@ -26,16 +26,8 @@ pub(super) fn SettingField(
     };
     let key = setting.key.clone();
     match setting.kind.clone() {
-        kind @ (Kind::Whole | Kind::Number) => {
-            let (least, most) = setting.range;
-            let number = Number::of(place, &key, kind == Kind::Whole)
-                .at_least(least)
-                .at_most(most);
-            let number = if setting.needed {
-                number
-            } else {
-                number.optional(&when_left_out(&setting))
-            };
+        Kind::Whole | Kind::Number => {
+            let number = number(place, &setting);
             view! { <NumberField number explanation/> }.into_any()
         }
         Kind::Text => {
@@ -57,6 +49,23 @@ pub(super) fn SettingField(
         }
         Kind::Flag => view! { <FlagField place setting explanation/> }.into_any(),
         Kind::Choice(words) => view! { <ChoiceField place setting words explanation/> }.into_any(),
+    }
+}
+
+/// The number of a key that a schema describes.
+pub(super) fn number(place: Place, setting: &Setting) -> Number {
+    let (least, most) = setting.range;
+    let number = Number::of(place, &setting.key, setting.kind == Kind::Whole)
+        .at_least(least)
+        .at_most(most);
+    let number = match setting.unit.as_str() {
+        "" => number,
+        unit => number.in_unit(unit, 1.0),
+    };
+    if setting.needed {
+        number
+    } else {
+        number.optional(&when_left_out(setting))
     }
 }
 
@@ -166,6 +175,7 @@ fn ChoiceField(
 /// What an empty field of a setting means.
 pub(super) fn when_left_out(setting: &Setting) -> String {
     match &setting.default {
+        _ if !setting.left_out.is_empty() => setting.left_out.clone(),
         Some(Value::Number(number)) => format!("{number} unless stated"),
         _ => "not set".into(),
     }

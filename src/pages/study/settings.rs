@@ -32,6 +32,10 @@ pub(super) struct Setting {
     pub(super) needed: bool,
     /// The least and the most a number may be.
     pub(super) range: (f64, f64),
+    /// What stands behind a number; may be empty.
+    pub(super) unit: String,
+    /// What holds when it is left out, in words; empty where the default says it.
+    pub(super) left_out: String,
 }
 
 /// The keys of an object's schema that a form can show. Others, such as nested tables, are left to
@@ -53,6 +57,8 @@ pub(super) fn settings(schema: &Value) -> Vec<Setting> {
                 default: whole.get("default").filter(|value| !value.is_null()).cloned(),
                 needed: needed(key),
                 range: range(key, &whole),
+                unit: one_line(whole.get("x-unit")),
+                left_out: one_line(whole.get("x-left-out")),
             })
         })
         .collect()

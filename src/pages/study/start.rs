@@ -1,7 +1,6 @@
 //! The buttons that start a run, and why they may not.
 
 use capo_core::study::Study;
-use capo_workloads::tau2::settings::KIND;
 use leptos::prelude::*;
 
 use super::draft::Draft;
@@ -11,7 +10,6 @@ use super::labels;
 use super::prices;
 use super::problem::Problem;
 use super::readiness;
-use super::workload;
 use crate::components::use_begin;
 use crate::format;
 use crate::keys::Keys;
@@ -55,7 +53,7 @@ pub(super) fn Start() -> impl IntoView {
             begin(study, keys);
         }
     };
-    let kind = form.memo(workload::kind);
+    let simulated = form.memo(|study| capo_workloads::of(&study.workload).is_some_and(|kind| kind.simulated));
     let simulate = move |_| {
         let study = form.draft.with_untracked(|draft| draft.simulated().checked());
         begin(study, Keys::new());
@@ -77,8 +75,7 @@ pub(super) fn Start() -> impl IntoView {
             <div class="note" id="start-why">
                 {move || missing.with(|missing| why(form, missing))}
             </div>
-            // The simulated models know the help desk and questions, not the benchmark's domains.
-            <Show when=move || kind.with(|kind| kind != KIND)>
+            <Show when=move || simulated.get()>
                 <button type="button" disabled=move || unready_anyway.get() on:click=simulate.clone()>
                     "Run with simulated models instead"
                 </button>

@@ -1,33 +1,22 @@
 //! What a prompt is measured on.
 
 use capo_core::study::Study;
-use capo_workloads::tau2::settings::KIND;
+use capo_workloads::KINDS;
 use leptos::prelude::*;
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use super::field::{Number, NumberField, TextField, Wrong};
+use super::field::{Number, NumberField, TextField, Wrong, id as field_id};
 use super::form::Form;
 use super::labels::label;
 use super::metrics::Metrics;
 use super::place::Place;
 use super::rows::{Exclude, Rows};
 use super::section::Section;
-use super::setting_field::{SettingField, when_left_out};
+use super::setting_field::{SettingField, number};
 use super::settings::{Setting, settings};
 use super::tau2::Tau2;
 use crate::schemas;
-
-/// The kinds of workload, and what they are called here.
-pub(super) const KINDS: [(&str, &str); 4] = [
-    ("desk", "Help desk"),
-    ("table", "Own table"),
-    ("external", "HTTP endpoint"),
-    (KIND, "tau2 benchmark"),
-];
-
-/// Tasks of the help desk.
-const TASKS: usize = 114;
 
 /// Workload, its examples, and what it measures.
 #[component]
@@ -35,24 +24,26 @@ pub(super) fn WorkloadSection() -> impl IntoView {
     let form = expect_context::<Form>();
     let kind = form.memo(kind);
     let kinds = KINDS
-        .map(|(name, title)| {
-            let take = move |_| form.renew(|draft| draft.take_kind(name));
+        .iter()
+        .map(|of| {
+            let take = move |_| form.renew(|draft| draft.take_kind(of.name));
             view! {
                 <button
                     type="button"
-                    aria-pressed=move || kind.with(|kind| kind == name).to_string()
+                    aria-pressed=move || kind.with(|kind| kind == of.name).to_string()
                     on:click=take
                 >
-                    {title}
+                    {of.title}
                 </button>
             }
         })
         .collect_view();
+    // Kinds with a form of their own; of others every setting has its field.
     let own = move || match kind.get().as_str() {
         "table" => view! { <OwnTable/> }.into_any(),
         "external" => view! { <Endpoint/> }.into_any(),
-        KIND => view! { <Tau2/> }.into_any(),
-        _ => view! { <Desk/> }.into_any(),
+        "tau2" => view! { <Tau2/> }.into_any(),
+        other => view! { <EverySetting kind=other.to_owned()/> }.into_any(),
     };
     let lead = || "What a prompt is measured on. The held-out examples are never seen by the search.";
     view! {
@@ -78,39 +69,24 @@ pub(super) fn of_kind(kind: &str, keys: &[&str]) -> Vec<Setting> {
     keys.iter().filter_map(named).collect()
 }
 
+/// The settings that every kind has which splits its examples.
+const SPLITS: [&str; 2] = ["optimize", "evaluate"];
+
 /// How many examples, in which splits, how often.
 #[component]
 fn Examples() -> impl IntoView {
     let form = expect_context::<Form>();
     let kind = form.memo(kind);
     let fields = move || {
-        let desk = kind.with(|kind| kind == "desk");
-        let split = |key: &'static str, blank: &'static str| {
-            let number = Number::of(Place::Workload, key, true).called(&label(&Place::Workload.path(key)));
-            if desk {
-                let unsaid = of_kind("desk", &[key]).first().map(when_left_out);
-                number
-                    .in_unit(&format!("of {TASKS}"), 1.0)
-                    .optional(&unsaid.unwrap_or_default())
-            } else {
-                number.optional(blank)
-            }
+        let split = |setting: Setting| {
+            let label = label(&Place::Workload.path(&setting.key));
+            let number = number(Place::Workload, &setting).called(&label);
+            view! { <NumberField number/> }
         };
-        let of_benchmark = kind.with(|kind| kind == KIND);
-        let (all, held_out) = if of_benchmark {
-            ("all of the split", "all of the split")
-        } else {
-            (
-                "all that are not held out",
-                "as many as the file of held-out examples has",
-            )
-        };
-        let optimize = split("optimize", all);
-        let evaluate = split("evaluate", held_out);
-        view! {
-            <NumberField number=optimize/>
-            <NumberField number=evaluate/>
-        }
+        of_kind(&kind.get(), &SPLITS)
+            .into_iter()
+            .map(split)
+            .collect_view()
     };
     let repeats = Number::new(
         "study.repeats",
@@ -143,20 +119,25 @@ fn Examples() -> impl IntoView {
     }
 }
 
-/// What only the help desk has.
+/// What a kind without a form of its own says of itself, and a field for each of its settings.
 #[component]
-fn Desk() -> impl IntoView {
-    let fields = of_kind("desk", &["user", "max_steps"])
+fn EverySetting(kind: String) -> impl IntoView {
+    let of = KINDS.iter().find(|of| of.name == kind);
+    let Some(of) = of else {
+        let key = Place::Workload.path("kind");
+        let id = field_id(&key);
+        return view! { <div id=id tabindex="-1"><Wrong key/></div> }.into_any();
+    };
+    let fields = settings(schemas::workload(of.name))
         .into_iter()
+        .filter(|setting| !SPLITS.contains(&setting.key.as_str()))
         .map(|setting| view! { <SettingField place=Place::Workload setting explained=true/> })
         .collect_view();
     view! {
-        <p class="note">
-            "A bicycle shop’s customers want orders, returns, exchanges and repairs; the agent talks to them and acts \
-             through tools. Every task knows the right outcome."
-        </p>
+        {(!of.summary.is_empty()).then(|| view! { <p class="note">{of.summary}</p> })}
         <div class="fields wide">{fields}</div>
     }
+    .into_any()
 }
 
 /// Rows of somebody's own: what is asked about each, and what is measured of the answer.

@@ -9,6 +9,7 @@ use capo_core::methods;
 use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::reading::{in_force, standing};
 use capo_core::run_state::{Candidate, RunState};
+use capo_models::ProviderName;
 
 use super::{Failure, Stand};
 use crate::format::{self, count, counted, number_word};
@@ -343,17 +344,13 @@ fn provider(role: Role, state: &RunState) -> String {
     while let Some(role) = asked {
         if let Some(table) = models.and_then(|models| models.get(&role)) {
             let name = table.get("provider").and_then(serde_json::Value::as_str);
-            return match name.unwrap_or_default() {
-                "openai" => "OpenAI",
-                "anthropic" => "Anthropic",
-                "gemini" => "Gemini",
-                "mistral" => "Mistral",
-                "openrouter" => "OpenRouter",
-                "ollama" => "Ollama",
-                "simulated" => "The simulated model",
-                _ => "The server",
-            }
-            .to_owned();
+            let known = name.and_then(ProviderName::find);
+            return match known.map(ProviderName::get) {
+                Some(here) if here.in_process => format!("The {} model", here.name),
+                Some(provider) if provider.base_url.is_some() => provider.title.to_owned(),
+                // Somebody's own.
+                _ => "The server".to_owned(),
+            };
         }
         asked = role.fallback();
     }

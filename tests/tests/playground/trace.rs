@@ -94,6 +94,8 @@ async fn a_trace_tells_both_sides_calls_apart_and_what_they_changed() {
     let mut lines = events(&study.journal());
     let at = lines.iter().position(|line| line["event"] == "rollout").unwrap();
     lines[at]["trace"] = of_both_sides();
+    // What its details say, the kind of its workload knows.
+    lines[0]["study"]["workload"] = json!({ "kind": "tau2", "domain": "telecom", "data": "data/tau2" });
     let rollout = lines[at].clone();
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     std::fs::write(study.journal(), lines.join("\n") + "\n").unwrap();

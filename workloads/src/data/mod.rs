@@ -20,8 +20,9 @@ use serde_json::{Map, Value};
 
 pub use rows::Format;
 
-use crate::files::Sources;
-use crate::settings::BuildError;
+use crate::files::{MemoryFiles, Sources};
+use crate::kind::{Build, Declared};
+use crate::settings::{BuildError, Settings};
 
 /// Which examples there are, and which the search may see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,10 +40,12 @@ pub struct DataSettings {
     pub exclude: Vec<ExampleId>,
     /// Number of examples the search sees; all that are not held out when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = "all that are not held out"))]
     pub optimize: Option<usize>,
     /// Number of held-out examples; needed unless `evaluate_data` is given, which then counts
     /// whole. 0 for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = "as many as the file of held-out examples has"))]
     pub evaluate: Option<usize>,
     /// A separate file of held-out examples with the same columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +103,22 @@ pub struct Examples {
     pub optimize: Vec<Example>,
     /// What it never sees.
     pub evaluate: Vec<Example>,
+}
+
+/// What workloads of these settings measure whose data are not there yet: built on a single made-up example, with
+/// none of the settings but `kept`.
+pub(crate) fn declared_by(build: Build, settings: &Map<String, Value>, kept: &[&str]) -> Option<Declared> {
+    const FILE: &str = "example.jsonl";
+    let kept = kept
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), settings.get(*key)?.clone())));
+    let data = [
+        ("data".to_owned(), FILE.into()),
+        ("evaluate".to_owned(), 0.into()),
+    ];
+    let settings = Settings::new("workload", kept.chain(data).collect());
+    let files = MemoryFiles::new().with(FILE, "{\"example\": 1}");
+    Some(Declared::of(&build(settings, &files, 0).ok()?))
 }
 
 impl Examples {

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use capo_core::address::Address;
-use capo_core::causes::with_causes;
+use capo_core::error_chain::with_causes;
+use capo_core::http_headers::{is_header_name, is_secret_header};
 use capo_core::llm::FailureKind;
-use capo_core::secrets::{is_header_name, is_secret_header};
 use capo_core::workload::RolloutError;
 use futures::StreamExt;
 use reqwest::StatusCode;

@@ -9,6 +9,7 @@ mod command;
 #[cfg(not(target_arch = "wasm32"))]
 mod family;
 mod http;
+mod kind;
 mod pace;
 pub mod protocol;
 mod rollout;
@@ -24,16 +25,17 @@ use std::time::Duration;
 use capo_core::backoff::{self, Backoff};
 use capo_core::metric::{Direction, LARGEST_MEASUREMENT, MetricSpec};
 use capo_core::workload::{RolloutError, Split};
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
-use crate::settings::Workloads;
-use crate::settings::{BuildError, Settings, merged, names, schema};
+use crate::settings::{BuildError, Settings, Workloads};
 use crate::table::check_name;
+
+pub(crate) use kind::{KIND, MAKING, settings_schema};
 
 /// The workload's name.
 const NAME: &str = "external";
@@ -240,7 +242,7 @@ impl Agent {
 }
 
 /// Builds the workload of an external agent.
-pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
+fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
     let data: DataSettings = settings.take()?;
     let own: ExternalSettings = settings.take()?;
     settings.finish()?;
@@ -355,7 +357,7 @@ pub fn missing(kind_and_settings: &Map<String, Value>) -> Vec<String> {
 
 /// Refuses an address or a header with a key in it, whatever else the settings say. An address that is
 /// not typed yet holds none.
-pub(crate) fn check_written(settings: &Map<String, Value>) -> Result<(), BuildError> {
+fn check_written(settings: &Map<String, Value>) -> Result<(), BuildError> {
     let endpoint = settings.get("endpoint").and_then(Value::as_str);
     if let Some(endpoint) = endpoint.filter(|endpoint| !endpoint.is_empty()) {
         http::address(endpoint)?;
@@ -365,14 +367,4 @@ pub(crate) fn check_written(settings: &Map<String, Value>) -> Result<(), BuildEr
         http::check_header(header, value.as_str().unwrap_or_default())?;
     }
     Ok(())
-}
-
-/// The names of this kind's settings.
-pub(crate) fn settings_names() -> Vec<&'static str> {
-    [names::<DataSettings>(), names::<ExternalSettings>()].concat()
-}
-
-/// The schema of this kind's settings.
-pub(crate) fn settings_schema() -> Schema {
-    merged(&[schema::<DataSettings>(), schema::<ExternalSettings>()])
 }

@@ -2,20 +2,10 @@
 //!
 //! A [`MetricDefinition`] is what the study file says; compiled, it becomes a [`Metric`], which
 //! measures a [`Sample`]. Each family of metrics is one file: its settings, its pure functions,
-//! its tests. A new one is a new file, a variant of [`MetricDefinition`] and a line in
-//! `MetricDefinition::family`.
+//! its tests. A new one is a new file and its lines in the list below.
 
 mod answer;
-mod contains;
-mod equality;
-mod json;
-mod judge;
 pub(crate) mod judging;
-mod length;
-mod numeric;
-mod pattern;
-mod refusal;
-mod resources;
 #[cfg(test)]
 mod testing;
 mod whitespace;
@@ -29,64 +19,83 @@ use serde::{Deserialize, Serialize};
 use crate::files::{FileError, Sources};
 
 pub use answer::visible;
-pub use contains::Contains;
-pub use equality::{Exact, Normalized, normalize};
-pub use json::{Json, JsonSchemaMetric, SchemaSource};
-pub use judge::JudgeMetric;
-pub use length::{Length, LengthUnit};
-pub use numeric::{Extraction, Numeric, boxed, extract, gold, is_correct};
-pub use pattern::{Group, Occurrence, Pattern};
-pub use refusal::{Comparison, Phrases, Position, Refusal};
-pub use resources::{Dollars, Latency};
+pub use equality::normalize;
+pub use json::SchemaSource;
+pub use length::LengthUnit;
+pub use numeric::{Extraction, boxed, extract, gold, is_correct};
+pub use pattern::{Group, Occurrence};
+pub use refusal::{Comparison, Phrases, Position};
 
-/// One `[[workload.metric]]` of a study file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum MetricDefinition {
-    /// The answer is exactly what is expected.
-    Exact(Exact),
-    /// The answer is what is expected, up to notation.
-    Normalized(Normalized),
-    /// The answer holds what is expected.
-    Contains(Contains),
-    /// The answer matches a regular expression.
-    Regex(Pattern),
-    /// The answer's number is the expected one.
-    Numeric(Numeric),
-    /// The answer is JSON.
-    Json(Json),
-    /// The answer is JSON that fits a schema.
-    JsonSchema(JsonSchemaMetric),
-    /// How long the answer is.
-    Length(Length),
-    /// Whether the agent declined.
-    Refusal(Refusal),
-    /// How long the answer took.
-    Latency(Latency),
-    /// What the answer cost.
-    Dollars(Dollars),
-    /// What a judge model thinks of the answer.
-    Judge(JudgeMetric),
+/// Declares the families of metrics: of each module the types that study files choose between, with a sentence for
+/// people. A type's name in study files is its variant's in snake_case.
+macro_rules! metrics {
+    ($($module:ident { $($(#[doc = $meaning:literal])+ $variant:ident($settings:ident)),+ $(,)? })*) => {
+        $(mod $module;
+        pub use $module::{$($settings),+};)*
+
+        /// One `[[workload.metric]]` of a study file.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        pub enum MetricDefinition {
+            $($($(#[doc = $meaning])+ $variant($settings),)+)*
+        }
+
+        impl MetricDefinition {
+            fn family(&self) -> &dyn Family {
+                match self {
+                    $($(Self::$variant(family) => family,)+)*
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    equality {
+        /// The answer is exactly what is expected.
+        Exact(Exact),
+        /// The answer is what is expected, up to notation.
+        Normalized(Normalized),
+    }
+    contains {
+        /// The answer holds what is expected.
+        Contains(Contains),
+    }
+    pattern {
+        /// The answer matches a regular expression.
+        Regex(Pattern),
+    }
+    numeric {
+        /// The answer's number is the expected one.
+        Numeric(Numeric),
+    }
+    json {
+        /// The answer is JSON.
+        Json(Json),
+        /// The answer is JSON that fits a schema.
+        JsonSchema(JsonSchemaMetric),
+    }
+    length {
+        /// How long the answer is.
+        Length(Length),
+    }
+    refusal {
+        /// Whether the agent declined.
+        Refusal(Refusal),
+    }
+    resources {
+        /// How long the answer took.
+        Latency(Latency),
+        /// What the answer cost.
+        Dollars(Dollars),
+    }
+    judge {
+        /// What a judge model thinks of the answer.
+        Judge(JudgeMetric),
+    }
 }
 
 impl MetricDefinition {
-    fn family(&self) -> &dyn Family {
-        match self {
-            Self::Exact(family) => family,
-            Self::Normalized(family) => family,
-            Self::Contains(family) => family,
-            Self::Regex(family) => family,
-            Self::Numeric(family) => family,
-            Self::Json(family) => family,
-            Self::JsonSchema(family) => family,
-            Self::Length(family) => family,
-            Self::Refusal(family) => family,
-            Self::Latency(family) => family,
-            Self::Dollars(family) => family,
-            Self::Judge(family) => family,
-        }
-    }
-
     /// The name the user chose.
     pub fn name(&self) -> &str {
         self.family().name()

@@ -3,6 +3,7 @@
 //! The candidate prompt is the system message; the user message is rendered from the example's
 //! columns. `docs/own-table.md` is the guide.
 
+mod kind;
 mod rollout;
 #[cfg(test)]
 mod tests;
@@ -13,17 +14,18 @@ use std::time::Duration;
 
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::workload::Workload;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use web_time::Instant;
 
 use crate::data::{DataSettings, Example, Examples, refuse_overlap};
 use crate::files::{Files, Sources};
 use crate::metrics::{DefinitionError, Metric, MetricDefinition};
-use crate::settings::Workloads;
-use crate::settings::{BuildError, Settings, merged, names, schema};
+use crate::settings::{BuildError, Settings, Workloads};
 use crate::template::Template;
+
+pub(crate) use kind::{KIND, MAKING, settings_schema};
 
 /// The name of the main table's workload; further sets have names of their own.
 const NAME: &str = "table";
@@ -75,7 +77,7 @@ struct Case {
 }
 
 /// Builds the main table and one workload for each `[[workload.set]]`.
-pub(crate) fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
+fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Workloads, BuildError> {
     let sets = take_sets(&mut settings)?;
     let (main, examples) = Table::read(settings, NAME.to_owned(), files)?;
     let (mut tables, mut data) = (vec![main], vec![examples]);
@@ -143,28 +145,6 @@ fn take_sets(settings: &mut Settings) -> Result<Vec<Settings>, BuildError> {
             }
         })
         .collect()
-}
-
-/// The names of this kind's settings.
-pub(crate) fn settings_names() -> Vec<&'static str> {
-    [names::<DataSettings>(), names::<TableSettings>(), &[SETS]].concat()
-}
-
-/// The schema of this kind's settings.
-pub(crate) fn settings_schema() -> Schema {
-    let one_set = [schema::<DataSettings>(), schema::<TableSettings>()];
-    let named = merged(&[&[schema::<SetName>()], one_set.as_slice()].concat());
-    let mut whole = merged(&one_set);
-    if let Some(Value::Object(properties)) = whole.get_mut("properties") {
-        properties.insert(
-            SETS.to_owned(),
-            json!({
-                "description": "Further sets of examples with metrics of their own, for constraints on other data.",
-                "type": "array", "items": named,
-            }),
-        );
-    }
-    whole
 }
 
 impl Table {

@@ -36,36 +36,38 @@
 //! | `policy_violations` | successful writes of the agent that are no reference action, arguments included |
 
 pub mod airline;
+mod cached_json;
 mod calculate;
 pub mod changes;
 pub mod dialogue;
 pub mod environment;
 pub mod folder;
 pub mod grade;
-mod natural;
+mod kind;
+mod nl_assertions;
 mod number;
-mod offered;
 pub mod prompts;
 mod python;
 pub mod replay;
 pub mod retail;
 pub mod settings;
 mod shift;
-mod shown;
 mod side;
 mod split;
 mod table;
 pub mod task;
 pub mod telecom;
 pub mod tool;
+mod tool_schemas;
 pub mod trajectory;
 pub mod transfer;
 mod verdict;
 mod workload;
 
+pub(crate) use kind::{KIND, MAKING, settings_schema};
 pub use verdict::metrics;
 pub use workload::Tau2;
-pub(crate) use workload::{build, texts_to_embed};
+use workload::{build, texts_to_embed};
 
 #[cfg(test)]
 mod tests;

@@ -31,9 +31,11 @@ pub struct Tau2Settings {
     pub embeddings: Option<String>,
     /// Tasks used by the search; all of its split without.
     #[serde(default)]
+    #[schemars(extend("x-left-out" = "all of the split"))]
     pub optimize: Option<usize>,
     /// Held-out tasks; all of their split without.
     #[serde(default)]
+    #[schemars(extend("x-left-out" = "all of the split"))]
     pub evaluate: Option<usize>,
     /// Draws the splits and starts the clusters; the benchmark's own splits are not drawn.
     #[serde(default)]

@@ -1,8 +1,8 @@
 //! A search on tasks unlike the held-out ones: the paper's task-cluster shift.
 
 use super::settings::Tau2Settings;
-use crate::clusters::{TooFew, k_means};
 use crate::embeddings::Embeddings;
+use crate::k_means::{TooFew, k_means};
 use crate::settings::BuildError;
 use crate::vectors::{centroid, squared_distance, tf_idf};
 

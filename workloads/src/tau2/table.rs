@@ -8,10 +8,10 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use super::cached_json::Shown;
 use super::changes::Changes;
 use super::environment::Side;
 use super::python;
-use super::shown::Shown;
 
 /// Records by id, in order. Clones share the records they began with; what is changed or added is the
 /// clone's own, so a clone costs as much as the changes made to it.

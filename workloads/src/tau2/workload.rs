@@ -18,8 +18,7 @@ use super::changes::Changes;
 use super::dialogue::{Setting, converse};
 use super::folder::{Domain, Folder};
 use super::grade::Grade;
-use super::natural;
-use super::offered::Offered;
+use super::nl_assertions;
 use super::prompts;
 use super::retail::Retail;
 use super::settings::{DomainName, Tau2Settings};
@@ -27,6 +26,7 @@ use super::shift;
 use super::split::{self, Splits};
 use super::task::{Action, Task};
 use super::telecom::Telecom;
+use super::tool_schemas::Offered;
 use super::trajectory::End;
 use super::verdict::{Verdict, metrics};
 use crate::embeddings::{Embeddings, Wanted};
@@ -230,7 +230,7 @@ impl<W: Domain> Tau2<W> {
                 let graded = Grade::new(task, &self.fresh, &dialogue.world, &dialogue.trajectory);
                 let mut grade = graded.map_err(failed)?;
                 if let Some(asked) = task.judged() {
-                    grade.natural = natural::judge(context, &dialogue.trajectory, asked).await?;
+                    grade.natural = nl_assertions::judge(context, &dialogue.trajectory, asked).await?;
                 }
                 Some(grade)
             }

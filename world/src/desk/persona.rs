@@ -181,7 +181,9 @@ impl ReadPersona {
                 match about {
                     "In other words" => request.again = rest.to_owned(),
                     "You agree to" => {
-                        request.wants = Deed::all_named_in(&rest.to_lowercase());
+                        // What follows the first sentence is no deed that is wanted.
+                        let wanted = rest.split_once('.').map_or(rest, |(first, _)| first);
+                        request.wants = Deed::all_named_in(&wanted.to_lowercase());
                         *open = request.wants.is_empty();
                     }
                     "You do not accept" => request.declines = Deed::all_named_in(&rest.to_lowercase()),

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct DeskSettings {
     /// Tasks used by the search, at least 1.
+    #[schemars(extend("x-unit" = "of 114"))]
     pub optimize: usize,
     /// Held-out tasks, at least 1. Together with `optimize` at most 114.
+    #[schemars(extend("x-unit" = "of 114"))]
     pub evaluate: usize,
     /// Draws which tasks are in which split. Both splits hold the same mix of scenarios.
     pub seed: u64,

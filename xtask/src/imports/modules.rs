@@ -1,12 +1,36 @@
 //! The modules of a crate, as its files declare them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use proc_macro2::{TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Item, Meta, Token, UseTree, Visibility};
+
+/// What a call of a macro among a file's items names: a list of modules declares those of them that have a file.
+fn named_by_macro(item: &Item) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    if let Item::Macro(called) = item
+        && called.ident.is_none()
+    {
+        take_names(called.mac.tokens.clone(), &mut names);
+    }
+    names
+}
+
+fn take_names(tokens: TokenStream, names: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => {
+                names.insert(name.to_string());
+            }
+            TokenTree::Group(group) => take_names(group.stream(), names),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
 
 /// The path of a module from the crate's root, which is empty.
 pub(super) type ModulePath = Vec<String>;
@@ -63,6 +87,16 @@ impl Crate {
         children: &Path,
         items: Vec<Item>,
     ) -> Result<()> {
+        for name in items.iter().flat_map(named_by_macro) {
+            let places = [
+                children.join(&name).join("mod.rs"),
+                children.join(format!("{name}.rs")),
+            ];
+            if let Some(place) = places.iter().find(|place| place.exists()) {
+                let below = [path.clone(), vec![name.clone()]].concat();
+                self.read_file(folder, place, below, &children.join(&name))?;
+            }
+        }
         for item in &items {
             let Item::Mod(module) = item else { continue };
             if is_for_tests(&module.attrs) {

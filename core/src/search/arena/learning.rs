@@ -32,7 +32,7 @@ pub struct Family {
 
 /// Why nothing was learned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unlearned {
+pub enum LearnError {
     /// It is not possible: the reason, for people.
     #[error("{0}")]
     Failed(String),
@@ -54,7 +54,7 @@ pub trait Learner {
         &'a self,
         round: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>>;
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>>;
 }
 
 impl Arena {
@@ -79,7 +79,7 @@ impl Arena {
         }
         let learned = learner.learn(round, families).await;
         let figures = learned.and_then(finite).map_err(|why| {
-            if is_last && !is_learned && why == Unlearned::Interrupted {
+            if is_last && !is_learned && why == LearnError::Interrupted {
                 return Halt::Interrupted;
             }
             let message = format!("the rewriter could not learn from round {round}: {why}");
@@ -103,9 +103,9 @@ impl Arena {
 }
 
 /// JSON has no other numbers.
-fn finite(figures: IndexMap<String, f64>) -> Result<IndexMap<String, f64>, Unlearned> {
+fn finite(figures: IndexMap<String, f64>) -> Result<IndexMap<String, f64>, LearnError> {
     match figures.iter().find(|(_, figure)| !figure.is_finite()) {
-        Some((name, figure)) => Err(Unlearned::Failed(format!("its figure `{name}` is {figure}"))),
+        Some((name, figure)) => Err(LearnError::Failed(format!("its figure `{name}` is {figure}"))),
         None => Ok(figures),
     }
 }

@@ -1,6 +1,6 @@
 //! The augmented Lagrangian.
 
-use super::{DualStep, Residuals, moved};
+use super::{DualSettings, DualStep, Residuals, moved};
 use crate::study::score::{Limits, Multipliers, Score};
 
 /// λ_i ← clip(λ_i + ρ g_i, 0, λ_max) with g the residual, and candidates ranked by
@@ -12,6 +12,16 @@ pub struct Augmented {
     pub rho: f64,
     /// λ_max.
     pub cap: f64,
+}
+
+impl Augmented {
+    /// With ρ and λ_max of the settings.
+    pub fn new(settings: &DualSettings) -> Self {
+        Self {
+            rho: settings.rho,
+            cap: settings.lambda_max,
+        }
+    }
 }
 
 impl DualStep for Augmented {

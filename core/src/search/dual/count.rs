@@ -1,6 +1,6 @@
 //! The count-based ablation.
 
-use super::{DualStep, Residuals, moved};
+use super::{DualSettings, DualStep, Residuals, moved};
 use crate::study::score::Multipliers;
 
 /// λ_i ← clip(λ_i + β σ_i, 0, λ_max) with σ_i = 1 where the mean cost exceeds τ_i and `satisfied`
@@ -13,6 +13,17 @@ pub struct Count {
     pub satisfied: f64,
     /// λ_max.
     pub cap: f64,
+}
+
+impl Count {
+    /// With β, `count_satisfied` and λ_max of the settings.
+    pub fn new(settings: &DualSettings) -> Self {
+        Self {
+            beta: settings.beta,
+            satisfied: settings.count_satisfied,
+            cap: settings.lambda_max,
+        }
+    }
 }
 
 impl DualStep for Count {

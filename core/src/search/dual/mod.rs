@@ -1,22 +1,12 @@
-//! How multipliers move: one dual step a file.
+//! How multipliers move: one dual step a file, and one line in the list below.
 
-mod augmented;
-mod count;
-mod fixed;
-mod pid;
-mod subgradient;
+use std::fmt;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::study::score::{Limits, Multipliers, Score};
-
-pub use augmented::Augmented;
-pub use count::Count;
-pub use fixed::Fixed;
-pub use pid::Pid;
-pub use subgradient::Subgradient;
 
 /// Residuals (mean cost − τ)/s by metric, positive where violated.
 pub type Residuals = IndexMap<String, f64>;
@@ -33,20 +23,52 @@ pub trait DualStep {
     }
 }
 
-/// The dual steps by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DualStepName {
+/// Declares the dual steps, each with a sentence for people: its module, and its type there, which has a `new` that
+/// takes the [`DualSettings`]. The type's name is the step's, in kebab-case in study files.
+macro_rules! dual_steps {
+    ($($(#[doc = $meaning:literal])+ $module:ident::$step:ident),* $(,)?) => {
+        $(mod $module;
+        pub use $module::$step;)*
+
+        /// The dual steps by name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum DualStepName {
+            $($(#[doc = $meaning])+ $step),*
+        }
+
+        impl DualStepName {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$step),*];
+
+            fn build(self, settings: &DualSettings) -> Box<dyn DualStep> {
+                match self {
+                    $(Self::$step => Box::new($step::new(settings)),)*
+                }
+            }
+        }
+
+    };
+}
+
+dual_steps! {
     /// λ ← clip(λ + β · residual): the paper's.
-    Subgradient,
+    subgradient::Subgradient,
     /// The sign of the violation instead of its size.
-    Count,
+    count::Count,
     /// Proportional, integral and derivative terms of the residual.
-    Pid,
+    pid::Pid,
     /// Augmented Lagrangian: a quadratic penalty joins the ranking.
-    Augmented,
+    augmented::Augmented,
     /// Multipliers stay where they started.
-    Fixed,
+    fixed::Fixed,
+}
+
+impl fmt::Display for DualStepName {
+    /// As study files name it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
 }
 
 /// Hyperparameters of all dual steps; each reads its own.
@@ -160,18 +182,7 @@ impl DualSettings {
 
     /// The named step with these hyperparameters.
     pub fn build(&self, name: DualStepName) -> Box<dyn DualStep> {
-        let cap = self.lambda_max;
-        match name {
-            DualStepName::Subgradient => Box::new(Subgradient { beta: self.beta, cap }),
-            DualStepName::Count => Box::new(Count {
-                beta: self.beta,
-                satisfied: self.count_satisfied,
-                cap,
-            }),
-            DualStepName::Pid => Box::new(Pid::new(self.kp, self.ki, self.kd, cap)),
-            DualStepName::Augmented => Box::new(Augmented { rho: self.rho, cap }),
-            DualStepName::Fixed => Box::new(Fixed),
-        }
+        name.build(self)
     }
 }
 
@@ -202,14 +213,6 @@ mod tests {
 
     use super::*;
 
-    const NAMES: [DualStepName; 5] = [
-        DualStepName::Subgradient,
-        DualStepName::Count,
-        DualStepName::Pid,
-        DualStepName::Augmented,
-        DualStepName::Fixed,
-    ];
-
     fn one(value: f64) -> IndexMap<String, f64> {
         [("cost".to_owned(), value)].into()
     }
@@ -222,7 +225,7 @@ mod tests {
             start in 0.0..1.0_f64,
         ) {
             let settings = DualSettings { lambda_max, lambda_init: start * lambda_max, ..DualSettings::default() };
-            for name in NAMES {
+            for &name in DualStepName::ALL {
                 let mut step = settings.build(name);
                 let mut multipliers = one(settings.lambda_init);
                 for residual in &residuals {

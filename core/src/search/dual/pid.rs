@@ -1,6 +1,6 @@
 //! A PID controller on the residual.
 
-use super::{DualStep, Residuals, moved};
+use super::{DualSettings, DualStep, Residuals, moved};
 use crate::study::score::Multipliers;
 
 /// λ = max(0, K_p e + K_i Σe + K_d max(0, Δe)), capped at λ_max, with e the residual. The integral
@@ -17,13 +17,13 @@ pub struct Pid {
 }
 
 impl Pid {
-    /// A controller with the given gains (each ≥ 0), at rest.
-    pub fn new(kp: f64, ki: f64, kd: f64, cap: f64) -> Self {
+    /// A controller at rest, with the gains and λ_max of the settings.
+    pub fn new(settings: &DualSettings) -> Self {
         Self {
-            kp,
-            ki,
-            kd,
-            cap,
+            kp: settings.kp,
+            ki: settings.ki,
+            kd: settings.kd,
+            cap: settings.lambda_max,
             integral: Residuals::new(),
             previous: Residuals::new(),
         }
@@ -57,7 +57,12 @@ mod tests {
 
     #[test]
     fn follows_the_formula_by_hand() {
-        let mut pid = Pid::new(2.0, 1.0, 3.0, 10.0);
+        let mut pid = Pid::new(&DualSettings {
+            kp: 2.0,
+            ki: 1.0,
+            kd: 3.0,
+            ..DualSettings::default()
+        });
         let one = |value: f64| Residuals::from([("cost".to_owned(), value)]);
         let mut multipliers = one(1.0);
         // e = 0.5: 2·0.5 + 1·0.5 + 0

@@ -1,15 +1,25 @@
 //! The paper's dual step.
 
-use super::{DualStep, Residuals, moved};
+use super::{DualSettings, DualStep, Residuals, moved};
 use crate::study::score::Multipliers;
 
-/// λ_i ← clip(λ_i + β ρ_i, 0, λ_max), the projected subgradient step (Residual-Driven Dual Updates).
+/// λ_i ← clip(λ_i + β ρ_i, 0, λ_max), the projected subgradient step (`eq:lambda_update`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Subgradient {
     /// β.
     pub beta: f64,
     /// λ_max.
     pub cap: f64,
+}
+
+impl Subgradient {
+    /// With β and λ_max of the settings.
+    pub fn new(settings: &DualSettings) -> Self {
+        Self {
+            beta: settings.beta,
+            cap: settings.lambda_max,
+        }
+    }
 }
 
 impl DualStep for Subgradient {

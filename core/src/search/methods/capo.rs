@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Effort, Method, Search};
-use crate::search::arena::{Arena, Batch, Guidance, Halt};
-use crate::study::ids::{CandidateId, Round};
 use crate::journal::RoundEvent;
-use crate::search::dual::{DualSettings, DualStep, DualStepName, LARGEST, Residuals};
 use crate::random::normal;
 use crate::random::without_replacement;
-use crate::study::score::{Limits, Multipliers, Ranked, Score, top};
+use crate::search::arena::{Arena, Batch, Guidance, Halt};
+use crate::search::dual::{DualSettings, DualStep, DualStepName, LARGEST, Residuals};
 use crate::study::Rounds;
+use crate::study::ids::{CandidateId, Round};
+use crate::study::score::{Limits, Multipliers, Ranked, Score, top};
 
 /// CAPO's hyperparameters; the defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -122,7 +122,10 @@ impl Method for Capo {
             return Err("`parents` and `mask` must be at least 1".into());
         }
         if !(-LARGEST..=LARGEST).contains(&self.gamma) {
-            return Err(format!("`gamma` must be a number between -{LARGEST:e} and {LARGEST:e}, not {:e}", self.gamma));
+            return Err(format!(
+                "`gamma` must be a number between -{LARGEST:e} and {LARGEST:e}, not {:e}",
+                self.gamma
+            ));
         }
         self.shared.check()
     }

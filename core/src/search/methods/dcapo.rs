@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::capo::{Closing, PrimalDual, rank, sample};
 use super::{Effort, Method, Search};
 use crate::search::arena::{Arena, Attempt, Family, Guidance, Halt, RewriteTask};
-use crate::study::ids::{CandidateId, Round};
 use crate::search::dual::DualStepName;
-use crate::study::score::{Limits, Multipliers, Score};
 use crate::study::Rounds;
+use crate::study::ids::{CandidateId, Round};
+use crate::study::score::{Limits, Multipliers, Score};
 
 /// DCAPO's hyperparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -145,7 +145,9 @@ impl Search for Dcapo {
                     limits: &limits,
                     multipliers: &multipliers,
                 };
-                (pool, multipliers) = closing.close(&mut *step, &expanded, scores, parents, &batch).await?;
+                (pool, multipliers) = closing
+                    .close(&mut *step, &expanded, scores, parents, &batch)
+                    .await?;
                 arena.learn(round, &families).await?;
                 round += 1;
             }
@@ -163,7 +165,7 @@ struct Link {
 }
 
 impl Dcapo {
-    /// The rewrites of each line by depth, the lines of one parent together.
+    /// The rewrites of each line by depth (`eq:dcapo_rewrite`), the lines of one parent together.
     async fn lines(
         &self,
         arena: &Arena,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Choice, Effort, Method, Search};
-use crate::search::arena::{Arena, Halt};
 use crate::journal::{Origin, RoundEvent};
+use crate::search::arena::{Arena, Halt};
 use crate::search::dual::DualSettings;
 use crate::search::templates::Template;
 
@@ -43,7 +43,11 @@ impl Search for Injected {
                 .render(json!({ "prompt": &*arena.prompt(seed), "constraints": constraints }));
             let injected = arena.introduce(&prompt, 0, Origin::Injected, vec![seed])?;
             let measured = arena.measure(&[seed, injected], &batch).await?;
-            let best = if measured.contains(&injected) { injected } else { seed };
+            let best = if measured.contains(&injected) {
+                injected
+            } else {
+                seed
+            };
             let event = RoundEvent {
                 round: 0,
                 scores: arena.scores(&measured, &batch, &limits, &multipliers)?,

@@ -44,7 +44,7 @@ methods! {
         "CAPO whose dual step sees the sign of a violation, not its size.";
     "dcapo" => dcapo::Dcapo,
         "CAPO whose rewriter can learn from what became of its rewrites.";
-    "sampling" => sampling::Sampling,
+    "sampling" => test_time_sampling::Sampling,
         "One-shot rewrites of the seed prompt; the best of k at fixed weights.";
     "injected" => injected::Injected,
         "The thresholds written into the seed prompt once.";

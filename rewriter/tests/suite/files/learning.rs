@@ -8,8 +8,8 @@ use capo_rewriter::error::RequestError;
 use capo_rewriter::generate::{Generation, GenerationRow};
 use capo_rewriter::lora::{Adapter, LoraConfig, Mode};
 use capo_rewriter::optimizer::{AdamW, Gradient, Optimizer, Step};
-use capo_rewriter::sampling::Sampling;
 use capo_rewriter::sft::SftBatch;
+use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter::tokens::{Padding, Tokens};
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use capo_rewriter::cache::KvCache;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::error::RequestError;
 use capo_rewriter::generate::{Completion, Generation, GenerationRow};
-use capo_rewriter::sampling::{Sampling, logprob};
+use capo_rewriter::token_sampling::{Sampling, logprob};
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde_json::json;
 

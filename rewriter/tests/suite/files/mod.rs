@@ -17,7 +17,7 @@ use capo_rewriter::chat::ChatTemplate;
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::generate::{Generation, GenerationRow};
-use capo_rewriter::sampling::Sampling;
+use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use capo_rewriter::tokens::{Padding, Tokens};
 use serde_json::json;

@@ -9,7 +9,7 @@ use capo_core::llm::{CallUsage, FailureKind, LlmError};
 use capo_rewriter::decoder::Decoder;
 use capo_rewriter::generate::{Generation, GenerationRow};
 use capo_rewriter::lora::Adapter;
-use capo_rewriter::sampler::{Draw, Sampler};
+use capo_rewriter::remote_generation::{Draw, Sampler};
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, ready};
 

@@ -21,16 +21,16 @@ use capo_rewriter::decoder::Decoder;
 use capo_rewriter::fine_tuning::{SftExample, SftSettings, SftTrainer};
 use capo_rewriter::local::{Drawing, LocalRewriter};
 use capo_rewriter::lora::{Adapter, LoraConfig};
-use capo_rewriter::nano::NanoConfig;
-use capo_rewriter::online::{GrpoLearner, GrpoSettings};
 use capo_rewriter::optimizer::AdamW;
 use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
+use capo_rewriter::pool_grpo::{GrpoLearner, GrpoSettings};
+use capo_rewriter::remote_generation::{Elsewhere, Sampler};
 use capo_rewriter::replicas::Replicas;
-use capo_rewriter::sampler::{Elsewhere, Sampler};
-use capo_rewriter::sampling::Sampling;
 use capo_rewriter::stop::Stop;
 use capo_rewriter::template::RewriteTemplate;
+use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use futures::executor::block_on;
 use serde_json::json;
@@ -131,12 +131,12 @@ fn settings() -> GrpoSettings {
     }
 }
 
-struct School {
+struct ModelsWithLearner {
     rewriter: Rc<LocalRewriter<Flex>>,
     learner: Option<Rc<GrpoLearner<Flex>>>,
 }
 
-impl Models for School {
+impl Models for ModelsWithLearner {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         assert_eq!(role, Role::Rewriter, "nobody else is asked");
         self.rewriter.clone()
@@ -240,7 +240,7 @@ fn run_of(
     let learner = learner.on(Replicas::new(vec![policy.clone(); way.devices - 1]).expect("threads"));
     let store = MemoryJournal::from_lines(lines.clone());
     let journal = Journal::open(Box::new(store.clone()), (0..).zip(lines).map(Ok)).expect("opens");
-    let models = School {
+    let models = ModelsWithLearner {
         rewriter,
         learner: way.is_learning.then(|| Rc::new(learner)),
     };

@@ -6,8 +6,8 @@ mod serve;
 use std::path::PathBuf;
 
 use capo_rewriter::folder::PolicyFolder;
-use capo_rewriter::nano::NanoConfig;
 use capo_rewriter::pairs::{PairSettings, Pairs};
+use capo_rewriter::tiny_qwen3::NanoConfig;
 use capo_rewriter::tokenizer::Tokenizer;
 
 use self::alignment::AlignmentArgs;

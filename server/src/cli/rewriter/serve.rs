@@ -7,8 +7,8 @@ use capo_core::llm::Message;
 use capo_rewriter::error::RequestError;
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::local::{Drawing, DrawnAsAsked};
-use capo_rewriter::sampling::Sampling;
 use capo_rewriter::stop::Stop;
+use capo_rewriter::token_sampling::Sampling;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 

@@ -9,7 +9,7 @@ use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use capo_models::Environment;
-use capo_rewriter::engine::Surroundings;
+use capo_rewriter::engine::OnlineContext;
 use capo_rewriter::folder::{GRPO, JOURNAL};
 use serde_json::json;
 
@@ -25,8 +25,8 @@ use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, Wires, open_journal};
 use crate::stderr::warn;
 use crate::train::local::take_over;
-use crate::train::sampler::VllmSampler;
 use crate::train::tensorboard::{TensorBoard, TensorBoardError};
+use crate::train::vllm_sampler::VllmSampler;
 use crate::train::{TrainError, told_cuts};
 
 /// Train the rewriter on the rewards of its own rewrites while it searches (Algorithm 2 of the paper).
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     }
     let data = file.study.identity();
     let checkpoints = checkpoints(&folder, GRPO, (&start, &*engine), data, how, &settings)?;
-    let around = Surroundings {
+    let around = OnlineContext {
         checkpoints,
         samples: folder.join("samples.jsonl"),
         elsewhere: sampler.as_ref().map(VllmSampler::elsewhere),

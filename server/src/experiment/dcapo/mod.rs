@@ -1,15 +1,15 @@
 //! The learned rewriter against the simulated world: from a new model to rewrites that raise J.
 
-mod course;
-mod exam;
+mod evaluation;
+mod grpo;
 mod output;
-mod practice;
 mod record;
 mod report;
-mod teaching;
+mod scheduler;
+mod seed_run;
+mod sft;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod world;
 
 use std::num::NonZeroUsize;
@@ -20,18 +20,18 @@ use capo_rewriter::checkpoint::CheckpointError;
 use capo_rewriter::error::{FileError, RequestError};
 use capo_rewriter::fine_tuning::{SftSettings, TrainingError};
 use capo_rewriter::grpo::{AdvantageScale, Normalisation};
-use capo_rewriter::nano::NanoConfig;
-use capo_rewriter::online::GrpoSettings;
 use capo_rewriter::optimizer::AdamW;
 use capo_rewriter::pairs::PairsError;
+use capo_rewriter::pool_grpo::GrpoSettings;
 use capo_rewriter::template::TemplateError;
+use capo_rewriter::tiny_qwen3::NanoConfig;
 
 use super::{Report, Seeds};
 use crate::session::{SessionError, StudyFile};
 
 pub use output::write;
 pub use record::SeedRecord;
-use turns::Turns;
+use scheduler::Turns;
 use world::World;
 pub use world::{Asking, Extent};
 
@@ -352,7 +352,7 @@ impl OneSeed<'_> {
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<SeedRecord, DcapoError> {
         let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
-        let found = course::run(&World::new(base), self, folder.path(), turns, say)?;
+        let found = seed_run::run(&World::new(base), self, folder.path(), turns, say)?;
         record::write(&record_of(out, self.seed), identity, &found)?;
         Ok(found)
     }

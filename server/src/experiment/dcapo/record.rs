@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exam::Answers;
-use super::teaching::Teaching;
+use super::evaluation::Answers;
+use super::sft::Teaching;
 use super::{DcapoError, Plan};
 use crate::experiment::{Outcome, RunRecord};
 use crate::session::StudyFile;
@@ -38,12 +38,12 @@ pub struct PolicyRecord {
     /// Searches with the policy as it ended.
     pub searches: Vec<Held>,
     /// Children before and after practice, of the same requests with the same seeds.
-    pub exam: Option<Sat>,
+    pub exam: Option<EvaluatedPolicy>,
 }
 
 /// The same requests answered twice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sat {
+pub struct EvaluatedPolicy {
     /// By the fine-tuned policy.
     pub before: Answers,
     /// By the policy after practice.

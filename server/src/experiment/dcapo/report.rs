@@ -110,14 +110,14 @@ fn gains(plan: &Plan, seeds: &[SeedRecord]) -> Table {
                 shares,
             ));
         }
-        let joined = |of: &dyn Fn(&super::record::Sat) -> Vec<f64>| -> Vec<f64> {
+        let joined = |of: &dyn Fn(&super::record::EvaluatedPolicy) -> Vec<f64>| -> Vec<f64> {
             sat.iter().flat_map(|(_, sat)| of(sat)).collect()
         };
         let (before, after) = (
             joined(&|sat| sat.before.gains.clone()),
             joined(&|sat| sat.after.gains.clone()),
         );
-        let share = |of: &dyn Fn(&super::record::Sat) -> f64| {
+        let share = |of: &dyn Fn(&super::record::EvaluatedPolicy) -> f64| {
             sat.iter().map(|(_, sat)| of(sat)).sum::<f64>() / sat.len() as f64
         };
         let shares = (

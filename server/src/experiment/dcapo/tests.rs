@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::exam::Answers;
-use super::practice::practise;
-use super::record::{Held, PolicyRecord, Sat};
-use super::teaching::{Teaching, teach};
+use super::evaluation::Answers;
+use super::grpo::practise;
+use super::record::{EvaluatedPolicy, Held, PolicyRecord};
+use super::sft::{Teaching, teach};
 use super::*;
 
 fn help_desk() -> StudyFile {
@@ -53,7 +53,7 @@ fn record(seed: u64, plan: &Plan) -> SeedRecord {
                     Vec::new()
                 },
                 searches: vec![held(0.5, true), held(0.6, seed.is_multiple_of(2))],
-                exam: kind.learns.then(|| Sat {
+                exam: kind.learns.then(|| EvaluatedPolicy {
                     before: answers(&[0.0, 0.1, 0.2, 0.0, 0.1, 0.2]),
                     after: answers(&[0.3, 0.4, 0.5, 0.3, 0.4, 0.5]),
                 }),

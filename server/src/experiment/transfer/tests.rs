@@ -1,7 +1,7 @@
 //! Targets of a transfer, and what the report says of made-up runs.
 
 use capo_core::llm::Role;
-use capo_rewriter::nano::NanoConfig;
+use capo_rewriter::tiny_qwen3::NanoConfig;
 use capo_rewriter::tokenizer::Tokenizer;
 
 use super::*;

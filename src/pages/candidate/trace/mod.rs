@@ -1,10 +1,10 @@
 //! The drawer with the conversation of one rollout.
 
+mod account;
 mod everyone;
 mod facts;
 mod place;
 mod talk;
-mod tau2;
 
 use std::rc::Rc;
 
@@ -19,6 +19,7 @@ use leptos_router::components::A;
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
+use self::account::account;
 use self::everyone::Everyone;
 use self::facts::{facts_table, measured};
 use self::place::{Located, Place, locate};
@@ -297,19 +298,27 @@ fn Rollout(page: Page, located: Located) -> impl IntoView {
     });
     let prompt = run.peek(|folded| prompt(&folded.state, &located));
     let metrics = run.peek(|folded| metrics(&folded.state, &located));
+    let kind = run.peek(|folded| {
+        let started = folded.state.study()?;
+        capo_workloads::of(&started.study.workload)
+    });
     let shown = move || match read.get() {
         None => view! { <p class="quiet" role="status">"Reading the trace."</p> }.into_any(),
         Some(Ok(rollout)) => {
             let (text, characters) = prompt.clone();
+            let seen = kind
+                .map(|kind| (kind.view)(&rollout.trace.details))
+                .unwrap_or_default();
+            let talk = talk(&rollout.trace.messages, &seen.user);
             view! {
                 {facts_table("What this rollout measured and cost", measured(&rollout, &metrics))}
                 <Outcome rollout=Rc::clone(&rollout)/>
-                {tau2::account(&rollout.trace.details)}
+                {account(seen)}
                 <details class="fold">
                     <summary>{format!("System prompt, {characters} characters")}</summary>
                     <div class="prompt inset">{text}</div>
                 </details>
-                {talk(&rollout.trace.messages, &tau2::seen_by_user(&rollout.trace.details))}
+                {talk}
                 <Details rollout/>
             }
             .into_any()

@@ -1,7 +1,7 @@
 //! A conversation, turn by turn: what both sides said, and the calls of either with their answers.
 
 use capo_core::llm::{AssistantMessage, Message, ToolCall};
-use capo_workloads::tau2::environment as tau2;
+use capo_workloads::KINDS;
 use leptos::prelude::*;
 use serde_json::Value;
 
@@ -11,8 +11,11 @@ use crate::format::count;
 const TURNS: usize = 60;
 /// Characters of one text drawn at once.
 const CHARACTERS: usize = 3_000;
-/// What the answers to failed calls begin with: tau2's, and the help desk's.
-const FAILED: [&str; 2] = [tau2::FAILED, "{\"error\":"];
+/// Whether a tool's answer is that of a failed call, in any kind of workload.
+fn is_failure(answer: &str) -> bool {
+    let mut begun = KINDS.iter().filter_map(|kind| kind.failed);
+    begun.any(|begin| answer.starts_with(begin))
+}
 
 /// What one side said or called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,7 +229,7 @@ fn turns(messages: &[(Speaker, &Message)]) -> Vec<Turn> {
             }
             Message::Tool { call_id, content } => match open_call(&mut turns, speaker, call_id) {
                 Some(call) => {
-                    call.failed = FAILED.iter().any(|begin| content.starts_with(begin));
+                    call.failed = is_failure(content);
                     call.answer = Some(content.clone());
                 }
                 None => turns.push(said(Speaker::Tool, None, content)),

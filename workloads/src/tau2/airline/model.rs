@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::cached_json::Shown;
 use super::super::number::{lax_float, lax_int};
-use super::super::shown::Shown;
 use super::super::table::Table;
 
 /// A flight of one number, on all its dates.

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::cached_json::Shown;
 use super::super::number::{self, Number};
 use super::super::python;
-use super::super::shown::Shown;
 use super::super::tool::{
     Answer, Call, Declared, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required,
 };

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::cached_json::Shown;
 use super::super::number::lax_float;
-use super::super::shown::Shown;
 
 /// A variant of a product that can be bought.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::cached_json::Shown;
 use super::super::python;
-use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Key, Kind, Parameter, Shape, Tool, ToolError, fail, required};
 use super::super::{calculate, transfer};
 use super::Retail;

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::cached_json::Shown;
 use super::super::number::Number;
 use super::super::python;
-use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, ToolError, fail, required};
 use super::super::transfer;
 use super::Telecom;

@@ -2,11 +2,11 @@
 
 mod assertions;
 mod company;
+mod ordered_toml;
 mod phone;
 mod records;
 mod settings;
 mod telephone;
-mod written;
 
 use std::sync::Arc;
 
@@ -63,8 +63,9 @@ impl Telecom {
     /// # Errors
     /// What does not read.
     pub fn read(company: &str, telephone: &str) -> Result<Self, ReadError> {
-        let telephone = written::parse(telephone).map_err(|error| ReadError::Telephone(error.to_string()))?;
-        Self::of(written::parse(company)?, telephone)
+        let telephone =
+            ordered_toml::parse(telephone).map_err(|error| ReadError::Telephone(error.to_string()))?;
+        Self::of(ordered_toml::parse(company)?, telephone)
     }
 
     /// A company and a telephone with these records.

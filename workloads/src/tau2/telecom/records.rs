@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::super::cached_json::Shown;
 use super::super::changes::Changes;
 use super::super::environment::Side;
 use super::super::number::lax_float;
-use super::super::shown::Shown;
 use super::super::tool::{Key, ToolError, fail};
 
 /// It is always this day.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
+use super::super::cached_json::Shown;
 use super::super::number;
-use super::super::shown::Shown;
 use super::super::tool::{Answer, Call, Kind, Parameter, Shape, Tool, fail, required};
 use super::Telecom;
 use super::company::{CUSTOMER, LINE};

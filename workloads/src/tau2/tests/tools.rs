@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::super::airline::Airline;
 use super::super::environment::World;
-use super::super::offered::{Offered, without_words};
 use super::super::retail::Retail;
 use super::super::telecom::Telecom;
 use super::super::tool::Tool;
+use super::super::tool_schemas::{Offered, without_words};
 use crate::files::MemoryFiles;
 use crate::shared;
 

@@ -250,6 +250,7 @@ pub(super) const CUES: [(Cue, &[&str]); 22] = [
             "been request",
             "been process",
             "been set",
+            "been block",
             "is now",
             "are now",
             "is done",

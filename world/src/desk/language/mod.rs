@@ -65,6 +65,7 @@ impl Deed {
                 "human",
                 "colleague",
                 "transfer you",
+                "hand you over",
                 "transferring you",
                 "connect you",
                 "put you through",

@@ -9,8 +9,10 @@
 mod mistake;
 mod record;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use capo_core::llm::{AgentScript, AssistantMessage, ChatRequest, Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -46,23 +48,43 @@ const HARDER: f64 = 0.12;
 /// Probability that a customer pushes before a step.
 const PUSHED: f64 = 0.3;
 
-/// The script of an agent that knows what solves a task.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SolutionScript(Vec<ToolCall>);
+/// The script of an agent that knows what solves a task, for the conversations under one prompt.
+#[derive(Debug, Clone)]
+pub struct SolutionScript {
+    solution: Vec<ToolCall>,
+    /// What a model made of the system prompt last: it is the same in every turn.
+    temper: RefCell<Option<(String, &'static Parameters, Rc<Temper>)>>,
+}
 
 impl SolutionScript {
     /// Of the calls of a reference solution, the agent's and the customer's, in order and without ids.
     pub fn new(solution: Vec<ToolCall>) -> Self {
-        Self(solution)
+        Self {
+            solution,
+            temper: RefCell::default(),
+        }
+    }
+
+    fn temper(&self, system: &str, parameters: &'static Parameters) -> Rc<Temper> {
+        let mut known = self.temper.borrow_mut();
+        if let Some((read, of, temper)) = &*known
+            && read == system
+            && std::ptr::eq(*of, parameters)
+        {
+            return Rc::clone(temper);
+        }
+        let temper = Rc::new(Temper::read(system, parameters));
+        *known = Some((system.to_owned(), parameters, Rc::clone(&temper)));
+        temper
     }
 }
 
 impl AgentScript for SolutionScript {
     fn next(&self, request: &ChatRequest, model: &str, luck: u64) -> AssistantMessage {
         let parameters = Parameters::named(model).expect("none but the simulated models act by a script");
-        let temper = Temper::read(request::system(request), parameters);
+        let temper = self.temper(request::system(request), parameters);
         let luck = Luck::of_key(luck);
-        let follower = Follower::new(&self.0, &request.tools, &request.messages, &temper, luck);
+        let follower = Follower::new(&self.solution, &request.tools, &request.messages, &temper, luck);
         let calls = follower.calls();
         match follower.act() {
             Act::Say(text) => AssistantMessage {

@@ -1,4 +1,4 @@
-//! What children are worth on examples that nobody learned from, policy beside policy.
+//! Evaluation of policies: what their children are worth on examples that nobody learned from, side by side.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,16 +12,16 @@ use capo_core::templates::RewriteFacts;
 use capo_rewriter::generate::{Completion, Finish, Generation, GenerationRow};
 use capo_rewriter::pairs::{Tally, read_journal};
 use capo_rewriter::policy::Policy;
-use capo_rewriter::sampling::Sampling;
 use capo_rewriter::template::{RewritePrompt, RewriteTemplate, TemplateError};
+use capo_rewriter::token_sampling::Sampling;
 use rand::seq::SliceRandom;
 
-use super::teaching::Taught;
+use super::sft::FineTuned;
 use super::world::{Asking, World};
 use super::{DcapoError, Plan};
 
 /// Requests that no policy has seen, with what prompts measure on held-out examples.
-pub(super) struct Exam<'a> {
+pub(super) struct PolicyEvaluator<'a> {
     world: &'a World<'a>,
     plan: &'a Plan,
     seed: u64,
@@ -49,13 +49,13 @@ pub struct Answers {
 /// Rewrites drawn together.
 const BATCH: usize = 64;
 
-impl<'a> Exam<'a> {
+impl<'a> PolicyEvaluator<'a> {
     /// Draws requests from the rewrites of simulated searches with seeds of their own. Those that the model has no
     /// room for are passed over.
     pub(super) fn draw(
         world: &'a World<'a>,
         plan: &'a Plan,
-        taught: &Taught,
+        taught: &FineTuned,
         form: FeedbackForm,
         seed: u64,
         folder: &Path,
@@ -92,7 +92,7 @@ impl<'a> Exam<'a> {
     }
 
     /// Lets a policy answer every request, with the same seeds as every other policy.
-    pub(super) fn sit(&mut self, taught: &Taught, policy: &Policy<Flex>) -> Result<Answers, DcapoError> {
+    pub(super) fn sit(&mut self, taught: &FineTuned, policy: &Policy<Flex>) -> Result<Answers, DcapoError> {
         let template = RewriteTemplate::from_folder(&taught.source)?;
         let rows = self.rows();
         let generation = Generation {

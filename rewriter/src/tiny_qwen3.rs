@@ -238,7 +238,7 @@ mod tests {
     use crate::chat::{ChatTemplate, Message};
     use crate::decoder::Decoder;
     use crate::generate::{Generation, GenerationRow};
-    use crate::sampling::Sampling;
+    use crate::token_sampling::Sampling;
 
     const TINY: NanoConfig = NanoConfig {
         hidden: 32,

@@ -7,11 +7,11 @@ use std::time::Instant;
 use burn_flex::Flex;
 use capo_rewriter::policy::Policy;
 
-use super::exam::Exam;
-use super::practice::{practise, rewriter};
-use super::record::{Held, PolicyRecord, Sat, SeedRecord};
-use super::teaching::{Taught, teach};
-use super::turns::Turns;
+use super::evaluation::PolicyEvaluator;
+use super::grpo::{practise, rewriter};
+use super::record::{EvaluatedPolicy, Held, PolicyRecord, SeedRecord};
+use super::scheduler::Turns;
+use super::sft::{FineTuned, teach};
 use super::world::{Asking, World};
 use super::{DcapoError, OneSeed, Plan, PolicyKind};
 use crate::experiment::RunRecord;
@@ -74,7 +74,7 @@ struct Course<'a> {
     plan: &'a Plan,
     seed: u64,
     folder: &'a Path,
-    taught: &'a Taught,
+    taught: &'a FineTuned,
     say: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -128,9 +128,15 @@ impl Course<'_> {
 
     /// What the policies before and after practice make of the same requests, with the form of feedback that it
     /// practised with.
-    fn examine(&self, asking: Asking, policy: &Policy<Flex>, folder: &Path) -> Result<Sat, DcapoError> {
-        let mut exam = Exam::draw(self.world, self.plan, self.taught, asking.form, self.seed, folder)?;
-        Ok(Sat {
+    fn examine(
+        &self,
+        asking: Asking,
+        policy: &Policy<Flex>,
+        folder: &Path,
+    ) -> Result<EvaluatedPolicy, DcapoError> {
+        let mut exam =
+            PolicyEvaluator::draw(self.world, self.plan, self.taught, asking.form, self.seed, folder)?;
+        Ok(EvaluatedPolicy {
             before: exam.sit(self.taught, &self.taught.policy)?,
             after: exam.sit(self.taught, policy)?,
         })

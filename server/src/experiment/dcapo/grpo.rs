@@ -1,23 +1,23 @@
-//! A policy that learns while it searches.
+//! GRPO in the experiment: a policy that learns while it searches.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::rc::Rc;
 
 use burn_flex::Flex;
-use capo_core::arena::{Family, Learner, Unlearned};
+use capo_core::arena::{Family, LearnError, Learner};
 use capo_core::ids::Round;
 use capo_rewriter::checkpoint::{Checkpoints, Identity, Retention};
 use capo_rewriter::local::{Drawing, LocalRewriter};
-use capo_rewriter::online::{GrpoLearner, GrpoSettings};
 use capo_rewriter::policy::Policy;
-use capo_rewriter::sampling::Sampling;
+use capo_rewriter::pool_grpo::{GrpoLearner, GrpoSettings};
 use capo_rewriter::template::RewriteTemplate;
+use capo_rewriter::token_sampling::Sampling;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
 use serde_json::json;
 
-use super::teaching::Taught;
+use super::sft::FineTuned;
 use super::world::{Asking, World};
 use super::{DcapoError, Plan};
 
@@ -30,7 +30,7 @@ pub(super) struct Practised {
 /// GRPO from a taught policy on: searches in a row, each from the seed prompt with luck of its own.
 pub(super) fn practise(
     world: &World,
-    taught: &Taught,
+    taught: &FineTuned,
     asking: Asking,
     plan: &Plan,
     seed: u64,
@@ -90,7 +90,7 @@ fn gains(rounds: &[IndexMap<String, f64>]) -> String {
 
 /// A policy as a rewriter, with the template of the model that it started from.
 pub(super) fn rewriter(
-    taught: &Taught,
+    taught: &FineTuned,
     policy: Policy<Flex>,
     plan: &Plan,
 ) -> Result<LocalRewriter<Flex>, DcapoError> {
@@ -114,7 +114,7 @@ impl Learner for Continued {
         &'a self,
         round: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>> {
         self.learner.learn(self.before + round, families)
     }
 }

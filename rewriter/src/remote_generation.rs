@@ -1,4 +1,4 @@
-//! Rewrites drawn outside this process, by a server that serves the policy's adapter.
+//! Remote generation: rewrites drawn outside this process, by a server that serves the policy's adapter.
 
 use std::fs;
 use std::path::{Path, PathBuf};

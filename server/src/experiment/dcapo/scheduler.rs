@@ -1,4 +1,4 @@
-//! Who computes when: as many pieces of work at once as there are jobs, those of earlier seeds first.
+//! The scheduler of the experiment's work: as many pieces at once as there are jobs, those of earlier seeds first.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;

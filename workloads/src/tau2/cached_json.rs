@@ -1,4 +1,4 @@
-//! Parts of records that are shared until they are changed, with what they are shown as.
+//! Records whose JSON is cached: shared until they are changed, with what they are shown as.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! What one try consumed, and what that cost.
+//! The price of a model call: what one try consumed, and what that cost.
 
 use capo_core::llm::CallUsage;
 use rig_core::completion::Usage;

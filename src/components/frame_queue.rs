@@ -1,4 +1,4 @@
-//! Work for the page's thread, a frame for each piece.
+//! A queue of work for the page's thread, a frame for each piece.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a judge model must find in a conversation.
+//! Natural-language assertions (`NL_ASSERTION`): what a judge model must find in a conversation.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@ use capo_models::vllm::{TokenRequest, Vllm, VllmSpec};
 use capo_models::{BuildError, Builder, Keys};
 use capo_rewriter::generate::{Finish, Generation, GenerationRow};
 use capo_rewriter::peft;
-use capo_rewriter::sampler::{Draw, Elsewhere, Sampler};
+use capo_rewriter::remote_generation::{Draw, Elsewhere, Sampler};
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
-//! Errors in one line.
+//! An error with its chain of causes, in one line.
 
 use std::error::Error;
 
 /// An error with its causes, without those that repeat what was said.
 ///
 /// ```
-/// use capo_core::causes::with_causes;
+/// use capo_core::error_chain::with_causes;
 ///
 /// #[derive(Debug, thiserror::Error)]
 /// #[error("the request failed")]

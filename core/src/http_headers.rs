@@ -1,4 +1,4 @@
-//! What may not stand in a study, which people share and journals keep.
+//! HTTP headers that carry a secret: none may stand in a study, which people share and journals keep.
 
 /// Words in the name of an HTTP header whose value is a secret.
 const TELLING: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
@@ -7,7 +7,7 @@ const TELLING: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "toke
 /// variable that holds the value. Rather one header too many than a key in a journal.
 ///
 /// ```
-/// use capo_core::secrets::is_secret_header;
+/// use capo_core::http_headers::is_secret_header;
 ///
 /// for header in ["Authorization", "x-api-key", "X-Auth-Token", "Ocp-Apim-Subscription-Key", "Cookie"] {
 ///     assert!(is_secret_header(header), "{header}");
@@ -23,7 +23,7 @@ pub fn is_secret_header(name: &str) -> bool {
 /// with a table of the well-known names, which a page would load.
 ///
 /// ```
-/// use capo_core::secrets::is_header_name;
+/// use capo_core::http_headers::is_header_name;
 ///
 /// assert!(is_header_name("X-Team"));
 /// assert!(!is_header_name("X Team") && !is_header_name(""));

@@ -1,4 +1,4 @@
-//! Much to draw, in tasks that are short.
+//! Deferred drawing: much to draw, in tasks that are short.
 
 use leptos::prelude::*;
 

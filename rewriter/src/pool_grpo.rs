@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use burn_tensor::{Tensor, TensorData};
-use capo_core::arena::{Attempt, Family, Learner, Unlearned};
+use capo_core::arena::{Attempt, Family, LearnError, Learner};
 use capo_core::ids::Round;
 use capo_core::random::Streams;
 use futures::FutureExt;
@@ -18,7 +18,6 @@ use serde_json::json;
 use crate::backend::PolicyBackend;
 use crate::checkpoint::{Checkpoints, Contents, Progress, RandomState};
 use crate::error::RequestError;
-use crate::exhaustion::guarded;
 use crate::fine_tuning::{MEND_MEMORY, TrainingError};
 use crate::folder::POLICY;
 use crate::grpo::{AdvantageScale, Completions, Evidence, Normalisation, Objective, Statistics, advantages};
@@ -26,6 +25,7 @@ use crate::local::{LocalRewriter, Sample};
 use crate::lora::Mode;
 use crate::memory::peak_bytes;
 use crate::optimizer::{AdamW, Gradient, Optimizer};
+use crate::out_of_memory::guarded;
 use crate::policy::Policy;
 use crate::replicas::{Replicas, shares};
 use crate::stop::Stop;
@@ -132,7 +132,7 @@ pub struct GrpoLearner<B: PolicyBackend> {
 }
 
 /// A rewrite with its advantage.
-struct Lesson {
+struct TrainingSample {
     sample: Sample,
     advantage: f32,
     weight: f32,
@@ -211,7 +211,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         self.state.borrow().1.figures.len()
     }
 
-    fn study(&self, round: Round, families: &[Family]) -> Result<IndexMap<String, f64>, TrainingError> {
+    fn update(&self, round: Round, families: &[Family]) -> Result<IndexMap<String, f64>, TrainingError> {
         let (mut optimizer, mut memory) = self.state.borrow().clone();
         if let Some(figures) = memory.figures.get(round as usize) {
             return Ok(figures.clone());
@@ -226,28 +226,29 @@ impl<B: PolicyBackend> GrpoLearner<B> {
             });
         }
         let mut figures = rewards_of(families);
-        let mut lessons = self.lessons(families)?;
+        let mut samples = self.training_samples(families)?;
         let mut policy = self.rewriter.policy().clone();
-        figures.insert("lessons".to_owned(), lessons.len() as f64);
+        figures.insert("lessons".to_owned(), samples.len() as f64);
         figures.extend(self.lengths(families));
-        if let Some(surprise) = self.score_drawn_elsewhere(&policy, &mut lessons)? {
+        if let Some(surprise) = self.score_drawn_elsewhere(&policy, &mut samples)? {
             figures.insert("surprise".to_owned(), surprise);
         }
-        if !lessons.is_empty() {
+        if !samples.is_empty() {
             let started = Instant::now();
             for epoch in 0..self.settings.epochs {
-                let step = self.step(round, epoch, &policy, &mut optimizer, &lessons)?;
+                let step = self.step(round, epoch, &policy, &mut optimizer, &samples)?;
                 policy = step.policy;
                 // Of the last step.
                 figures.extend(step.figures);
             }
             let epochs_per_second = f64::from(self.settings.epochs) / started.elapsed().as_secs_f64();
-            let tokens = lessons.iter().map(|one| one.sample.length()).sum::<usize>();
+            let tokens = samples.iter().map(|one| one.sample.length()).sum::<usize>();
             figures.insert("tokens_per_second".to_owned(), tokens as f64 * epochs_per_second);
             if let Some(peak) = self.peak_flops {
-                let of =
-                    |one: &Lesson| policy.training_flops(one.sample.length(), one.sample.completion.len());
-                let flops = lessons.iter().map(of).sum::<f64>();
+                let of = |one: &TrainingSample| {
+                    policy.training_flops(one.sample.length(), one.sample.completion.len())
+                };
+                let flops = samples.iter().map(of).sum::<f64>();
                 figures.insert("mfu".to_owned(), flops * epochs_per_second / peak);
             }
         }
@@ -288,30 +289,30 @@ impl<B: PolicyBackend> GrpoLearner<B> {
 
     /// The rewrites that there is something to learn from: not those that were never drawn, nor those of parents
     /// whose rewrites were all the same to them.
-    fn lessons(&self, families: &[Family]) -> Result<Vec<Lesson>, RequestError> {
+    fn training_samples(&self, families: &[Family]) -> Result<Vec<TrainingSample>, RequestError> {
         let reward = |family: &Family, attempt: &Attempt| match attempt.child {
             Some((_, lagrangian)) => lagrangian,
             None => family.lagrangian - self.settings.no_child_penalty,
         };
-        let (mut samples, mut rewards) = (Vec::new(), Vec::new());
+        let (mut drawn, mut rewards) = (Vec::new(), Vec::new());
         for family in families {
             let mut group = Vec::new();
             for attempt in &family.attempts {
                 let sample = self.rewriter.sample(attempt.seed);
                 if sample.as_ref().is_none_or(Sample::is_drawn) {
                     group.push(reward(family, attempt));
-                    samples.push(sample);
+                    drawn.push(sample);
                 }
             }
             rewards.push(group);
         }
         let advantages = advantages(&rewards, self.settings.scale)?;
-        let mut lessons = Vec::new();
-        for (sample, advantage) in samples.into_iter().zip(advantages.concat()) {
+        let mut samples = Vec::new();
+        for (sample, advantage) in drawn.into_iter().zip(advantages.concat()) {
             if advantage == 0.0 {
                 continue;
             }
-            lessons.push(Lesson {
+            samples.push(TrainingSample {
                 sample: sample.ok_or(RequestError::Missing {
                     what: "the tokens of a rewrite of this round",
                     advice: "they are kept beside the checkpoints; go back to a checkpoint and journal of the same moment",
@@ -320,14 +321,14 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 weight: 0.0,
             });
         }
-        if !lessons.is_empty() {
-            let lengths: Vec<_> = lessons.iter().map(|one| one.sample.completion.len()).collect();
+        if !samples.is_empty() {
+            let lengths: Vec<_> = samples.iter().map(|one| one.sample.completion.len()).collect();
             let weights = self.settings.normalisation.weights(&lengths)?;
-            for (lesson, weight) in lessons.iter_mut().zip(weights) {
-                lesson.weight = weight;
+            for (sample, weight) in samples.iter_mut().zip(weights) {
+                sample.weight = weight;
             }
         }
-        Ok(lessons)
+        Ok(samples)
     }
 
     /// Gives rewrites that were drawn elsewhere the log-probabilities under the policy that they were drawn from,
@@ -336,15 +337,15 @@ impl<B: PolicyBackend> GrpoLearner<B> {
     fn score_drawn_elsewhere(
         &self,
         policy: &Policy<B>,
-        lessons: &mut [Lesson],
+        samples: &mut [TrainingSample],
     ) -> Result<Option<f64>, RequestError> {
         let temperature = self.rewriter.temperature();
         let adapter = policy
             .adapter()
             .map(|adapter| adapter.clone().in_mode(Mode::Evaluation));
         let (mut tokens, mut surprise) = (0, 0.0);
-        let counts = pass_lengths(lessons, self.settings.pass_tokens);
-        let mut rest = lessons;
+        let counts = pass_lengths(samples, self.settings.pass_tokens);
+        let mut rest = samples;
         for count in counts {
             self.rewriter.stop().check()?;
             let (pass, after) = rest.split_at_mut(count);
@@ -362,7 +363,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 Ok(scores.logprobs().into_data().iter::<f32>().collect::<Vec<f32>>())
             })?;
             let mut later = &logprobs[..];
-            for Lesson { sample, .. } in pass {
+            for TrainingSample { sample, .. } in pass {
                 let own;
                 (own, later) = later.split_at(sample.completion.len());
                 if sample.logprobs.is_none() {
@@ -385,10 +386,10 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         epoch: u32,
         policy: &Policy<B>,
         optimizer: &mut Optimizer<B>,
-        lessons: &[Lesson],
+        samples: &[TrainingSample],
     ) -> Result<Step<B>, RequestError> {
         guarded(MEND_MEMORY, || {
-            self.unguarded_step(round, epoch, policy, optimizer, lessons)
+            self.unguarded_step(round, epoch, policy, optimizer, samples)
         })
     }
 
@@ -398,15 +399,15 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         epoch: u32,
         policy: &Policy<B>,
         optimizer: &mut Optimizer<B>,
-        lessons: &[Lesson],
+        samples: &[TrainingSample],
     ) -> Result<Step<B>, RequestError> {
-        let shares = shares(lessons, self.replicas.devices(), |one| one.sample.length());
+        let shares = shares(samples, self.replicas.devices(), |one| one.sample.length());
         let temperature = self.rewriter.temperature();
         let references = self.references.as_deref();
         let settings = self.settings;
         let stop = self.rewriter.stop();
-        let (told, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
-            let means = Means {
+        let (log, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
+            let means = LossContext {
                 settings: &settings,
                 temperature,
                 reference: references.and_then(|references| references.get(device)),
@@ -417,12 +418,12 @@ impl<B: PolicyBackend> GrpoLearner<B> {
                 Streams::new(settings.seed).number("dropout", u64::from(round), pass_seed)
             })
         })?;
-        let told = told.into_iter().reduce(|one, other| one.with(&other));
-        let Told {
+        let log = log.into_iter().reduce(|one, other| one.with(&other));
+        let StepLog {
             loss,
             statistics,
             entropy,
-        } = told.ok_or(RequestError::EmptyBatch)?;
+        } = log.ok_or(RequestError::EmptyBatch)?;
         RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
         let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
         let figures = [
@@ -470,11 +471,11 @@ impl<B: PolicyBackend> Learner for GrpoLearner<B> {
         &'a self,
         round: Round,
         families: &'a [Family],
-    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, Unlearned>> {
-        let learned = self.study(round, families);
+    ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>> {
+        let learned = self.update(round, families);
         let learned = learned.map_err(|why| match why {
-            TrainingError::Request(RequestError::Interrupted) => Unlearned::Interrupted,
-            why => Unlearned::Failed(why.to_string()),
+            TrainingError::Request(RequestError::Interrupted) => LearnError::Interrupted,
+            why => LearnError::Failed(why.to_string()),
         });
         ready(learned).boxed_local()
     }
@@ -485,15 +486,15 @@ struct Step<B: PolicyBackend> {
     figures: [(String, f64); 8],
 }
 
-/// What some of a step's lessons come to.
-struct Told {
+/// What some of a step's samples come to.
+struct StepLog {
     loss: f64,
     statistics: Statistics,
     /// The sum over tokens, in nats.
     entropy: f64,
 }
 
-impl Told {
+impl StepLog {
     /// Two parts of a step together.
     fn with(self, other: &Self) -> Self {
         Self {
@@ -505,7 +506,7 @@ impl Told {
 }
 
 /// What a device learns a share of a step with.
-struct Means<'a, B: PolicyBackend> {
+struct LossContext<'a, B: PolicyBackend> {
     settings: &'a GrpoSettings,
     /// Of the log-probabilities.
     temperature: f64,
@@ -513,21 +514,21 @@ struct Means<'a, B: PolicyBackend> {
     stop: &'a Stop,
 }
 
-impl<B: PolicyBackend> Means<'_, B> {
+impl<B: PolicyBackend> LossContext<'_, B> {
     /// What a share comes to; `seed` of a pass decides its dropout.
     fn learn(
         &self,
         policy: &Policy<B>,
-        share: &[Lesson],
+        share: &[TrainingSample],
         seed: impl Fn(u64) -> u64,
-    ) -> Result<(Told, Gradient<B>), RequestError> {
-        let mut total: Option<(Told, Gradient<B>)> = None;
+    ) -> Result<(StepLog, Gradient<B>), RequestError> {
+        let mut total: Option<(StepLog, Gradient<B>)> = None;
         for (index, pass) in (0..).zip(passes(share, self.settings.pass_tokens)) {
             self.stop.check()?;
-            let (told, gradient) = self.pass(policy, pass, seed(index))?;
+            let (log, gradient) = self.pass(policy, pass, seed(index))?;
             total = Some(match total {
-                None => (told, gradient),
-                Some((before, gradients)) => (before.with(&told), gradients.plus(gradient)),
+                None => (log, gradient),
+                Some((before, gradients)) => (before.with(&log), gradients.plus(gradient)),
             });
         }
         total.ok_or(RequestError::EmptyBatch)
@@ -537,13 +538,13 @@ impl<B: PolicyBackend> Means<'_, B> {
     fn pass(
         &self,
         policy: &Policy<B>,
-        pass: &[Lesson],
+        pass: &[TrainingSample],
         seed: u64,
-    ) -> Result<(Told, Gradient<B>), RequestError> {
+    ) -> Result<(StepLog, Gradient<B>), RequestError> {
         let completions = completions_of(pass)?;
         let temperature = self.temperature;
         let device = policy.decoder().device();
-        let logprobs = |one: &Lesson| one.sample.logprobs.clone().unwrap_or_default();
+        let logprobs = |one: &TrainingSample| one.sample.logprobs.clone().unwrap_or_default();
         let drawn: Vec<f32> = pass.iter().flat_map(logprobs).collect();
         let count = drawn.len();
         let drawn: Tensor<B, 1> = Tensor::from_data(TensorData::new(drawn, [count]), &device);
@@ -575,16 +576,16 @@ impl<B: PolicyBackend> Means<'_, B> {
             },
         )?;
         let (statistics, entropy) = seen.ok_or(RequestError::EmptyBatch)?;
-        let told = Told {
+        let log = StepLog {
             loss: loss.into_data().iter::<f64>().sum(),
             statistics,
             entropy: entropy.into_data().iter::<f64>().sum(),
         };
-        Ok((told, gradient))
+        Ok((log, gradient))
     }
 }
 
-/// What became of a round's rewrites; means only where there is something to be meant.
+/// What became of a round's rewrites; means where there is anything to average.
 fn rewards_of(families: &[Family]) -> IndexMap<String, f64> {
     let children = families.iter().flat_map(|family| {
         let gain = |attempt: &Attempt| {
@@ -608,17 +609,17 @@ fn rewards_of(families: &[Family]) -> IndexMap<String, f64> {
     figures
 }
 
-/// The rewrites of some lessons with what they answer.
-fn completions_of(pass: &[Lesson]) -> Result<Completions, RequestError> {
+/// The rewrites of some samples with what they answer.
+fn completions_of(pass: &[TrainingSample]) -> Result<Completions, RequestError> {
     let prompts: Vec<_> = pass.iter().map(|one| &one.sample.prompt).collect();
     let answers: Vec<_> = pass.iter().map(|one| &one.sample.completion).collect();
     Completions::new(&prompts, &answers)
 }
 
-/// The lessons, one after the other, in passes of at most so many tokens.
-fn passes(lessons: &[Lesson], tokens: usize) -> Vec<&[Lesson]> {
-    let counts = pass_lengths(lessons, tokens);
-    let mut rest = lessons;
+/// The samples, one after the other, in passes of at most so many tokens.
+fn passes(samples: &[TrainingSample], tokens: usize) -> Vec<&[TrainingSample]> {
+    let counts = pass_lengths(samples, tokens);
+    let mut rest = samples;
     let cut = |count| {
         let (pass, after) = rest.split_at(count);
         rest = after;
@@ -627,11 +628,11 @@ fn passes(lessons: &[Lesson], tokens: usize) -> Vec<&[Lesson]> {
     counts.into_iter().map(cut).collect()
 }
 
-/// How many lessons each pass of at most so many tokens takes.
-fn pass_lengths(lessons: &[Lesson], tokens: usize) -> Vec<usize> {
+/// How many samples each pass of at most so many tokens takes.
+fn pass_lengths(samples: &[TrainingSample], tokens: usize) -> Vec<usize> {
     let mut passes = Vec::new();
     let (mut from, mut prompt, mut answer) = (0, 0, 0);
-    for (index, Lesson { sample, .. }) in lessons.iter().enumerate() {
+    for (index, TrainingSample { sample, .. }) in samples.iter().enumerate() {
         // Prompts are filled on one side and answers on the other.
         let (wide, long) = (
             prompt.max(sample.prompt.len()),
@@ -644,6 +645,6 @@ fn pass_lengths(lessons: &[Lesson], tokens: usize) -> Vec<usize> {
             (prompt, answer) = (wide, long);
         }
     }
-    passes.push(lessons.len() - from);
+    passes.push(samples.len() - from);
     passes
 }

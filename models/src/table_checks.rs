@@ -1,9 +1,9 @@
-//! What a model's table may not say whatever keys there are: people share studies and journals keep
+//! Checks of `[models.ROLE]` tables: what none may say whatever API keys there are. People share studies and journals keep
 //! them, so no key may be written into one.
 
 use capo_core::address::Address;
+use capo_core::http_headers::{is_header_name, is_secret_header};
 use capo_core::llm::Role;
-use capo_core::secrets::{is_header_name, is_secret_header};
 use http::HeaderValue;
 use indexmap::IndexMap;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The tools as models are offered them.
+//! Schemas of the tools, as models are offered them.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! A new model that learns to rewrite from the journals of simulated searches.
+//! Supervised fine-tuning (SFT): a new model that learns to rewrite from the journals of simulated searches.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(super) const ASKED: [Asking; 4] = [
 ];
 
 /// A fine-tuned model.
-pub(super) struct Taught {
+pub(super) struct FineTuned {
     pub(super) policy: Policy<Flex>,
     /// Folder of the model it started from: configuration, tokenizer, chat template.
     pub(super) source: PathBuf,
@@ -64,7 +64,7 @@ pub struct Teaching {
 }
 
 /// Makes the searches of a seed, a model, and teaches it what they found.
-pub(super) fn teach(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Result<Taught, DcapoError> {
+pub(super) fn teach(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Result<FineTuned, DcapoError> {
     let pairs = pairs(world, plan, seed, folder)?;
     let everything: Vec<&Pair> = pairs.training.iter().chain(&pairs.held_out).collect();
     let texts = everything
@@ -97,7 +97,7 @@ pub(super) fn teach(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Res
         first_loss,
         held_out_loss: trainer.evaluate()?,
     };
-    Ok(Taught {
+    Ok(FineTuned {
         policy: trainer.policy().clone(),
         source,
         figures,

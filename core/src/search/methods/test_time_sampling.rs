@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Choice, Effort, Method, Search};
-use crate::search::arena::{Arena, Guidance, Halt};
 use crate::journal::RoundEvent;
+use crate::search::arena::{Arena, Guidance, Halt};
 use crate::search::dual::{DualSettings, LARGEST};
 use crate::study::score::top;
 

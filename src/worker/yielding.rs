@@ -1,4 +1,4 @@
-//! Models that let the worker breathe.
+//! Models that yield to the event loop.
 //!
 //! Simulated models answer at once. A search over them would never give the worker's event loop a
 //! turn: nothing would be stored, shown or steered before its end.
@@ -14,15 +14,15 @@ use futures::future::LocalBoxFuture;
 use web_time::Instant;
 
 /// How long a worker computes before it looks at its messages.
-const BREATH: Duration = Duration::from_millis(40);
+const SLICE: Duration = Duration::from_millis(40);
 
 /// Models whose calls give the event loop a turn now and then.
-pub(super) struct Breathing<M> {
+pub(super) struct Yielding<M> {
     models: M,
     last: Rc<Cell<Instant>>,
 }
 
-impl<M: Models> Breathing<M> {
+impl<M: Models> Yielding<M> {
     pub(super) fn new(models: M) -> Self {
         Self {
             models,
@@ -31,31 +31,31 @@ impl<M: Models> Breathing<M> {
     }
 }
 
-impl<M: Models> Models for Breathing<M> {
+impl<M: Models> Models for Yielding<M> {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
-        Rc::new(BreathingModel {
+        Rc::new(YieldingModel {
             model: self.models.model(role),
             last: Rc::clone(&self.last),
         })
     }
 }
 
-struct BreathingModel {
+struct YieldingModel {
     model: Rc<dyn Llm>,
     last: Rc<Cell<Instant>>,
 }
 
-impl BreathingModel {
+impl YieldingModel {
     /// Gives the event loop a turn when it is due.
-    async fn breathe(&self) {
-        if self.last.get().elapsed() >= BREATH {
+    async fn give_way(&self) {
+        if self.last.get().elapsed() >= SLICE {
             gloo_timers::future::sleep(Duration::ZERO).await;
             self.last.set(Instant::now());
         }
     }
 }
 
-impl Llm for BreathingModel {
+impl Llm for YieldingModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -68,9 +68,13 @@ impl Llm for BreathingModel {
         self.model.rewrite_form()
     }
 
+    fn keeps_turns(&self) -> bool {
+        self.model.keeps_turns()
+    }
+
     fn chat(&self, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         async move {
-            self.breathe().await;
+            self.give_way().await;
             self.model.chat(request).await
         }
         .boxed_local()
@@ -82,7 +86,7 @@ impl Llm for BreathingModel {
         script: &'a dyn AgentScript,
     ) -> LocalBoxFuture<'a, Result<ChatResponse, LlmError>> {
         async move {
-            self.breathe().await;
+            self.give_way().await;
             self.model.act(request, script).await
         }
         .boxed_local()

@@ -1,4 +1,4 @@
-//! Points that lie together.
+//! k-means clustering: points that lie together.
 
 use capo_core::random::Streams;
 use capo_core::random::without_replacement;

@@ -1,4 +1,4 @@
-//! When a device's memory does not suffice.
+//! Out of memory: when a device's memory does not suffice.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};

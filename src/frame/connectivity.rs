@@ -1,4 +1,4 @@
-//! The network, newer versions of the page, and a tab that is about to close.
+//! Connectivity: the network, newer versions of the page, and a tab that is about to close.
 
 use gloo_timers::future::TimeoutFuture;
 use leptos::ev;

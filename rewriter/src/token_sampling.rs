@@ -1,4 +1,4 @@
-//! The next token from a row of logits.
+//! Token sampling: the next token from a row of logits, by temperature, top-k, top-p and min-p.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -13,7 +13,7 @@ use crate::error::RequestError;
 /// if its probability is at least `min_p` times the best one's.
 ///
 /// ```
-/// use capo_rewriter::sampling::Sampling;
+/// use capo_rewriter::token_sampling::Sampling;
 ///
 /// let sampling = Sampling { top_k: 2, ..Sampling::default() };
 /// let kept = sampling.distribution(&[1.0, 3.0, 2.0]);

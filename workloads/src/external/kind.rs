@@ -1,0 +1,39 @@
+//! What an agent of the user's own says of itself.
+
+use capo_core::study::Table;
+use schemars::Schema;
+use serde_json::json;
+
+use super::{ExternalSettings, build, check_written};
+use crate::data::{DataSettings, declared_by};
+use crate::kind::{Declared, Kind, Making};
+use crate::settings::{merged, names, schema};
+
+pub(crate) const KIND: Kind = Kind {
+    files: &["data", "evaluate_data"],
+    own_agent: true,
+    about: |_| Some("external agent".to_owned()),
+    check_written,
+    ..Kind::new(
+        "external",
+        "HTTP endpoint",
+        include_str!("beginning.toml"),
+        || [names::<DataSettings>(), names::<ExternalSettings>()].concat(),
+    )
+};
+
+pub(crate) const MAKING: Making = Making {
+    declared,
+    ..Making::by(build)
+};
+
+/// What its metrics are does not depend on where the agent is.
+fn declared(settings: &Table) -> Option<Declared> {
+    let mut settings = settings.clone();
+    settings.insert("endpoint".to_owned(), json!("http://localhost"));
+    declared_by(build, &settings, &["endpoint", "metric"])
+}
+
+pub(crate) fn settings_schema() -> Schema {
+    merged(&[schema::<DataSettings>(), schema::<ExternalSettings>()])
+}
