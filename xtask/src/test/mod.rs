@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the gate every change passes.
 
+mod guides;
 pub(crate) mod shared_data;
 mod steps;
 
