@@ -156,7 +156,7 @@ mod tests {
             ("lib.rs", "mod a; mod b;"),
             (
                 "a.rs",
-                "#[cfg(test)] mod tests { use crate::b::B; } #[cfg(all(test, unix))] fn f() -> crate::b::B { todo!() }
+                "#[cfg(test)] mod tests { use crate::b::B; } #[cfg(all(test, unix))] fn f(_: crate::b::B) {}
                  pub struct A;",
             ),
             ("b.rs", "pub struct B(super::a::A);"),

@@ -85,8 +85,9 @@ pub(super) fn perfect(task: &Task) -> Answering<impl Fn(Role, &ChatRequest) -> A
     Answering(move |_, request: &ChatRequest| progress.borrow_mut().act(task, request))
 }
 
+/// How far such an agent is.
 #[derive(Default)]
-struct Progress {
+pub(super) struct Progress {
     done: usize,
     identity_asked: usize,
     proposed: bool,
@@ -94,7 +95,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn act(&mut self, task: &Task, request: &ChatRequest) -> AssistantMessage {
+    pub(super) fn act(&mut self, task: &Task, request: &ChatRequest) -> AssistantMessage {
         if std::mem::take(&mut self.wrote) {
             return says("That is done. Is there anything else?");
         }

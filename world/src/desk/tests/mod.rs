@@ -3,6 +3,7 @@
 mod agents;
 mod data;
 mod dialogues;
+mod played;
 mod settings;
 mod tools;
 

@@ -3,18 +3,18 @@
 
 use std::cell::{Cell, RefCell};
 
-use capo_core::llm::{
-    AssistantMessage, CallUsage, ChatRequest, ChatResponse, Finish, Llm, LlmError, Message, Role, ToolCall,
-};
+use capo_core::llm::Llm as _;
+use capo_core::llm::{AssistantMessage, ChatRequest, ChatResponse, LlmError, Message, Role};
 use capo_core::workload::{Caller, Rollout, RolloutContext, Workload};
-use capo_world::desk::language::affirms;
-use capo_world::desk::task::{Action, Task};
-use capo_world::desk::tools::{self, Kind};
-use capo_world::desk::user::STOP;
-use capo_world::desk::{Desk, DeskSettings, UserKind};
-use capo_world::simulated::Simulated;
 use futures::executor::block_on;
-use futures::future::{LocalBoxFuture, ready};
+use futures::future::LocalBoxFuture;
+
+use super::agents::{Answering, Progress, says};
+use crate::desk::language::affirms;
+use crate::desk::task::Task;
+use crate::desk::user::STOP;
+use crate::desk::{Desk, DeskSettings, UserKind};
+use crate::simulated::Simulated;
 
 fn desk() -> Desk {
     Desk::new(DeskSettings {
@@ -35,29 +35,24 @@ impl Caller for Everybody {
 
 /// An agent that is a function of the conversation, and a simulated model for its customer.
 struct Dialogue<A> {
-    agent: A,
+    agent: Answering<A>,
     customer: Simulated,
 }
 
-impl<A: Fn(&ChatRequest) -> AssistantMessage> Dialogue<A> {
+impl<A: Fn(Role, &ChatRequest) -> AssistantMessage> Dialogue<A> {
     fn new(agent: A) -> Self {
         Self {
-            agent,
+            agent: Answering(agent),
             customer: Simulated::new("sim-medium", 0).expect("there is a model of this name"),
         }
     }
 }
 
-impl<A: Fn(&ChatRequest) -> AssistantMessage> Caller for Dialogue<A> {
+impl<A: Fn(Role, &ChatRequest) -> AssistantMessage> Caller for Dialogue<A> {
     fn call(&self, role: Role, request: ChatRequest) -> LocalBoxFuture<'_, Result<ChatResponse, LlmError>> {
         match role {
             Role::User => self.customer.chat(request),
-            _ => Box::pin(ready(Ok(ChatResponse {
-                message: (self.agent)(&request),
-                finish: Finish::Stop,
-                usage: CallUsage::default(),
-                failed_tries: None,
-            }))),
+            _ => self.agent.call(role, request),
         }
     }
 }
@@ -87,100 +82,12 @@ fn customer_texts(done: &Rollout) -> Vec<&str> {
     texts.collect()
 }
 
-fn says(text: &str) -> AssistantMessage {
-    AssistantMessage {
-        content: Some(text.to_owned()),
-        tool_calls: Vec::new(),
-    }
-}
-
-/// An agent that knows the task: it asks for identity, follows the reference, asks before every
-/// write, reports, and says what must be told.
-#[derive(Default)]
-struct Reference {
-    done: usize,
-    identity_asked: bool,
-    wrote: bool,
-}
-
-impl Reference {
-    fn act(&mut self, task: &Task, request: &ChatRequest) -> AssistantMessage {
-        if std::mem::take(&mut self.wrote) {
-            return says("That is done. Is there anything else?");
-        }
-        let Some(action) = task.reference.get(self.done) else {
-            return says(&conclusion(task));
-        };
-        if action.tool == "verify_identity" && !std::mem::take(&mut self.identity_asked) {
-            self.identity_asked = true;
-            return says("Could you give me your e-mail address and postcode?");
-        }
-        let kind = tools::named(&action.tool).expect("references call tools").kind;
-        if kind == Kind::Write {
-            let proposal = proposal(task, action);
-            let asked = request.messages.iter().rev().nth(1);
-            let asked = matches!(asked, Some(Message::Assistant(answer)) if answer.text() == proposal);
-            if !(asked && affirms(last_user(request))) {
-                return says(&proposal);
-            }
-            self.wrote = true;
-        }
-        self.identity_asked = false;
-        self.done += 1;
-        AssistantMessage {
-            content: None,
-            tool_calls: vec![ToolCall {
-                id: format!("call-{}", self.done),
-                name: action.tool.clone(),
-                arguments: action.arguments.clone(),
-            }],
-        }
-    }
-}
-
-fn last_user(request: &ChatRequest) -> &str {
-    let texts = request.messages.iter().rev().find_map(|message| match message {
-        Message::User { content } => Some(content.as_str()),
-        _ => None,
-    });
-    texts.unwrap_or_default()
-}
-
-fn proposal(task: &Task, action: &Action) -> String {
-    let arguments = &action.arguments;
-    let record = arguments["order_id"].as_str().or(arguments["slot_id"].as_str());
-    let record = record.expect("writes name an order or a slot");
-    let deed = match action.tool.as_str() {
-        "cancel_order" => "cancel",
-        "return_items" if arguments["refund_to"] == "voucher" => "take back for a voucher the items of",
-        "return_items" => "take back the items of",
-        "exchange_item" => "exchange the item of",
-        "change_address" => "change the address of",
-        "book_appointment" => "book",
-        other => panic!("{other} is no write"),
-    };
-    let mut told = task.expected.told.iter();
-    let told = told.find(|told| told.what.contains("sold out"));
-    let told = told.map_or(String::new(), |told| format!("It is {}. ", told.any_of[0]));
-    format!("{told}I will {deed} {record}. Shall I go ahead?")
-}
-
-fn conclusion(task: &Task) -> String {
-    let told = task.expected.told.iter().map(|told| told.any_of[0].as_str());
-    let told: Vec<&str> = told.collect();
-    if task.difficulty().impossible {
-        format!("I am sorry, I cannot do that ({}).", told.join(", "))
-    } else {
-        format!("It is expected on {}.", told.join(", "))
-    }
-}
-
 #[test]
 fn a_perfect_agent_solves_every_task_of_a_played_customer() {
     let desk = desk();
     for task in desk.tasks().values() {
-        let progress = RefCell::new(Reference::default());
-        let caller = Dialogue::new(|request: &ChatRequest| progress.borrow_mut().act(task, request));
+        let progress = RefCell::new(Progress::default());
+        let caller = Dialogue::new(|_, request: &ChatRequest| progress.borrow_mut().act(task, request));
         let done = rollout(&desk, task, &caller);
         let story = || {
             format!(
@@ -198,7 +105,7 @@ fn a_perfect_agent_solves_every_task_of_a_played_customer() {
 fn the_first_words_hold_the_whole_request() {
     let desk = desk();
     for task in desk.tasks().values() {
-        let caller = Dialogue::new(|_: &ChatRequest| says("Hello and welcome."));
+        let caller = Dialogue::new(|_, _: &ChatRequest| says("Hello and welcome."));
         let done = rollout(&desk, task, &caller);
         let texts = customer_texts(&done);
         assert_eq!(texts[0], task.script.requests[0].text, "{}", task.id);
@@ -225,7 +132,7 @@ fn every_request_gets_its_own_facts() {
         ] {
             // Settles the first request, whichever it is, then asks about the second.
             let step = Cell::new(0);
-            let caller = Dialogue::new(|_: &ChatRequest| {
+            let caller = Dialogue::new(|_, _: &ChatRequest| {
                 let text = match step.replace(step.get() + 1) {
                     0 | 2 => question,
                     _ => "That is done. Is there anything else?",
@@ -253,7 +160,7 @@ fn every_request_gets_its_own_facts() {
 fn a_played_customer_refuses_what_was_not_asked_for() {
     let desk = desk();
     let offered = |task: &Task, text: &str| {
-        let caller = Dialogue::new(|_: &ChatRequest| says(text));
+        let caller = Dialogue::new(|_, _: &ChatRequest| says(text));
         customer_texts(&rollout(&desk, task, &caller))[1].to_owned()
     };
     for task in desk.tasks().values() {
