@@ -1,7 +1,7 @@
-//! Keys, each held for the one server that it was typed for.
+//! Keys, each stored for the one server that it was typed for.
 //!
 //! A variable alone says nothing about where a key belongs: two studies may mean two servers by
-//! `OPENAI_API_KEY`. So a key is held and given out by its variable together with the origin of the
+//! `OPENAI_API_KEY`. So a key is stored and given out by its variable together with the origin of the
 //! server, and there is no way to ask for it without.
 
 use std::collections::BTreeMap;
@@ -29,26 +29,29 @@ impl Destination {
 
 /// Keys by where they go; in the memory of the tab only.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Held>", into = "Vec<Held>")]
+#[serde(from = "Vec<StoredKey>", into = "Vec<StoredKey>")]
 pub struct Keys(BTreeMap<Destination, String>);
 
 /// A key as it is written to workers and into the vault.
 #[derive(Serialize, Deserialize)]
-struct Held {
+struct StoredKey {
     #[serde(flatten)]
     to: Destination,
     key: String,
 }
 
-impl From<Vec<Held>> for Keys {
-    fn from(held: Vec<Held>) -> Self {
-        Self(held.into_iter().map(|held| (held.to, held.key)).collect())
+impl From<Vec<StoredKey>> for Keys {
+    fn from(stored: Vec<StoredKey>) -> Self {
+        Self(stored.into_iter().map(|stored| (stored.to, stored.key)).collect())
     }
 }
 
-impl From<Keys> for Vec<Held> {
+impl From<Keys> for Vec<StoredKey> {
     fn from(keys: Keys) -> Self {
-        keys.0.into_iter().map(|(to, key)| Held { to, key }).collect()
+        keys.0
+            .into_iter()
+            .map(|(to, key)| StoredKey { to, key })
+            .collect()
     }
 }
 
@@ -78,7 +81,7 @@ impl Keys {
         }
     }
 
-    /// Takes all of `more` in, in place of those held for the same destinations.
+    /// Takes all of `more` in, in place of those stored for the same destinations.
     pub fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }

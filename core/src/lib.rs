@@ -2,7 +2,7 @@
 //! sockets, clocks, threads or global state.
 //!
 //! Four floors, each of which names only itself and what is below it. On the ground stand the door to models ([`llm`]) and
-//! what needs nothing else: named random streams ([`random`]), addresses, waits, notices.
+//! what needs nothing else: named random streams ([`random`]), a renderer of tables ([`table`]), addresses, waits, notices.
 //!
 //! | floor | module | what it holds |
 //! |---|---|---|
@@ -32,6 +32,7 @@ pub mod random;
 pub mod reading;
 pub mod search;
 pub mod study;
+pub mod table;
 
 pub use journal::run_state;
 pub use reading::{statistics, summary};

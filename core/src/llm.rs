@@ -317,9 +317,9 @@ pub trait Llm {
 /// How a simulated agent acts in the conversations of one example, for a workload whose examples such an agent
 /// cannot solve by itself. What the script knows of the example stands in no request.
 pub trait AgentScript {
-    /// The next message of a conversation, by the simulated model of this name. `luck` names its random draws: the
+    /// The next message of a conversation, by the simulated model of this name. `key` names its random draws: the
     /// same one, the same message.
-    fn next(&self, request: &ChatRequest, model: &str, luck: u64) -> AssistantMessage;
+    fn next(&self, request: &ChatRequest, model: &str, key: u64) -> AssistantMessage;
 }
 
 /// How a model is asked for a rewrite.

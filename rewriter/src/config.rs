@@ -76,7 +76,7 @@ pub struct Yarn {
 /// Queries at position p are multiplied by 1 + β ln(1 + ⌊p / original context⌋).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueryScaling {
-    /// β.
+    /// Dual rate β, > 0.
     pub beta: f64,
     /// The original context in tokens.
     pub original_context: usize,

@@ -20,7 +20,7 @@ use crate::local::{Drawing, DrawnAsAsked, LocalRewriter, ToldCuts};
 use crate::lora::{Adapter, LoraConfig};
 use crate::policy::Policy;
 use crate::pool_grpo::{GrpoLearner, GrpoSettings};
-use crate::remote_generation::Elsewhere;
+use crate::remote_generation::RemoteGeneration;
 use crate::replicas::Replicas;
 use crate::stop::Stop;
 use crate::template::RewriteTemplate;
@@ -62,7 +62,7 @@ pub struct OnlineContext {
     /// The file of rewrites that were not learned from yet.
     pub samples: PathBuf,
     /// Who draws the rewrites, unless they are drawn here.
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<RemoteGeneration>,
     /// Is told of each request whose feedback had to be cut.
     pub told_cuts: ToldCuts,
     /// Ends rewrites and updates under way.

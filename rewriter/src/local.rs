@@ -23,7 +23,7 @@ use crate::error::{FileError, RequestError};
 use crate::feedback::LeftOut;
 use crate::generate::{Completion, Finish, Generation, GenerationRow};
 use crate::policy::Policy;
-use crate::remote_generation::{Draw, DrawError, Elsewhere};
+use crate::remote_generation::{Draw, DrawError, RemoteGeneration};
 use crate::stop::Stop;
 use crate::template::{RewriteTemplate, TemplateError};
 use crate::token_sampling::Sampling;
@@ -126,7 +126,7 @@ pub struct LocalRewriter<B: PolicyBackend> {
     /// Where samples are kept until they are learned from.
     log: Option<PathBuf>,
     /// Who draws in its place, and the folder of the model that the policy's adapter belongs to.
-    elsewhere: Option<(Elsewhere, PathBuf)>,
+    elsewhere: Option<(RemoteGeneration, PathBuf)>,
     told_cuts: ToldCuts,
     stop: Stop,
 }
@@ -197,7 +197,11 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     /// # Errors
     ///
     /// [`RequestError::WholeElsewhere`] when the policy is no adapter.
-    pub fn drawn_elsewhere(mut self, elsewhere: Elsewhere, source: &Path) -> Result<Self, RequestError> {
+    pub fn drawn_elsewhere(
+        mut self,
+        elsewhere: RemoteGeneration,
+        source: &Path,
+    ) -> Result<Self, RequestError> {
         if self.policy.get_mut().adapter().is_none() {
             return Err(RequestError::WholeElsewhere);
         }
@@ -433,7 +437,7 @@ impl<B: PolicyBackend> LocalRewriter<B> {
     /// Lets somebody else draw a rewrite from the policy's adapter.
     async fn drawn_by(
         &self,
-        elsewhere: &Elsewhere,
+        elsewhere: &RemoteGeneration,
         source: &Path,
         row: GenerationRow,
         drawing: Drawing,

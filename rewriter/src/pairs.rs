@@ -123,7 +123,7 @@ pub enum PairsError {
     Line {
         /// The journal's file.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
         /// What is wrong.
         reason: String,

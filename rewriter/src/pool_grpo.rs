@@ -228,7 +228,7 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         let mut figures = rewards_of(families);
         let mut samples = self.training_samples(families)?;
         let mut policy = self.rewriter.policy().clone();
-        figures.insert("lessons".to_owned(), samples.len() as f64);
+        figures.insert("training_samples".to_owned(), samples.len() as f64);
         figures.extend(self.lengths(families));
         if let Some(surprise) = self.score_drawn_elsewhere(&policy, &mut samples)? {
             figures.insert("surprise".to_owned(), surprise);

@@ -16,7 +16,7 @@ const DRAWN: usize = 1 << 24;
 impl<B: PolicyBackend> Decoder<B> {
     /// A decoder without files, for measurements: matrices drawn on the device from N(0, 0.02²), norms 1.
     /// The draws are a function of `seed` on one kind of device.
-    pub fn untrained(config: ModelConfig, number_type: FloatDType, seed: u64, device: &B::Device) -> Self {
+    pub fn random(config: ModelConfig, number_type: FloatDType, seed: u64, device: &B::Device) -> Self {
         seeded::<B, _>(seed, device, || {
             let matrix = |shape| matrix::<B>(shape, number_type, device);
             let ones = |width: usize| Tensor::<B, 1>::ones([width], (device, DType::from(number_type)));

@@ -49,7 +49,7 @@ pub struct Draw {
 }
 
 /// A sampler with the place where it finds adapters.
-pub struct Elsewhere {
+pub struct RemoteGeneration {
     sampler: Rc<dyn Sampler>,
     /// Holds one folder for each adapter that is served.
     folder: PathBuf,
@@ -57,7 +57,7 @@ pub struct Elsewhere {
     served: Mutex<Option<u64>>,
 }
 
-impl Elsewhere {
+impl RemoteGeneration {
     /// A sampler that finds the adapters to serve in a folder of its own.
     pub fn new(sampler: Rc<dyn Sampler>, folder: PathBuf) -> Self {
         Self {

@@ -38,7 +38,7 @@ const CHAT_TEMPLATE: &str = "\
 /// parameters over bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct NanoConfig {
+pub struct TinyQwen3Config {
     /// Width of the residual stream.
     pub hidden: usize,
     /// Number of layers.
@@ -57,7 +57,7 @@ pub struct NanoConfig {
     pub tied: bool,
 }
 
-impl Default for NanoConfig {
+impl Default for TinyQwen3Config {
     fn default() -> Self {
         Self {
             hidden: 256,
@@ -72,7 +72,7 @@ impl Default for NanoConfig {
     }
 }
 
-impl NanoConfig {
+impl TinyQwen3Config {
     /// Writes a model into an empty folder, which is made if it is not there: weights drawn from
     /// `seed`, 32-bit, with a tokenizer that has the [`special`] tokens, configuration and chat
     /// template. The same seed and sizes give the same weights everywhere.
@@ -144,7 +144,7 @@ impl NanoConfig {
     }
 }
 
-/// Writes weights drawn from `seed`, as [`NanoConfig::write`] draws them, beside the `config.json` of a
+/// Writes weights drawn from `seed`, as [`TinyQwen3Config::write`] draws them, beside the `config.json` of a
 /// folder, whatever its sizes.
 ///
 /// # Errors
@@ -240,7 +240,7 @@ mod tests {
     use crate::generate::{Generation, GenerationRow};
     use crate::token_sampling::Sampling;
 
-    const TINY: NanoConfig = NanoConfig {
+    const TINY: TinyQwen3Config = TinyQwen3Config {
         hidden: 32,
         layers: 2,
         heads: 4,
@@ -251,7 +251,7 @@ mod tests {
         tied: true,
     };
 
-    fn write(config: NanoConfig, seed: u64) -> TempDir {
+    fn write(config: TinyQwen3Config, seed: u64) -> TempDir {
         let folder = TempDir::new().expect("a folder");
         let tokenizer = Tokenizer::of_bytes().expect("builds");
         config.write(folder.path(), &tokenizer, seed).expect("writes");
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn it_loads_and_answers_like_any_other_model() {
         for tied in [true, false] {
-            let folder = write(NanoConfig { tied, ..TINY }, 1);
+            let folder = write(TinyQwen3Config { tied, ..TINY }, 1);
             let model = load(&folder);
             assert_eq!(model.config().vocabulary, 262);
             assert_eq!(model.config().stop_tokens, [257]);
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn weights_have_their_deviations() {
         let folder = write(
-            NanoConfig {
+            TinyQwen3Config {
                 hidden: 96,
                 intermediate: 256,
                 ..TINY
@@ -338,16 +338,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_refused() {
         let tokenizer = Tokenizer::of_bytes().expect("builds");
-        let refused = |config: NanoConfig, part: &str| {
+        let refused = |config: TinyQwen3Config, part: &str| {
             let folder = TempDir::new().expect("a folder");
             let why = config
                 .write(folder.path(), &tokenizer, 0)
                 .expect_err("must be refused");
             assert!(why.to_string().contains(part), "{why}");
         };
-        refused(NanoConfig { kv_heads: 3, ..TINY }, "num_key_value_heads");
-        refused(NanoConfig { head_dim: 7, ..TINY }, "head_dim");
-        refused(NanoConfig { layers: 0, ..TINY }, "num_hidden_layers");
+        refused(TinyQwen3Config { kv_heads: 3, ..TINY }, "num_key_value_heads");
+        refused(TinyQwen3Config { head_dim: 7, ..TINY }, "head_dim");
+        refused(TinyQwen3Config { layers: 0, ..TINY }, "num_hidden_layers");
         let folder = write(TINY, 0);
         let again = TINY.write(folder.path(), &tokenizer, 0).expect_err("not empty");
         assert!(again.to_string().contains("not empty"), "{again}");

@@ -14,7 +14,7 @@ pub enum TextError {
     Read {
         /// What the file was to hold, such as `study file`.
         what: &'static str,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -32,7 +32,7 @@ pub enum TextError {
     NotUtf8 {
         /// What the file was to hold.
         what: &'static str,
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// The first line that cannot be read, from 1.
         line: usize,

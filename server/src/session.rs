@@ -63,7 +63,7 @@ pub enum SessionError {
     /// A line of the journal is wrong.
     #[error("{}: {error}", path.display())]
     Journal {
-        /// Its file.
+        /// Path of the file.
         path: PathBuf,
         /// Which line, and what is wrong.
         error: JournalError,
@@ -83,7 +83,7 @@ pub enum SessionError {
     /// The folder of the journal cannot be made.
     #[error("the folder {} cannot be made: {source}; choose another place with {option}", path.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,

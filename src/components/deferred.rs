@@ -7,7 +7,7 @@ use super::in_turn;
 /// Draws its children in a task of their own, after what stands above them: a page of many charts drawn
 /// at once would not answer meanwhile.
 #[component]
-pub fn Later(
+pub fn Deferred(
     /// What is drawn.
     children: ChildrenFn,
 ) -> impl IntoView {

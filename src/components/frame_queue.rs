@@ -7,12 +7,12 @@ use std::time::Duration;
 use leptos::prelude::*;
 
 thread_local! {
-    static TURNS: RefCell<Turns> = RefCell::default();
+    static QUEUE: RefCell<FrameQueue> = RefCell::default();
 }
 
 /// What waits for its turn.
 #[derive(Default)]
-struct Turns {
+struct FrameQueue {
     waiting: VecDeque<Box<dyn FnOnce()>>,
     /// A turn is due, or the frame after one.
     taken: bool,
@@ -22,7 +22,7 @@ struct Turns {
 /// it: much of a page drawn or painted in one task would keep it from answering. While the browser
 /// shows the page to nobody, all wait; who asks again meanwhile should have asked once.
 pub fn in_turn(task: impl FnOnce() + 'static) {
-    let idle = TURNS.with_borrow_mut(|turns| {
+    let idle = QUEUE.with_borrow_mut(|turns| {
         turns.waiting.push_back(Box::new(task));
         !std::mem::replace(&mut turns.taken, true)
     });
@@ -32,11 +32,11 @@ pub fn in_turn(task: impl FnOnce() + 'static) {
 }
 
 fn next() {
-    if let Some(task) = TURNS.with_borrow_mut(|turns| turns.waiting.pop_front()) {
+    if let Some(task) = QUEUE.with_borrow_mut(|turns| turns.waiting.pop_front()) {
         task();
     }
     request_animation_frame(|| {
-        let more = TURNS.with_borrow_mut(|turns| {
+        let more = QUEUE.with_borrow_mut(|turns| {
             turns.taken = !turns.waiting.is_empty();
             turns.taken
         });

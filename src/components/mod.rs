@@ -20,7 +20,7 @@ mod words;
 
 pub use branch_dialog::BranchDialog;
 pub use choose::Choose;
-pub use deferred::Later;
+pub use deferred::Deferred;
 pub use frame_queue::in_turn;
 pub use marks::Gate;
 pub use message::Message;

@@ -110,7 +110,7 @@ pub fn RunNotices(
                         }
                     })
             }}
-            <Show when=move || run.phase.get() == Phase::Elsewhere>
+            <Show when=move || run.phase.get() == Phase::InAnotherTab>
                 <Message what="This run goes on in another tab of this browser." info=true>
                     <p>"It is shown here as it goes. Pause, stop or steer it in that tab."</p>
                 </Message>

@@ -7,7 +7,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_params_map};
 
-use super::{Later, Message};
+use super::{Deferred, Message};
 use crate::live::{NewRun, Phase, Run, Runs};
 
 /// The run of this address, opened if it was not yet.
@@ -55,7 +55,7 @@ pub fn with_run<V: IntoView + 'static>(
     });
     move || match state.get() {
         // What stood here before is taken down in this task.
-        Some((run, Shown::Open)) => view! { <Later>{show(run)}</Later> }.into_any(),
+        Some((run, Shown::Open)) => view! { <Deferred>{show(run)}</Deferred> }.into_any(),
         Some((_, Shown::Opening(read, of))) => view! { <Opening read of/> }.into_any(),
         Some((_, Shown::Unreadable(message))) => view! { <Unreadable message/> }.into_any(),
         None => ().into_any(),

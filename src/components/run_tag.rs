@@ -13,7 +13,7 @@ pub fn RunTag(
 ) -> impl IntoView {
     move || match run.phase.get() {
         Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
-        Phase::Elsewhere => view! { <span class="live">"running in another tab"</span> }.into_any(),
+        Phase::InAnotherTab => view! { <span class="live">"running in another tab"</span> }.into_any(),
         Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),
         Phase::Paused(Pause::NoNetwork) => {
             view! { <span class="tag alert">"no network, paused"</span> }.into_any()

@@ -2,6 +2,7 @@
 
 use capo_core::estimate::Estimate;
 use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
+use capo_workloads::KINDS;
 
 use super::number::{NOTHING, decimals, signed};
 
@@ -41,8 +42,7 @@ impl Quantity {
     /// ```
     pub fn of(spec: &MetricSpec) -> Self {
         let unit = spec.unit.trim().to_lowercase();
-        // A dialogue ends with the person who takes over, so this count is a share of dialogues.
-        if is_count(spec) {
+        if happens_at_most_once(spec) {
             return Self::Rate;
         }
         // An agent of somebody's own may call "rate" what has no bound.
@@ -227,7 +227,7 @@ impl Quantity {
             Self::Thousands if spec.name == PROMPT_LENGTH => "k chars".into(),
             Self::Seconds => "s".into(),
             Self::Dollars => "$".into(),
-            Self::Ratio if spec.unit == "share of reference calls" => "ratio".into(),
+            Self::Ratio if spec.unit.starts_with("share of ") => "ratio".into(),
             _ => spec.unit.clone(),
         }
     }
@@ -236,7 +236,9 @@ impl Quantity {
     /// a plain number for what was counted, else the value.
     pub fn measurement(self, spec: &MetricSpec, value: f64) -> String {
         match (self, value) {
-            (Self::Rate, _) if is_count(spec) => decimals(value, if value.fract() == 0.0 { 0 } else { 2 }),
+            (Self::Rate, _) if happens_at_most_once(spec) => {
+                decimals(value, if value.fract() == 0.0 { 0 } else { 2 })
+            }
             (Self::Rate, 1.0) => "yes".into(),
             (Self::Rate, 0.0) => "no".into(),
             _ => self.value(value),
@@ -244,9 +246,10 @@ impl Quantity {
     }
 }
 
-/// Whether a metric counts calls of which there is one in a dialogue, or none.
-fn is_count(spec: &MetricSpec) -> bool {
-    spec.name == "human_requests" && spec.unit == "calls per dialogue"
+/// Whether a kind of workload says of a metric that it counts what happens once in an example, or never.
+fn happens_at_most_once(spec: &MetricSpec) -> bool {
+    let name = (spec.name.as_str(), spec.unit.as_str());
+    KINDS.iter().any(|kind| kind.at_most_once.contains(&name))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
 use super::broken::say_when_broken;
-use super::connectivity::Surroundings;
+use super::connectivity::Connectivity;
 use super::drop_target::DropTarget;
 use super::focus::follow_address;
 use super::foot::Foot;
@@ -66,7 +66,7 @@ pub fn App() -> impl IntoView {
         <Router base>
             <FocusFollower/>
             <Top/>
-            <Surroundings/>
+            <Connectivity/>
             <main id="main" tabindex="-1">
                 <Routes fallback=NotFound>
                     <Route path=path!("/") view=WelcomePage/>

@@ -22,7 +22,7 @@ const SETTLED: u32 = 5_000;
 /// Pauses runs that need the network while there is none, offers newer versions, and asks before a
 /// tab with a running study is closed.
 #[component]
-pub fn Surroundings() -> impl IntoView {
+pub fn Connectivity() -> impl IntoView {
     let (runs, keys) = (expect_context::<Runs>(), expect_context::<TabKeys>());
     let online = RwSignal::new(window().navigator().on_line());
     let update = RwSignal::new(false);

@@ -43,13 +43,13 @@ impl Run {
             return;
         }
         let held = lock::held().await.contains(&self.id());
-        let followed = self.phase.get_untracked() == Phase::Elsewhere;
+        let followed = self.phase.get_untracked() == Phase::InAnotherTab;
         // This tab may have begun to work on it meanwhile.
         if !self.rests() || !(held || followed) {
             return;
         }
         if held && !followed {
-            self.phase.set(Phase::Elsewhere);
+            self.phase.set(Phase::InAnotherTab);
         }
         // What cannot be read now is looked for again; the other tab says what is wrong with it.
         let read = self.follow().await;
@@ -91,7 +91,7 @@ impl Run {
         }
         self.fold_stored(|_, _| {}).await?;
         // Time passes without a line, too.
-        if self.peek(Folded::lines) != known || self.phase.get_untracked() == Phase::Elsewhere {
+        if self.peek(Folded::lines) != known || self.phase.get_untracked() == Phase::InAnotherTab {
             self.show();
         }
         Ok(())

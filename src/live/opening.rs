@@ -50,7 +50,7 @@ impl Run {
         // One that another tab works on is never shown as interrupted.
         let elsewhere = lock::held().await.contains(&id);
         self.phase.set(if elsewhere {
-            Phase::Elsewhere
+            Phase::InAnotherTab
         } else {
             Phase::Resting
         });
@@ -92,7 +92,7 @@ impl Run {
 
     fn fold(self, line: &str) -> Result<(), String> {
         // What another tab wrote a moment ago is in no record yet.
-        let now = (self.phase.get_untracked() == Phase::Elsewhere).then(|| self.elapsed() / 1000.0);
+        let now = (self.phase.get_untracked() == Phase::InAnotherTab).then(|| self.elapsed() / 1000.0);
         let at = |line: u64| {
             let of = |record: &Option<RunRecord>| {
                 let times = &record.as_ref()?.times;

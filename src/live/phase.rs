@@ -14,7 +14,7 @@ pub enum Phase {
     /// It was told to start nothing new.
     Pausing,
     /// It runs in another tab; this one shows what that keeps.
-    Elsewhere,
+    InAnotherTab,
     /// It waits, and goes on from there.
     Paused(Pause),
     /// It broke off, and why.

@@ -220,7 +220,7 @@ impl Run {
         let (before, began) = self.inner.with_value(|inner| (inner.elapsed, inner.began));
         let began = began.or_else(|| {
             // Another tab notes in the record, now and then, how long it had run by when.
-            let elsewhere = self.phase.get_untracked() == Phase::Elsewhere;
+            let elsewhere = self.phase.get_untracked() == Phase::InAnotherTab;
             let noted = self
                 .record
                 .with_untracked(|record| record.as_ref().map(|record| record.touched));

@@ -32,7 +32,7 @@ pub struct Example {
 /// A prompt of the heat table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// Its mean over the examples measured so far; `None` before the first.
     pub estimate: Option<Estimate>,

@@ -22,7 +22,7 @@ use crate::run::studied::Shown as _;
 /// A metric of the best prompt and of the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricRow {
-    /// Which metric.
+    /// The metric, with its unit and direction.
     pub metric: StudiedMetric,
     /// The best prompt's mean; `None` when it was not measured.
     pub best: Option<Estimate>,

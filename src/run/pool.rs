@@ -44,7 +44,7 @@ pub enum Place {
 /// A prompt of the pool table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// What it says about the thresholds.
     pub gate: Gate,

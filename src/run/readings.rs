@@ -80,7 +80,7 @@ fn feasibility(series: &Series) -> Sentence {
 
 /// The reading of a constraint's plate.
 pub fn constraint(series: &Series, of: &ConstraintSeries) -> Sentence {
-    let course = Course::new(series, of);
+    let course = CostStory::new(series, of);
     let Some(last) = course.points.last() else {
         return match of.metric.part {
             Part::Constraint { from_round, .. } if from_round > 0 => Sentence::new(format!(
@@ -104,7 +104,7 @@ pub fn constraint(series: &Series, of: &ConstraintSeries) -> Sentence {
 }
 
 /// The leading cost of a constraint against its threshold, round by round.
-struct Course<'a> {
+struct CostStory<'a> {
     series: &'a Series,
     of: &'a ConstraintSeries,
     points: Vec<Point>,
@@ -123,7 +123,7 @@ struct TimeOver {
     to: ScreenRound,
 }
 
-impl<'a> Course<'a> {
+impl<'a> CostStory<'a> {
     fn new(series: &'a Series, of: &'a ConstraintSeries) -> Self {
         let point = |point: &RoundPoint| {
             let cost = point.leading.as_ref()?.costs.get(of.metric.name())?;

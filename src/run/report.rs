@@ -8,6 +8,7 @@
 use capo_core::journal::StudyEvent;
 use capo_core::reading::comparison::{self, Difference};
 use capo_core::run_state::RunState;
+use capo_core::table::Table;
 use capo_core::workload::Split;
 
 use super::outcome::{self, MetricRow, Outcome};
@@ -52,7 +53,7 @@ pub fn text(state: &RunState) -> Option<String> {
         text += &format!("\n{}\n\n", section.heading);
         match &section.body {
             Body::Prompt(prompt) => text += &format!("{prompt}\n"),
-            Body::Table(table) => text += &table.plain(),
+            Body::Table(table) => text += &table.text(0),
         }
         if let Some(note) = section.note {
             text += &format!("\n{note}\n");
@@ -232,55 +233,4 @@ fn fence(text: &str) -> String {
         .max()
         .unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
-}
-
-/// Rows of cells, the first column to the left, all others to the right.
-struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new<const COLUMNS: usize>(heading: [&str; COLUMNS]) -> Self {
-        Self {
-            rows: vec![heading.map(ToOwned::to_owned).to_vec()],
-        }
-    }
-
-    fn rows(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
-        self.rows.extend(rows);
-        self
-    }
-
-    fn markdown(&self) -> String {
-        let mut text = String::new();
-        for (index, row) in self.rows.iter().enumerate() {
-            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-            text += &format!("| {} |\n", cells.join(" | "));
-            if index == 0 {
-                text += &format!("|:---|{}\n", "---:|".repeat(row.len().saturating_sub(1)));
-            }
-        }
-        text
-    }
-
-    fn plain(&self) -> String {
-        let columns = self.rows.first().map_or(0, Vec::len);
-        let width = |cell: &str| cell.chars().count();
-        let widest = |column: usize| self.rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(widest).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let blanks = " ".repeat(widths[column] - width(cell));
-                match column {
-                    0 => line += &format!("{cell}{blanks}"),
-                    _ => line += &format!("  {blanks}{cell}"),
-                }
-            }
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
-    }
 }

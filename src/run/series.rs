@@ -85,7 +85,7 @@ pub struct PoolPlace {
 /// Threshold and multiplier of one constraint by round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstraintSeries {
-    /// Which metric.
+    /// The metric, with its unit and direction.
     pub metric: StudiedMetric,
     /// τ by round on screen, from 0 to the round under way or the last; `None` before the
     /// constraint enters, or while a relative threshold is not measured.

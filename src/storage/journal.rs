@@ -26,7 +26,7 @@ pub enum Saved {
     Lines {
         /// From 0.
         first: u64,
-        /// In order.
+        /// Lines of the journal, in order.
         lines: Vec<String>,
     },
     /// The first line, the study, was replaced by one with frozen thresholds.

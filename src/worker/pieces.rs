@@ -15,12 +15,12 @@ pub(super) struct Pieces {
     file: Blob,
     /// Bytes taken from the file.
     read: f64,
-    held: Held,
+    buffer: LineBuffer,
 }
 
 /// What was read, up to where lines were taken from.
 #[derive(Debug, Default)]
-struct Held {
+struct LineBuffer {
     bytes: Vec<u8>,
     taken: usize,
 }
@@ -30,7 +30,7 @@ impl Pieces {
         Self {
             file,
             read: 0.0,
-            held: Held::default(),
+            buffer: LineBuffer::default(),
         }
     }
 
@@ -41,7 +41,7 @@ impl Pieces {
 
     /// Bytes that lines were taken from.
     pub(super) fn taken(&self) -> u64 {
-        self.read as u64 - (self.held.bytes.len() - self.held.taken) as u64
+        self.read as u64 - (self.buffer.bytes.len() - self.buffer.taken) as u64
     }
 
     /// The next line without its line break, and whether it had one; `None` at the end.
@@ -50,11 +50,11 @@ impl Pieces {
     /// When the file cannot be read any more, or its text is not UTF-8.
     pub(super) async fn line(&mut self) -> Result<Option<(String, bool)>, String> {
         loop {
-            if let Some(line) = self.held.line() {
+            if let Some(line) = self.buffer.line() {
                 return text(line).map(|line| Some((line, true)));
             }
             if self.read >= self.file.size() {
-                let rest = self.held.rest();
+                let rest = self.buffer.rest();
                 if rest.is_empty() {
                     return Ok(None);
                 }
@@ -73,13 +73,13 @@ impl Pieces {
         if self.read == 0.0 && piece.starts_with(BYTE_ORDER_MARK) {
             piece.drain(..BYTE_ORDER_MARK.len());
         }
-        self.held.append(&piece);
+        self.buffer.append(&piece);
         self.read = end;
         Ok(())
     }
 }
 
-impl Held {
+impl LineBuffer {
     fn append(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
@@ -107,19 +107,19 @@ fn text(line: Vec<u8>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Held;
+    use super::LineBuffer;
 
     #[test]
     fn lines_are_found_across_pieces() {
-        let mut held = Held::default();
-        held.append(b"one\ntw");
-        assert_eq!(held.line().as_deref(), Some(&b"one"[..]));
-        assert_eq!(held.line(), None);
-        held.append(b"o\r\n\nthr");
-        assert_eq!(held.line().as_deref(), Some(&b"two"[..]));
-        assert_eq!(held.line().as_deref(), Some(&b""[..]));
-        assert_eq!(held.line(), None);
-        assert_eq!(held.rest(), b"thr");
-        assert!(held.rest().is_empty());
+        let mut buffer = LineBuffer::default();
+        buffer.append(b"one\ntw");
+        assert_eq!(buffer.line().as_deref(), Some(&b"one"[..]));
+        assert_eq!(buffer.line(), None);
+        buffer.append(b"o\r\n\nthr");
+        assert_eq!(buffer.line().as_deref(), Some(&b"two"[..]));
+        assert_eq!(buffer.line().as_deref(), Some(&b""[..]));
+        assert_eq!(buffer.line(), None);
+        assert_eq!(buffer.rest(), b"thr");
+        assert!(buffer.rest().is_empty());
     }
 }

@@ -189,7 +189,7 @@ pub enum Report {
     Lines {
         /// Number of the first, from 0.
         first: u64,
-        /// In order.
+        /// Lines of the journal, in order.
         lines: Vec<String>,
     },
     /// The first line was replaced by this one: thresholds are frozen.

@@ -13,6 +13,8 @@ pub(crate) const KIND: Kind = Kind {
     summary: "A bicycle shop’s customers want orders, returns, exchanges and repairs; the agent talks to them and \
               acts through tools. Every task knows the right outcome.",
     failed: Some("{\"error\":"),
+    // A dialogue ends with the person who takes over.
+    at_most_once: &[("human_requests", "calls per dialogue")],
     ..Kind::new(
         "desk",
         "Help desk",

@@ -33,6 +33,8 @@ pub struct Kind {
     pub about: fn(&Table) -> Option<String>,
     /// What the answers of a tool begin with that failed; none where it has no tools.
     pub failed: Option<&'static str>,
+    /// Metrics, by name and unit, that count what happens at most once in an example: their mean is a share.
+    pub at_most_once: &'static [(&'static str, &'static str)],
     /// What [`capo_core::workload::Trace::details`] of its rollouts say.
     pub view: fn(&Value) -> TraceView,
     /// The names of its settings.
@@ -60,6 +62,7 @@ impl Kind {
             shares_files: false,
             about: |_| None,
             failed: None,
+            at_most_once: &[],
             view: |_| TraceView::default(),
             settings,
             check_written: |_| Ok(()),

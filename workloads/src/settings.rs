@@ -60,7 +60,7 @@ pub enum BuildError {
     File {
         /// The setting that names the file.
         key: String,
-        /// Why.
+        /// The error that this one passes on.
         error: FileError,
     },
 }

@@ -1,5 +1,6 @@
 //! What the checkout holds: its packages, their targets, its locked versions.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,7 +80,11 @@ impl Workspace {
     /// # Errors
     /// Cargo finds no workspace or a manifest it cannot read.
     pub(crate) fn load() -> Result<Self> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        // Cargo says where the package stands now; what was compiled in may be another checkout
+        // that shares the target folder.
+        let package = env::var_os("CARGO_MANIFEST_DIR");
+        let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        let manifest = Path::new(&package).join("Cargo.toml");
         let text = command::output(
             Command::new(cargo_program())
                 .args(["metadata", "--no-deps", "--format-version=1"])

@@ -124,7 +124,7 @@ pub struct CandidateEvent {
 /// A prompt was run on an example.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolloutEvent {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// Which part of the examples.
     pub split: Split,
@@ -149,7 +149,7 @@ pub struct RolloutEvent {
 /// A prompt cannot be run and leaves the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiscardEvent {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// The round under way; left out after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,9 +181,9 @@ pub struct LeaveOutEvent {
 /// A prompt was criticised.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CritiqueEvent {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
-    /// In which round.
+    /// The round, from 0: that of the seed prompt.
     pub round: Round,
     /// The feedback ξ.
     pub feedback: String,
@@ -194,9 +194,9 @@ pub struct CritiqueEvent {
 /// A prompt was rewritten, or the attempt gave no child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RewriteEvent {
-    /// In which round.
+    /// The round, from 0: that of the seed prompt.
     pub round: Round,
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub parent: CandidateId,
     /// Which of the parent's children, from 0.
     pub index: u32,
@@ -232,7 +232,7 @@ impl RolloutEvent {
 pub enum EffectName {
     /// A rollout.
     Rollout {
-        /// Which prompt.
+        /// Id of the prompt, the SHA-256 of its text.
         candidate: CandidateId,
         /// Which part of the examples.
         split: Split,
@@ -240,23 +240,23 @@ pub enum EffectName {
         workload: String,
         /// Id of the example.
         example: String,
-        /// Which repeat.
+        /// Number of the rollout of this prompt on this example, from 0.
         repeat: u32,
     },
     /// A critique.
     Critique {
-        /// Which prompt.
+        /// Id of the prompt, the SHA-256 of its text.
         candidate: CandidateId,
-        /// In which round.
+        /// The round, from 0: that of the seed prompt.
         round: Round,
     },
     /// A rewrite.
     Rewrite {
-        /// In which round.
+        /// The round, from 0: that of the seed prompt.
         round: Round,
-        /// Which prompt.
+        /// Id of the prompt, the SHA-256 of its text.
         parent: CandidateId,
-        /// Which child.
+        /// Number of the child among those of its parent, from 0.
         index: u32,
     },
 }
@@ -264,7 +264,7 @@ pub enum EffectName {
 /// An effect failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FailureEvent {
-    /// Which effect.
+    /// The effect that failed, by what it was for.
     pub of: EffectName,
     /// What kind of failure.
     pub kind: FailureKind,
@@ -310,7 +310,7 @@ pub struct PaidAnswer {
 /// A round is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundEvent {
-    /// From 0.
+    /// The round, from 0: that of the seed prompt.
     pub round: Round,
     /// λ_t of the constraints in force.
     #[serde(deserialize_with = "numbers")]
@@ -441,7 +441,7 @@ pub enum Status {
 /// The run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FinishedEvent {
-    /// How.
+    /// How the run ended.
     pub status: Status,
     /// The returned prompt; null when not even the seed was measured.
     #[serde(deserialize_with = "Option::deserialize")]

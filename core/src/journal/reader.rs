@@ -10,7 +10,7 @@ pub enum JournalError {
     /// A line is not what it must be.
     #[error("journal line {line}: {reason}")]
     Line {
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
         /// What is wrong.
         reason: String,

@@ -47,7 +47,7 @@ pub enum Verdict {
 /// The difference of one metric, first minus second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// Which metric.
+    /// The metric, with its unit and direction.
     pub metric: StudiedMetric,
     /// Mean difference with its interval.
     pub paired: PairedDifference,

@@ -13,7 +13,7 @@ use crate::study::workload::Split;
 /// Examples of each workload by their position in a split, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examples {
-    /// Which split.
+    /// The split that the examples belong to.
     pub split: Split,
     /// Positions by workload, in the study's order.
     pub places: Vec<Vec<usize>>,

@@ -17,7 +17,7 @@ use crate::study::workload::Split;
 /// A prompt's score with its standard errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scored {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// R, in [0, 1].
     pub objective: Estimate,

@@ -118,7 +118,7 @@ pub struct Best {
     pub prompt: Rc<str>,
     /// Whether it satisfies every constraint.
     pub feasible: bool,
-    /// R.
+    /// Mean objective R, in [0, 1].
     pub objective: f64,
     /// C by metric.
     pub costs: IndexMap<String, f64>,

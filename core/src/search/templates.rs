@@ -96,7 +96,7 @@ pub struct ConstraintFacts {
     pub explanation: String,
     /// Mean cost.
     pub cost: f64,
-    /// τ.
+    /// Threshold τ of the cost, in its unit.
     pub threshold: f64,
     /// (cost − τ)/s.
     pub residual: f64,

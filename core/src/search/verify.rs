@@ -46,7 +46,7 @@ pub enum Difference {
     /// A number that does not follow from the lines above it.
     #[error("journal line {line}: {what}")]
     Line {
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
         /// What is written and what follows.
         what: String,
@@ -200,13 +200,13 @@ fn ends(status: Status, halt: Option<&Halt>, arena: &Arena, method: &dyn Search)
     match halt {
         Some(_) if by_person_or_failure => vec![Some(Halt::Interrupted)],
         Some(_) => vec![Some(Halt::Budget(String::new()))],
-        None if by_person_or_failure && lesson_is_owed(arena, method) => vec![Some(Halt::Interrupted), None],
+        None if by_person_or_failure && update_is_owed(arena, method) => vec![Some(Halt::Interrupted), None],
         None => vec![None],
     }
 }
 
 /// Whether the rewriter may still have to learn from the last round.
-fn lesson_is_owed(arena: &Arena, method: &dyn Search) -> bool {
+fn update_is_owed(arena: &Arena, method: &dyn Search) -> bool {
     let journal = arena.journal().borrow();
     let last = journal.state().rounds().last();
     method.learns() && last.is_some_and(|last| journal.state().learned(last.round).is_none())

@@ -120,7 +120,7 @@ impl Learner for Attentive {
 }
 
 /// A run whose rewriter learns.
-fn lessons() -> Vec<String> {
+fn learning() -> Vec<String> {
     let store = MemoryJournal::new();
     let study = tiny::STUDY.replace("[study]", "[study]\nmethod = \"dcapo\"");
     let journal = Journal::create(Box::new(store.clone()));
@@ -224,7 +224,7 @@ fn too_long() -> Vec<String> {
 fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
     let (page, mut lines) = (page("journal"), lines());
     block_on(verify(&lines)).unwrap();
-    for run in [lessons(), filtered("worst"), filtered("leave-out"), too_long()] {
+    for run in [learning(), filtered("worst"), filtered("leave-out"), too_long()] {
         block_on(verify(&run)).unwrap();
         lines.extend(run);
     }

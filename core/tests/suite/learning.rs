@@ -27,11 +27,11 @@ use indexmap::IndexMap;
 struct LearnerStub {
     /// Texts it was asked with.
     asked: RefCell<Vec<String>>,
-    lessons: RefCell<Vec<(Round, Vec<Family>)>>,
+    rounds: RefCell<Vec<(Round, Vec<Family>)>>,
     /// So many answers are empty.
     silent: Cell<u32>,
     /// It refuses to learn from this round.
-    stubborn: Cell<Option<Round>>,
+    refuses: Cell<Option<Round>>,
     /// A person interrupts it while it learns from this round.
     interrupted: Cell<Option<Round>>,
     /// Its figure.
@@ -46,7 +46,7 @@ struct LearnerStub {
 
 impl Llm for LearnerStub {
     fn name(&self) -> &'static str {
-        "pupil"
+        "learner"
     }
 
     fn rewrite_form(&self) -> RewriteForm {
@@ -63,7 +63,7 @@ impl Llm for LearnerStub {
             return ready(Err(LlmError::failed(
                 kind,
                 false,
-                "pupil: the request is too long",
+                "learner: the request is too long",
             )))
             .boxed_local();
         }
@@ -105,12 +105,12 @@ impl Learner for LearnerStub {
         round: Round,
         families: &'a [Family],
     ) -> LocalBoxFuture<'a, Result<IndexMap<String, f64>, LearnError>> {
-        let learned = if self.stubborn.get() == Some(round) {
+        let learned = if self.refuses.get() == Some(round) {
             Err(LearnError::Failed("the loss is not finite".to_owned()))
         } else if self.interrupted.get() == Some(round) {
             Err(LearnError::Interrupted)
         } else {
-            self.lessons.borrow_mut().push((round, families.to_vec()));
+            self.rounds.borrow_mut().push((round, families.to_vec()));
             let attempts: Vec<&Attempt> = families.iter().flat_map(|family| &family.attempts).collect();
             let figure = self.figure.get().unwrap_or(attempts.len() as f64);
             Ok([("attempts".to_owned(), figure)].into())
@@ -120,20 +120,20 @@ impl Learner for LearnerStub {
 }
 
 struct ModelsWithLearner {
-    pupil: Rc<LearnerStub>,
+    learner: Rc<LearnerStub>,
     others: WorldModels,
 }
 
 impl Models for ModelsWithLearner {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         match role {
-            Role::Rewriter => self.pupil.clone(),
+            Role::Rewriter => self.learner.clone(),
             _ => self.others.model(role),
         }
     }
 
     fn learner(&self) -> Option<Rc<dyn Learner>> {
-        Some(self.pupil.clone())
+        Some(self.learner.clone())
     }
 }
 
@@ -145,7 +145,7 @@ fn dcapo(seed: u64, depth: u32) -> Study {
 
 fn run(
     study: Study,
-    pupil: &Rc<LearnerStub>,
+    learner: &Rc<LearnerStub>,
     lines: Vec<String>,
 ) -> (Result<Outcome, RunError>, Vec<String>) {
     let store = MemoryJournal::from_lines(lines.clone());
@@ -153,7 +153,7 @@ fn run(
     let journal = Journal::open(Box::new(store.clone()), numbered).unwrap();
     let probe = Rc::new(Probe::default());
     let models = ModelsWithLearner {
-        pupil: pupil.clone(),
+        learner: learner.clone(),
         others: WorldModels(probe.clone()),
     };
     let outcome = block_on(optimize(
@@ -175,15 +175,15 @@ fn rewrites(lines: &[String]) -> Vec<RewriteEvent> {
 }
 
 #[test]
-fn each_round_is_a_lesson_about_all_rewrites_of_each_parent() {
+fn each_round_learns_from_all_rewrites_of_each_parent() {
     for depth in [1, 2, 3] {
-        let pupil = Rc::new(LearnerStub::default());
-        let (outcome, lines) = run(dcapo(3, depth), &pupil, Vec::new());
+        let learner = Rc::new(LearnerStub::default());
+        let (outcome, lines) = run(dcapo(3, depth), &learner, Vec::new());
         let outcome = outcome.unwrap();
         let state = outcome.journal.state();
-        let lessons = pupil.lessons.borrow();
-        assert_eq!(lessons.len(), state.rounds().len());
-        for ((round, families), closed) in lessons.iter().zip(state.rounds()) {
+        let rounds = learner.rounds.borrow();
+        assert_eq!(rounds.len(), state.rounds().len());
+        for ((round, families), closed) in rounds.iter().zip(state.rounds()) {
             assert_eq!(*round, closed.round);
             let parents: Vec<_> = families.iter().map(|family| family.parent).collect();
             assert_eq!(parents, closed.parents);
@@ -217,12 +217,12 @@ fn each_round_is_a_lesson_about_all_rewrites_of_each_parent() {
 
 #[test]
 fn a_deeper_rewrite_is_of_the_parent_and_told_of_the_draft() {
-    let pupil = Rc::new(LearnerStub::default());
-    let (outcome, lines) = run(dcapo(5, 2), &pupil, Vec::new());
+    let learner = Rc::new(LearnerStub::default());
+    let (outcome, lines) = run(dcapo(5, 2), &learner, Vec::new());
     let state = outcome.unwrap().journal;
     let state = state.state();
     let prompt = |candidate: &CandidateId| state.candidate(candidate).unwrap().prompt.to_string();
-    let asked = pupil.asked.borrow();
+    let asked = learner.asked.borrow();
     let of_seed: Vec<_> = rewrites(&lines)
         .into_iter()
         .filter(|rewrite| rewrite.round == 0)
@@ -282,9 +282,9 @@ fn only_the_best_of_each_line_is_admitted() {
 }
 
 #[test]
-fn a_resumed_run_hears_every_lesson_again_and_writes_none_twice() {
-    let pupil = Rc::new(LearnerStub::default());
-    let (outcome, lines) = run(dcapo(9, 2), &pupil, Vec::new());
+fn a_resumed_run_hears_every_step_again_and_writes_none_twice() {
+    let learner = Rc::new(LearnerStub::default());
+    let (outcome, lines) = run(dcapo(9, 2), &learner, Vec::new());
     let outcome = outcome.unwrap();
     let is_learned = |line: &&String| line.starts_with(r#"{"event":"learned""#);
     assert_eq!(lines.iter().filter(is_learned).count(), 6);
@@ -292,16 +292,16 @@ fn a_resumed_run_hears_every_lesson_again_and_writes_none_twice() {
         let again = Rc::new(LearnerStub::default());
         let (resumed, more) = run(dcapo(9, 2), &again, lines[..kept].to_vec());
         assert_eq!(resumed.unwrap().finished, outcome.finished, "{kept}");
-        assert_eq!(*again.lessons.borrow(), *pupil.lessons.borrow(), "{kept}");
+        assert_eq!(*again.rounds.borrow(), *learner.rounds.borrow(), "{kept}");
         assert_eq!(more.iter().filter(is_learned).count(), 6, "{kept}");
     }
 }
 
 #[test]
 fn an_empty_answer_is_no_child_and_not_asked_for_again() {
-    let pupil = Rc::new(LearnerStub::default());
-    pupil.silent.set(2);
-    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    let learner = Rc::new(LearnerStub::default());
+    learner.silent.set(2);
+    let (outcome, lines) = run(dcapo(2, 1), &learner, Vec::new());
     outcome.unwrap();
     let first: Vec<_> = rewrites(&lines).into_iter().take(3).collect();
     assert_eq!(first.iter().filter(|rewrite| rewrite.child.is_none()).count(), 2);
@@ -309,8 +309,8 @@ fn an_empty_answer_is_no_child_and_not_asked_for_again() {
         .iter()
         .filter(|rewrite| rewrite.reason.as_deref() == Some("it is empty"));
     assert_eq!(told.count(), 2);
-    let lessons = pupil.lessons.borrow();
-    let (_, families) = &lessons[0];
+    let rounds = learner.rounds.borrow();
+    let (_, families) = &rounds[0];
     assert_eq!(
         families[0]
             .attempts
@@ -319,23 +319,23 @@ fn an_empty_answer_is_no_child_and_not_asked_for_again() {
             .count(),
         2
     );
-    assert_eq!(pupil.asked.borrow().len(), rewrites(&lines).len());
+    assert_eq!(learner.asked.borrow().len(), rewrites(&lines).len());
 }
 
 #[test]
 fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
-    let pupil = Rc::new(LearnerStub::default());
-    let (_, whole) = run(dcapo(2, 1), &pupil, Vec::new());
-    let asked = pupil.asked.take();
+    let learner = Rc::new(LearnerStub::default());
+    let (_, whole) = run(dcapo(2, 1), &learner, Vec::new());
+    let asked = learner.asked.take();
     let room = asked.iter().map(String::len).sum::<usize>() / asked.len();
-    pupil.room.set(Some(room));
-    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    learner.room.set(Some(room));
+    let (outcome, lines) = run(dcapo(2, 1), &learner, Vec::new());
     assert_eq!(outcome.unwrap().finished.reason, None);
     let rewrites = rewrites(&lines);
     let refused = rewrites
         .iter()
-        .filter(|rewrite| rewrite.reason.as_deref() == Some("pupil: the request is too long"));
-    let too_long = pupil
+        .filter(|rewrite| rewrite.reason.as_deref() == Some("learner: the request is too long"));
+    let too_long = learner
         .asked
         .borrow()
         .iter()
@@ -349,8 +349,8 @@ fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
             .any(|event| matches!(event, Event::Failure(_)))
     );
     // What was refused stands: a rewriter with more room does not change a run that is resumed.
-    pupil.room.set(None);
-    let (resumed, again) = run(dcapo(2, 1), &pupil, lines.clone());
+    learner.room.set(None);
+    let (resumed, again) = run(dcapo(2, 1), &learner, lines.clone());
     resumed.unwrap();
     assert_eq!(again, lines);
     assert_ne!(whole, lines);
@@ -358,10 +358,10 @@ fn a_parent_that_the_rewriter_has_no_room_for_gets_no_child() {
 
 #[test]
 fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
-    let pupil = Rc::new(LearnerStub::default());
-    pupil.cut.set(1);
-    pupil.thoughts.set("<think>\nMore care?\n</think>\n\n");
-    let (outcome, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    let learner = Rc::new(LearnerStub::default());
+    learner.cut.set(1);
+    learner.thoughts.set("<think>\nMore care?\n</think>\n\n");
+    let (outcome, lines) = run(dcapo(2, 1), &learner, Vec::new());
     let journal = outcome.unwrap().journal;
     let first: Vec<_> = rewrites(&lines).into_iter().take(3).collect();
     let cut = Some("it was cut off before its end");
@@ -376,9 +376,9 @@ fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
     for (_, candidate) in journal.state().candidates() {
         assert!(candidate.prompt.starts_with("Act."), "{}", candidate.prompt);
     }
-    let pupil = Rc::new(LearnerStub::default());
-    pupil.thoughts.set("<think>\nOn and on");
-    let (_, lines) = run(dcapo(2, 1), &pupil, Vec::new());
+    let learner = Rc::new(LearnerStub::default());
+    learner.thoughts.set("<think>\nOn and on");
+    let (_, lines) = run(dcapo(2, 1), &learner, Vec::new());
     let endless = Some("it ends before its thoughts do");
     assert!(
         rewrites(&lines)
@@ -390,9 +390,9 @@ fn a_cut_answer_is_no_child_and_thoughts_are_no_part_of_one() {
 #[test]
 fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
     for round in [0, 3, 5] {
-        let pupil = Rc::new(LearnerStub::default());
-        pupil.stubborn.set(Some(round));
-        let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+        let learner = Rc::new(LearnerStub::default());
+        learner.refuses.set(Some(round));
+        let (outcome, lines) = run(dcapo(4, 1), &learner, Vec::new());
         let outcome = outcome.unwrap();
         let reason = outcome.finished.reason.clone().unwrap();
         let expected = format!("the rewriter could not learn from round {round}: the loss is not finite");
@@ -401,27 +401,27 @@ fn a_rewriter_that_cannot_learn_ends_the_run_with_its_reason() {
         assert_eq!(outcome.journal.state().rounds().len() as Round, round + 1);
         block_on(verify(&lines)).unwrap_or_else(|error| panic!("round {round}: {error}"));
         // Resumed, it learns from the round that is complete.
-        pupil.stubborn.set(None);
-        let (resumed, lines) = run(dcapo(4, 1), &pupil, lines);
+        learner.refuses.set(None);
+        let (resumed, lines) = run(dcapo(4, 1), &learner, lines);
         assert_eq!(resumed.unwrap().journal.state().rounds().len(), 6);
         block_on(verify(&lines)).unwrap();
     }
 }
 
 #[test]
-fn an_interrupted_lesson_stops_the_run_and_is_given_again() {
+fn an_interrupted_update_stops_the_run_and_is_given_again() {
     let (_, whole) = run(dcapo(4, 1), &Rc::default(), Vec::new());
     for round in [0, 3, 5] {
-        let pupil = Rc::new(LearnerStub::default());
-        pupil.interrupted.set(Some(round));
-        let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+        let learner = Rc::new(LearnerStub::default());
+        learner.interrupted.set(Some(round));
+        let (outcome, lines) = run(dcapo(4, 1), &learner, Vec::new());
         let outcome = outcome.unwrap();
         assert_eq!(outcome.finished.status, Status::Stopped);
         assert_eq!(outcome.finished.reason.as_deref(), Some("interrupted"));
         assert_eq!(outcome.journal.state().rounds().len() as Round, round + 1);
         block_on(verify(&lines)).unwrap_or_else(|error| panic!("round {round}: {error}"));
-        pupil.interrupted.set(None);
-        let (resumed, mut lines) = run(dcapo(4, 1), &pupil, lines);
+        learner.interrupted.set(None);
+        let (resumed, mut lines) = run(dcapo(4, 1), &learner, lines);
         resumed.unwrap();
         block_on(verify(&lines)).unwrap();
         lines.retain(|line| !line.contains(r#""status":"stopped""#));
@@ -431,10 +431,10 @@ fn an_interrupted_lesson_stops_the_run_and_is_given_again() {
 
 #[test]
 fn a_rewriter_that_lost_what_it_learned_spoils_no_journal() {
-    let pupil = Rc::new(LearnerStub::default());
-    let (_, lines) = run(dcapo(4, 1), &pupil, Vec::new());
-    pupil.stubborn.set(Some(2));
-    let (outcome, after) = run(dcapo(4, 1), &pupil, lines.clone());
+    let learner = Rc::new(LearnerStub::default());
+    let (_, lines) = run(dcapo(4, 1), &learner, Vec::new());
+    learner.refuses.set(Some(2));
+    let (outcome, after) = run(dcapo(4, 1), &learner, lines.clone());
     let error = outcome.err().unwrap().to_string();
     assert_eq!(
         error,
@@ -445,16 +445,16 @@ fn a_rewriter_that_lost_what_it_learned_spoils_no_journal() {
 
 #[test]
 fn a_figure_that_is_no_number_ends_the_run_and_keeps_the_journal_readable() {
-    let pupil = Rc::new(LearnerStub::default());
-    pupil.figure.set(Some(f64::NAN));
-    let (outcome, lines) = run(dcapo(4, 1), &pupil, Vec::new());
+    let learner = Rc::new(LearnerStub::default());
+    learner.figure.set(Some(f64::NAN));
+    let (outcome, lines) = run(dcapo(4, 1), &learner, Vec::new());
     let reason = outcome.unwrap().finished.reason.clone().unwrap();
     assert!(
         reason.contains("round 0: its figure `attempts` is NaN"),
         "{reason}"
     );
-    pupil.figure.set(None);
-    let (outcome, _) = run(dcapo(4, 1), &pupil, lines);
+    learner.figure.set(None);
+    let (outcome, _) = run(dcapo(4, 1), &learner, lines);
     assert_eq!(outcome.unwrap().journal.state().rounds().len(), 6);
 }
 

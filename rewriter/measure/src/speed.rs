@@ -195,7 +195,7 @@ impl Work for Measurement<'_> {
         let arguments = self.arguments;
         let number_type = arguments.dtype.float();
         check_number_type::<B>(self.device_name, device, number_type)?;
-        let decoder = Decoder::<B>::untrained(self.config, number_type, 0, device);
+        let decoder = Decoder::<B>::random(self.config, number_type, 0, device);
         match arguments.mode {
             Mode::Decode => decode(&decoder, arguments),
             Mode::Train => train(decoder, arguments),

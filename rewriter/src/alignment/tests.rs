@@ -6,7 +6,7 @@ use capo_core::random::{Streams, normal};
 
 use super::*;
 use crate::lora::{Adapter, LoraConfig};
-use crate::tiny_qwen3::NanoConfig;
+use crate::tiny_qwen3::TinyQwen3Config;
 use crate::tokenizer::Tokenizer;
 
 const TEMPERATURE: f64 = 0.7;
@@ -14,7 +14,7 @@ const TEMPERATURE: f64 = 0.7;
 fn decoder(tied: bool) -> Decoder<Flex> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let tokenizer = Tokenizer::of_bytes().expect("builds");
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: 32,
         layers: 2,
         heads: 2,

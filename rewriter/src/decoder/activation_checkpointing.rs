@@ -148,10 +148,10 @@ mod tests {
     use crate::lora::{LoraConfig, Mode};
     use crate::policy::Policy;
     use crate::sft::SftBatch;
-    use crate::tiny_qwen3::NanoConfig;
+    use crate::tiny_qwen3::TinyQwen3Config;
     use crate::tokenizer::Tokenizer;
 
-    fn decoder(config: NanoConfig) -> Decoder<Flex> {
+    fn decoder(config: TinyQwen3Config) -> Decoder<Flex> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let tokenizer = Tokenizer::of_bytes().expect("builds");
         config.write(folder.path(), &tokenizer, 3).expect("writes");
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn gradients_are_those_of_kept_activations() {
-        let base = decoder(NanoConfig {
+        let base = decoder(TinyQwen3Config {
             hidden: 32,
             layers: 3,
             heads: 4,
@@ -235,7 +235,7 @@ mod tests {
                 .and_then(|number| number.parse().ok())
                 .expect("a number")
         }
-        let base = decoder(NanoConfig {
+        let base = decoder(TinyQwen3Config {
             hidden: 64,
             layers: 16,
             heads: 2,

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::read_json;
-use crate::tiny_qwen3::NanoConfig;
+use crate::tiny_qwen3::TinyQwen3Config;
 
 fn request() -> RewriteFacts {
     let constraint = |metric: &str, cost, threshold, multiplier| WeightedConstraint {
@@ -31,7 +31,7 @@ fn request() -> RewriteFacts {
 /// A model over bytes with a context of so many tokens.
 fn folder(context: usize) -> TempDir {
     let folder = TempDir::new().expect("a folder");
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: 4,
         layers: 1,
         heads: 1,

@@ -15,7 +15,7 @@ use capo_rewriter::lora::{Adapter, LoraConfig, Mode};
 use capo_rewriter::optimizer::{AdamW, Gradient, Optimizer};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::sft::SftBatch;
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use serde_json::json;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 fn model() -> TempDir {
     let folder = TempDir::new().expect("a folder");
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: 32,
         layers: 2,
         heads: 4,

@@ -80,7 +80,7 @@ fn two_devices_learn_what_one_learns() {
     let shape = Path::new(env!("CARGO_MANIFEST_DIR")).join("../measure/shapes/micro");
     let config = ModelConfig::from_folder(&shape).expect("reads");
     let policy = |device: &WgpuDevice| {
-        let base = Decoder::<Wgpu>::untrained(config.clone(), FloatDType::F32, 0, device);
+        let base = Decoder::<Wgpu>::random(config.clone(), FloatDType::F32, 0, device);
         let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 1, device).expect("valid");
         Policy::Adapted { base, adapter }
     };
@@ -117,7 +117,7 @@ fn models_of_16_bits_answer_and_learn_as_those_of_32() {
     let config = ModelConfig::from_folder(&shape).expect("reads");
     let device = device(0).expect(NO_ADAPTER);
     let [of_16, of_32] = [FloatDType::F16, FloatDType::F32].map(|number_type| {
-        let base = Decoder::<Wgpu>::untrained(config.clone(), number_type, 0, &device);
+        let base = Decoder::<Wgpu>::random(config.clone(), number_type, 0, &device);
         let adapter = Adapter::new(&LoraConfig::all(4, 8.0), base.config(), 1, &device).expect("valid");
         let rows = [3, 9].map(|length| GenerationRow {
             prompt: (1..length).collect(),

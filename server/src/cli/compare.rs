@@ -15,9 +15,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{Grid, NOTHING, count, counted, dollars, number, signed, yes_no};
+use super::layout::{NOTHING, count, counted, dollars, number, signed, yes_no};
 use super::report;
 use crate::recorded::RecordedRun;
+use capo_core::table::Table;
 
 /// Put runs, or prompts that `capo evaluate` measured, side by side, with paired differences on the
 /// same examples.
@@ -246,7 +247,7 @@ fn paired(
 fn render(comparison: &Comparison, first: &RecordedRun) -> String {
     let runs = &comparison.runs;
     let mut grid =
-        Grid::new(std::iter::once(String::new()).chain((1..=runs.len()).map(|n| format!("run {n}"))));
+        Table::new(std::iter::once(String::new()).chain((1..=runs.len()).map(|n| format!("run {n}"))));
     let mut row = |name: &str, value: &dyn Fn(&Run) -> String| {
         grid.row(std::iter::once(name.to_owned()).chain(runs.iter().map(value)));
     };
@@ -287,7 +288,7 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
     for (number, run) in runs.iter().enumerate() {
         text += &format!("run {}: {}\n", number + 1, run.journal);
     }
-    text += &format!("\n{}", grid.render(0));
+    text += &format!("\n{}", grid.text(0));
     text + &render_differences(comparison)
 }
 
@@ -338,7 +339,7 @@ fn render_differences(comparison: &Comparison) -> String {
             ),
         };
         text += &format!("run {} minus {minus}{on_others}{without}\n", difference.run);
-        let mut grid = Grid::default();
+        let mut grid = Table::default();
         for (metric, found) in &difference.metrics {
             grid.row([
                 metric.clone(),
@@ -351,7 +352,7 @@ fn render_differences(comparison: &Comparison) -> String {
                 if found.is_clear() { "*" } else { "" }.to_owned(),
             ]);
         }
-        text += &grid.render(2);
+        text += &grid.text(2);
     }
     text
 }

@@ -11,9 +11,10 @@ use capo_models::{Builder, Environment, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{Grid, count, counted, dollars};
+use super::layout::{count, counted, dollars};
 use crate::recorded::RecordedRun;
 use crate::session::{SessionError, StudyFile};
+use capo_core::table::Table;
 
 /// Differences to another study that are looked for.
 const DIFFERENCES: usize = 8;
@@ -97,7 +98,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
     let unbudgeted = &forecast.without_budget;
     let mut text = format!("{name}: at most, failed tries aside\n");
     let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
-    let mut grid = Grid::default();
+    let mut grid = Table::default();
     grid.row(["rollouts".into(), bound(forecast.rollouts)]);
     grid.row(["  of the search".into(), bound(unbudgeted.search_rollouts)]);
     grid.row(["  held out".into(), count(unbudgeted.evaluation_rollouts)]);
@@ -110,7 +111,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         grid.row([format!("  {role} ({}; {price})", asked.model), bound(asked.calls)]);
     }
     grid.row(["dollars".to_owned(), dollars(forecast.usd)]);
-    text += &grid.render(2);
+    text += &grid.text(2);
     if !forecast.calls_all_known {
         text += "Calls that the agent makes on its own are counted when it reports them, and come on top.\n";
     }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{Grid, count, counted, dollars, estimate, number, signed, yes_no};
+use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
 use super::watch::Watched;
 use super::{Prices, StudyArgument};
@@ -25,6 +25,7 @@ use crate::files::read_prompt;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
 use crate::stderr::warn;
+use capo_core::table::Table;
 
 /// Score one prompt on a study's examples.
 #[derive(Debug, Clone, clap::Args)]
@@ -78,7 +79,7 @@ struct Scored<'a> {
     /// Whether every constraint is satisfied on the mean; null unless all was measured.
     feasible: Option<bool>,
     objective: Option<f64>,
-    constraints: IndexMap<&'a str, Held>,
+    constraints: IndexMap<&'a str, ConstraintReport>,
     estimates: &'a IndexMap<String, Estimate>,
     /// pass^k of the objective for k = 1, 2, …; empty without repeats, or where it is not 0 or 1.
     pass: &'a [f64],
@@ -91,7 +92,7 @@ struct Scored<'a> {
 
 /// A constraint and how a prompt does against it.
 #[derive(Serialize)]
-struct Held {
+struct ConstraintReport {
     threshold: f64,
     cost: Option<f64>,
     slack: Option<f64>,
@@ -208,7 +209,7 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal
     let mean = |metric: &str| evaluation.estimates.get(metric).map(|estimate| estimate.mean);
     let held = evaluation.limits.iter().map(|(metric, limit)| {
         let cost = mean(metric);
-        let held = Held {
+        let held = ConstraintReport {
             threshold: limit.threshold,
             cost,
             slack: cost.map(|cost| limit.threshold - cost),
@@ -245,7 +246,7 @@ fn all_of_k(pass: &[f64], objective: &str) -> String {
 }
 
 fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
-    let mut grid = Grid::new(["", "at most", "measured", "slack", "satisfied"]);
+    let mut grid = Table::new(["", "at most", "measured", "slack", "satisfied"]);
     for (metric, value) in &evaluation.estimates {
         let limit = evaluation.limits.get(metric);
         grid.row([
@@ -274,7 +275,7 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
         "Prompt {} on {}: {verdict}\n{}{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
         evaluation.candidate.short(),
         counted(n, "example"),
-        grid.render(2),
+        grid.text(2),
         all_of_k(&evaluation.pass, objective),
         report::failures(evaluation.failures.as_ref()),
         journal.display(),

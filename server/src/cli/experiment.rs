@@ -16,7 +16,7 @@ use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
 use super::failure::{Ending, Failure, print};
-use super::layout::{Grid, count, counted, dollars};
+use super::layout::{count, counted, dollars};
 use super::{Outside, Prices};
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
@@ -306,7 +306,7 @@ fn forecast(name: &str, file: &FileOf, trials: &[Trial], prices: &PriceTable) ->
         usd = usd.zip(one.usd).map(|(sum, more)| sum + more);
     }
     let bound = |bound: Option<u64>| bound.map_or_else(|| "no bound".to_owned(), count);
-    let mut grid = Grid::default();
+    let mut grid = capo_core::table::Table::default();
     grid.row(["runs".to_owned(), trials.len().to_string()]);
     grid.row(["rollouts".to_owned(), bound(rollouts)]);
     grid.row(["model calls".to_owned(), bound(calls)]);
@@ -314,7 +314,7 @@ fn forecast(name: &str, file: &FileOf, trials: &[Trial], prices: &PriceTable) ->
     print(&format!(
         "{}: at most, failed tries and what is paid already aside\n{}The budget of the study holds for each run.\n",
         name,
-        grid.render(2)
+        grid.text(2)
     ))?;
     Ok(Ending::Done)
 }

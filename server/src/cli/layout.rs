@@ -7,60 +7,6 @@ use capo_core::estimate::Estimate;
 /// What stands where there is nothing to say.
 pub(crate) const NOTHING: &str = "–";
 
-/// Rows of cells, the first column to the left and all others to the right, two blanks between.
-#[derive(Debug, Default)]
-pub(crate) struct Grid {
-    rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    /// A grid with its first row.
-    pub(crate) fn new<S: Into<String>>(heading: impl IntoIterator<Item = S>) -> Self {
-        let mut grid = Self::default();
-        grid.row(heading);
-        grid
-    }
-
-    /// Adds a row.
-    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-    }
-
-    /// The text, every line after `indent` blanks.
-    pub(crate) fn render(&self, indent: usize) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                self.rows
-                    .iter()
-                    .filter_map(|row| row.get(column))
-                    .map(|cell| width(cell))
-                    .max()
-            })
-            .map(Option::unwrap_or_default)
-            .collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = " ".repeat(indent);
-            for (column, cell) in row.iter().enumerate() {
-                let blanks = " ".repeat(widths[column] - width(cell));
-                match column {
-                    0 => line += &format!("{cell}{blanks}"),
-                    _ => line += &format!("  {blanks}{cell}"),
-                }
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
-
-/// Columns a text takes; nothing printed here is wider than one column a character.
-fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
 /// A measured value: three decimals, without a sign on zero.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.3}");
@@ -167,17 +113,6 @@ pub(crate) fn quoted(argument: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_are_aligned_by_characters() {
-        let mut grid = Grid::new(["", "λ", "J"]);
-        grid.row(["human_requests", "0.5", "−1"]);
-        grid.row(["turns", "12.25"]);
-        assert_eq!(
-            grid.render(2),
-            "                      λ   J\n  human_requests    0.5  −1\n  turns           12.25\n"
-        );
-    }
 
     #[test]
     fn numbers_read_well() {

@@ -13,7 +13,8 @@ use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
-use super::layout::{Grid, NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
+use super::layout::{NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
+use capo_core::table::Table;
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
 pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {
@@ -124,7 +125,7 @@ fn table(
     best: &IndexMap<String, Estimate>,
 ) -> String {
     let thresholds = in_force::thresholds(state, None);
-    let mut grid = Grid::new(["", "at most", "seed prompt", "best prompt", "slack", "satisfied"]);
+    let mut grid = Table::new(["", "at most", "seed prompt", "best prompt", "slack", "satisfied"]);
     let shown = |values: &IndexMap<String, Estimate>, metric: &str| {
         values.get(metric).map_or_else(|| NOTHING.to_owned(), estimate)
     };
@@ -149,13 +150,13 @@ fn table(
     if !study.study.constraints.is_empty() {
         grid.row(["all satisfied".to_owned(), String::new(), all(seed), all(best)]);
     }
-    grid.render(2)
+    grid.text(2)
 }
 
 /// What search and held-out evaluation consumed, apart, by role.
 pub(crate) fn spend(state: &RunState) -> String {
     let ledger = state.ledger();
-    let mut grid = Grid::new(["Spent", "rollouts", "calls", "tokens in", "tokens out", "dollars"]);
+    let mut grid = Table::new(["Spent", "rollouts", "calls", "tokens in", "tokens out", "dollars"]);
     let mut part = |name: &str, rollouts: u64, usage: &Usage| {
         grid.row(line(name.to_owned(), Some(rollouts), usage.total()));
         for (role, share) in usage.iter() {
@@ -173,7 +174,7 @@ pub(crate) fn spend(state: &RunState) -> String {
         Some(ledger.rollouts()),
         ledger.usage().total(),
     ));
-    grid.render(0)
+    grid.text(0)
 }
 
 fn line(name: String, rollouts: Option<u64>, usage: RoleUsage) -> [String; 6] {

@@ -150,9 +150,9 @@ pub enum ExperimentError {
     /// No such experiment.
     #[error("there is no experiment `{name}`; the experiments are {known}{hint}", hint = nearest_hint(nearest.as_deref()))]
     Unknown {
-        /// What was asked for.
+        /// The name, as it was given.
         name: String,
-        /// All names.
+        /// The names that there are, in one sentence.
         known: String,
         /// The closest name, if one is close.
         nearest: Option<String>,

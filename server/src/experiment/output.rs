@@ -15,9 +15,9 @@ pub enum OutputError {
     /// The directory or a file cannot be written.
     #[error("cannot write {path}: {source}; choose another directory with --out", path = path.display())]
     File {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A plot cannot be drawn.

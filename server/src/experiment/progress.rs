@@ -10,7 +10,7 @@ use capo_models::Notice;
 use indicatif::ProgressBar;
 
 use super::run::{Trial, Watch};
-use crate::progress::{Told, style};
+use crate::progress::{LineLimiter, style};
 use crate::stderr::{SCREEN, say};
 use crate::terminal::{harmless, writable};
 
@@ -20,7 +20,7 @@ pub struct Progress {
     bar: ProgressBar,
     under_way: Arc<Mutex<BTreeMap<String, u32>>>,
     /// When somebody was last told of waits.
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<LineLimiter>>,
 }
 
 impl Progress {

@@ -4,6 +4,7 @@
 //! show `0.45 ± 0.02` while CSV has three columns that a spreadsheet can use.
 
 use capo_core::estimate::Estimate;
+use capo_core::table::{self, Align};
 use serde::Serialize;
 
 use super::statistics::Share;
@@ -21,7 +22,7 @@ pub enum Cell {
     },
     /// A figure without uncertainty.
     Number {
-        /// The figure.
+        /// The number, in the unit of its column.
         value: f64,
     },
     /// A mean over seeds.
@@ -30,7 +31,7 @@ pub enum Cell {
     Share(Share),
     /// A figure that comes with a verdict: did the prompt that reached it meet every threshold?
     Judged {
-        /// The figure.
+        /// The number, in the unit of its column.
         value: f64,
         /// Whether every threshold was met.
         all_sat: bool,
@@ -57,7 +58,7 @@ impl Cell {
     fn markdown(&self, decimals: usize, expected: Option<usize>) -> String {
         match self {
             Self::Empty => "–".into(),
-            Self::Text { text } => text.replace('|', "\\|"),
+            Self::Text { text } => text.clone(),
             Self::Number { value } => format!("{value:.decimals$}"),
             Self::Estimate(Estimate {
                 mean,
@@ -247,59 +248,19 @@ impl Table {
 
     /// As a Markdown section of the second level: heading, pipe table (figures aligned right), notes.
     pub fn markdown(&self) -> String {
-        let headings: Vec<String> = self
-            .columns
-            .iter()
-            .map(|column| column.name.replace('|', "\\|"))
-            .collect();
-        let rows: Vec<Vec<String>> = self
-            .rows
-            .iter()
-            .map(|row| {
-                row.iter()
-                    .zip(&self.columns)
-                    .map(|(cell, column)| cell.markdown(column.decimals, self.seeds))
-                    .collect()
-            })
-            .collect();
-        let widths: Vec<usize> = (0..headings.len())
-            .map(|at| {
-                rows.iter()
-                    .map(|row| &row[at])
-                    .chain([&headings[at]])
-                    .map(|text| text.chars().count())
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        let line = |cells: &[String]| {
-            let padded: Vec<String> = cells
-                .iter()
-                .zip(&widths)
-                .zip(&self.columns)
-                .map(|((cell, &width), column)| match column.kind {
-                    ColumnKind::Text => format!("{cell:<width$}"),
-                    _ => format!("{cell:>width$}"),
-                })
-                .collect();
-            format!("| {} |\n", padded.join(" | "))
+        let cells = |row: &Vec<Cell>| {
+            let cells = row.iter().zip(&self.columns);
+            cells
+                .map(|(cell, column)| cell.markdown(column.decimals, self.seeds))
+                .collect()
         };
-        let rule: Vec<String> = self
-            .columns
-            .iter()
-            .zip(&widths)
-            .map(|(column, &width)| match column.kind {
-                ColumnKind::Text => "-".repeat(width.max(3)),
-                _ => format!("{}:", "-".repeat(width.max(3) - 1)),
-            })
-            .collect();
-        let mut out = format!(
-            "## {}\n\n{}| {} |\n",
-            self.title,
-            line(&headings),
-            rule.join(" | ")
-        );
-        out.extend(rows.iter().map(|row| line(row)));
+        let aligns = self.columns.iter().map(|column| match column.kind {
+            ColumnKind::Text => Align::Left,
+            _ => Align::Right,
+        });
+        let table = table::Table::new(self.columns.iter().map(|column| &column.name));
+        let table = table.aligned(aligns).rows(self.rows.iter().map(cells));
+        let mut out = format!("## {}\n\n{}", self.title, table.markdown());
         for note in &self.notes {
             out.push('\n');
             out.push_str(note);
@@ -311,26 +272,20 @@ impl Table {
     /// As CSV (RFC 4180) with every digit: an estimate takes three columns (mean, standard error,
     /// n), a share four (count, of, and Wilson's limits), a judged figure two.
     pub fn csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        let headings = self.columns.iter().flat_map(|column| {
-            column
-                .kind
-                .csv_suffixes()
-                .iter()
+        let named = |column: &Column| {
+            let suffixes = column.kind.csv_suffixes().iter();
+            suffixes
                 .map(|suffix| format!("{}{suffix}", column.name))
-        });
-        let written = writer.write_record(headings).and_then(|()| {
-            self.rows.iter().try_for_each(|row| {
-                writer.write_record(
-                    row.iter()
-                        .zip(&self.columns)
-                        .flat_map(|(cell, column)| column.kind.csv_fields(cell)),
-                )
-            })
-        });
-        written.expect("records of equal length always fit in memory");
-        let bytes = writer.into_inner().expect("a vector takes every byte");
-        String::from_utf8(bytes).expect("only strings were written")
+                .collect::<Vec<_>>()
+        };
+        let fields = |row: &Vec<Cell>| {
+            let cells = row.iter().zip(&self.columns);
+            cells
+                .flat_map(|(cell, column)| column.kind.csv_fields(cell))
+                .collect()
+        };
+        let table = table::Table::new(self.columns.iter().flat_map(named));
+        table.rows(self.rows.iter().map(fields)).csv()
     }
 }
 

@@ -73,7 +73,7 @@ struct Waiting {
     /// The last one and when it began, until its model answers again.
     now: Option<(Wait, Instant)>,
     /// When one was last told in a line that stays.
-    told: Told,
+    told: LineLimiter,
 }
 
 /// How long after its end a wait is still shown: the call tries again and has no answer yet.
@@ -100,9 +100,9 @@ impl Waiting {
 
 /// When a line about waits was last written. Many calls wait at once.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Option<Instant>);
+pub(crate) struct LineLimiter(Option<Instant>);
 
-impl Told {
+impl LineLimiter {
     /// Whether it is time for another one, which is taken for written then.
     pub(crate) fn is_due(&mut self) -> bool {
         let due = self.0.is_none_or(|told| told.elapsed() >= WAITS);

@@ -42,9 +42,9 @@ pub enum FaultError {
     /// The number after `=` is no probability.
     #[error("the probability of {name} is {value:?}; it must lie in 0 to 1")]
     Probability {
-        /// The fault.
+        /// Name of the fault, as it was given.
         name: String,
-        /// What was given.
+        /// The value, as it was given.
         value: String,
     },
     /// The probabilities leave no room.

@@ -104,9 +104,9 @@ pub enum SimulateError {
     /// A model cannot be opened.
     #[error("cannot serve the model {name:?}: {reason}")]
     Model {
-        /// Its name.
+        /// The name, as it was given.
         name: String,
-        /// Why.
+        /// The reason in words, as it stands in the message.
         reason: String,
     },
     /// The thread of the models did not start.
@@ -115,7 +115,7 @@ pub enum SimulateError {
     /// The log cannot be written.
     #[error("cannot write the log {path}: {source}")]
     Log {
-        /// The file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -14,7 +14,7 @@ pub enum LogError {
     /// It cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -22,9 +22,9 @@ pub enum LogError {
     /// A line of it is none of ours.
     #[error("{} line {line}: {source}; move the file away to go on", path.display())]
     Line {
-        /// The file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
         /// What does not read.
         source: serde_json::Error,

@@ -42,7 +42,7 @@ pub enum SettingsError {
     /// It says something unknown or impossible.
     #[error("{}: {message}", path.display())]
     Content {
-        /// The file.
+        /// Path of the file that could not be read or written.
         path: PathBuf,
         /// What, and in which line.
         message: String,

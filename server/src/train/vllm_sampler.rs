@@ -11,7 +11,7 @@ use capo_models::vllm::{TokenRequest, Vllm, VllmSpec};
 use capo_models::{BuildError, Builder, Keys};
 use capo_rewriter::generate::{Finish, Generation, GenerationRow};
 use capo_rewriter::peft;
-use capo_rewriter::remote_generation::{Draw, Elsewhere, Sampler};
+use capo_rewriter::remote_generation::{Draw, RemoteGeneration, Sampler};
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
@@ -119,8 +119,8 @@ impl VllmSampler {
     }
 
     /// Itself, with the place where adapters are handed over.
-    pub fn elsewhere(self: &Rc<Self>) -> Elsewhere {
-        Elsewhere::new(Rc::clone(self) as Rc<dyn Sampler>, self.folder.clone())
+    pub fn elsewhere(self: &Rc<Self>) -> RemoteGeneration {
+        RemoteGeneration::new(Rc::clone(self) as Rc<dyn Sampler>, self.folder.clone())
     }
 
     /// Unloads what is served of this training, also by a process that ended before its time, and removes what was

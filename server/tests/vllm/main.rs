@@ -193,7 +193,7 @@ fn each_round_is_drawn_from_the_adapter_as_it_is() {
     let figures: Vec<_> = learned.iter().filter(|line| line["event"] == "learned").collect();
     assert_eq!(figures.len(), 3);
     let first = &figures[0]["figures"];
-    assert!(first["lessons"].as_f64().unwrap() > 0.0, "{first}");
+    assert!(first["training_samples"].as_f64().unwrap() > 0.0, "{first}");
     assert!(
         (first["ratio"].as_f64().unwrap() - 1.0).abs() < 1e-4,
         "what drew is what learns: {first}"
@@ -341,7 +341,7 @@ fn what_a_server_has_no_room_for_gets_no_child() {
         sum("children") > 0.0 && sum("children") < sum("rewrites"),
         "{learned:?}"
     );
-    assert!(sum("lessons") > 0.0, "{learned:?}");
+    assert!(sum("training_samples") > 0.0, "{learned:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use self::lineage::LineagePlate;
 use self::page::Page;
 use self::prompt::PromptPlate;
 use self::trace::Drawer;
-use crate::components::{Later, RunHead, RunNotices, page_title, with_run};
+use crate::components::{Deferred, RunHead, RunNotices, page_title, with_run};
 use crate::format;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::Run;
@@ -110,9 +110,9 @@ fn Candidates(run: Run) -> impl IntoView {
                             <FailuresPlate page/>
                         </div>
                     </div>
-                    <Later>
+                    <Deferred>
                         <HeatPlate page/>
-                    </Later>
+                    </Deferred>
                 </Show>
             </div>
             <Show when=open>

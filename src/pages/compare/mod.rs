@@ -235,7 +235,7 @@ fn Summary(
         let state = move || {
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
             match (run.phase.get(), ended) {
-                (Phase::Running | Phase::Pausing | Phase::Elsewhere, _) => "running",
+                (Phase::Running | Phase::Pausing | Phase::InAnotherTab, _) => "running",
                 (_, Some(status)) => outcome::ended(status),
                 (_, None) => "not finished",
             }

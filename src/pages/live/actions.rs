@@ -6,7 +6,7 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use crate::components::{BranchDialog, Later, RaiseDialog};
+use crate::components::{BranchDialog, Deferred, RaiseDialog};
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Pause, Phase, Run, Runs};
@@ -44,7 +44,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     // Calls under way may take long; giving them up does not.
     let pausing = Memo::new(move |_| run.phase.get() == Phase::Pausing);
     let busy = Memo::new(move |_| matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..)));
-    let elsewhere = Memo::new(move |_| run.phase.get() == Phase::Elsewhere);
+    let elsewhere = Memo::new(move |_| run.phase.get() == Phase::InAnotherTab);
     let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let resume = move || {
@@ -132,11 +132,11 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
         </div>
-        <Later>
+        <Deferred>
             <StopDialog run node=stop/>
             <BranchDialog run asked=branching/>
             <RaiseDialog raised/>
-        </Later>
+        </Deferred>
     }
 }
 

@@ -133,7 +133,7 @@ fn ruler(seen: &Overview) -> RulerData {
 fn moment(seen: &Overview, run: Run) -> String {
     let goes_on = matches!(
         run.phase.get(),
-        Phase::Running | Phase::Pausing | Phase::Elsewhere
+        Phase::Running | Phase::Pausing | Phase::InAnotherTab
     );
     let running = goes_on && !matches!(seen.now.phase, Doing::Ended(_));
     let (planned, closed) = (seen.now.planned, seen.series.closed());

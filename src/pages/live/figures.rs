@@ -15,7 +15,7 @@ use crate::charts::objective::{ObjectiveChart, ObjectiveData, PoolColumn, object
 use crate::charts::series::{Candidate, Leading, RoundValue};
 use crate::charts::strip::{ConstraintStrip, StripData, strip_table};
 use crate::charts::unit::Unit;
-use crate::components::{Gate, Later, Words};
+use crate::components::{Deferred, Gate, Words};
 use crate::live::Run;
 use crate::run::readings;
 use crate::run::series::{ConstraintSeries, RoundPoint, Series};
@@ -102,13 +102,13 @@ pub(super) fn Strips(run: Run, overview: Overview, open: Callback<String>) -> im
             on:focusin=move |_| held.set(true)
             on:focusout=move |_| held.set(false)
         >
-            <Later>
+            <Deferred>
                 <ObjectiveFigure overview open/>
-            </Later>
+            </Deferred>
             <For each=move || order.get() key=Clone::clone let(metric)>
-                <Later>
+                <Deferred>
                     <StripFigure run overview open letter=letter(metric.clone()) metric=metric.clone()/>
-                </Later>
+                </Deferred>
             </For>
         </div>
     }

@@ -18,7 +18,7 @@ use self::log::Log;
 use self::overview::Overview;
 use self::pool::PoolPlate;
 use self::steer::Steer;
-use crate::components::{Later, RunKeys, RunNotices, page_title, with_run};
+use crate::components::{Deferred, RunKeys, RunNotices, page_title, with_run};
 use crate::live::Run;
 
 /// The table of the pool takes the whole width when it has columns for more constraints than this.
@@ -57,29 +57,29 @@ fn Live(run: Run) -> impl IntoView {
     view! {
         <RunBar run/>
         <RunNotices run/>
-        <Later>
+        <Deferred>
             <RunKeys run/>
-        </Later>
+        </Deferred>
         <div class="g g-run" class:even=move || !constrained.get()>
             <Strips run overview open/>
             <Show when=move || constrained.get()>
                 <div class="stack">
-                    <Later>
+                    <Deferred>
                         <MapFigure overview open/>
-                    </Later>
-                    <Later>
+                    </Deferred>
+                    <Deferred>
                         <Steer run overview/>
-                    </Later>
+                    </Deferred>
                 </div>
             </Show>
         </div>
         <div class="g g-run" class:even=crowded>
-            <Later>
+            <Deferred>
                 <PoolPlate run overview/>
-            </Later>
-            <Later>
+            </Deferred>
+            <Deferred>
                 <Log run overview/>
-            </Later>
+            </Deferred>
         </div>
     }
 }

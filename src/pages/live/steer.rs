@@ -36,7 +36,7 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
     });
     let applies = move || {
         if !can.get() {
-            return if run.phase.get() == Phase::Elsewhere {
+            return if run.phase.get() == Phase::InAnotherTab {
                 "in the tab where the run goes on".to_owned()
             } else {
                 "while the run goes on".to_owned()

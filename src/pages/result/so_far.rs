@@ -21,7 +21,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
     });
     let state = move || match run.phase.get() {
         Phase::Running | Phase::Pausing => "The run goes on.",
-        Phase::Elsewhere => "The run goes on in another tab.",
+        Phase::InAnotherTab => "The run goes on in another tab.",
         _ => "This run is not finished.",
     };
     let live = move || format!("/run/{}", run.id());

@@ -48,7 +48,7 @@ impl Listed {
         let goes_on = move || {
             let shown = listed.rows.with_untracked(|rows| {
                 let rows = rows.iter().flatten().flatten();
-                rows.filter(|row| matches!(row.state, State::Running | State::Elsewhere))
+                rows.filter(|row| matches!(row.state, State::Running | State::InAnotherTab))
                     .count()
             });
             shown > 0 || !runs.running().is_empty()

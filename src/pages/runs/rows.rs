@@ -16,7 +16,7 @@ pub(super) enum State {
     /// It goes on in this tab.
     Running,
     /// It goes on in another tab.
-    Elsewhere,
+    InAnotherTab,
     /// It was going on when its tab was closed.
     Interrupted,
     /// A person paused it.
@@ -50,7 +50,7 @@ impl Row {
     pub(super) fn new(record: RunRecord, running: &BTreeSet<String>, held: &BTreeSet<String>) -> Self {
         let state = match record.status {
             _ if running.contains(&record.id) => State::Running,
-            _ if held.contains(&record.id) => State::Elsewhere,
+            _ if held.contains(&record.id) => State::InAnotherTab,
             RunStatus::Running => State::Interrupted,
             RunStatus::Paused => State::Paused,
             RunStatus::Ended(status) => State::Ended(status),
@@ -61,7 +61,7 @@ impl Row {
     /// What to do next with it.
     pub(super) fn next(&self) -> Next {
         match self.state {
-            State::Running | State::Elsewhere | State::Ended(Status::Feasible | Status::Infeasible) => {
+            State::Running | State::InAnotherTab | State::Ended(Status::Feasible | Status::Infeasible) => {
                 Next::Open
             }
             State::Ended(Status::Budget) => Next::RaiseBudget,
@@ -83,7 +83,7 @@ impl State {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::Elsewhere => "running in another tab",
+            Self::InAnotherTab => "running in another tab",
             Self::Interrupted => "interrupted",
             Self::Paused => "paused",
             Self::Ended(status) => outcome::ended(status),
@@ -93,7 +93,7 @@ impl State {
     /// The classes of its tag.
     pub(super) fn class(self) -> &'static str {
         match self {
-            Self::Running | Self::Elsewhere => "live",
+            Self::Running | Self::InAnotherTab => "live",
             Self::Interrupted | Self::Ended(Status::Failed) => "tag alert",
             Self::Paused | Self::Ended(_) => "tag plain",
         }

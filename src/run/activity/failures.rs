@@ -11,7 +11,7 @@ use crate::run::sentence::Sentence;
 /// A failed try of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Which effect.
+    /// The effect that failed, by what it was for.
     pub of: EffectName,
     /// What kind of failure.
     pub kind: FailureKind,

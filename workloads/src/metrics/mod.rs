@@ -148,7 +148,7 @@ pub(crate) enum DefinitionError {
     File {
         /// The key that names the file.
         key: &'static str,
-        /// Why.
+        /// The error that this one passes on.
         error: FileError,
     },
 }

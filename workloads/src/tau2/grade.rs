@@ -24,7 +24,7 @@ pub enum GradeError {
     Assertion {
         /// The assertion.
         name: String,
-        /// Why.
+        /// The error that this one passes on.
         error: ToolError,
     },
 }
@@ -54,7 +54,7 @@ pub struct Judged {
     pub assertion: String,
     /// Whether it is so.
     pub met: bool,
-    /// Why.
+    /// The reason in words.
     pub reason: String,
 }
 

@@ -21,6 +21,8 @@ pub(crate) const KIND: Kind = Kind {
         Some(format!("tau2 {}", domain.unwrap_or_default()))
     },
     failed: Some(FAILED),
+    // A dialogue ends with the person who takes over.
+    at_most_once: &[("human_requests", "calls per dialogue")],
     view,
     ..Kind::new(NAME, "tau2 benchmark", include_str!("beginning.toml"), || {
         names::<Tau2Settings>().to_vec()

@@ -12,14 +12,14 @@ use super::prompts::STOPS;
 pub enum Event {
     /// One side spoke to the other.
     Said {
-        /// Who.
+        /// The side that made the call.
         by: Side,
         /// What.
         text: String,
     },
     /// One side called tools.
     Called {
-        /// Who.
+        /// The side that made the call.
         by: Side,
         /// What was said beside it, which nobody hears.
         #[serde(skip_serializing_if = "Option::is_none")]

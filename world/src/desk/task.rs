@@ -85,13 +85,13 @@ pub struct Expected {
     pub transfer: bool,
     /// What the customer must be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub told: Vec<Told>,
+    pub told: Vec<RequiredStatement>,
 }
 
 /// Something the customer must be told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Told {
+pub struct RequiredStatement {
     /// What it is, for people.
     pub what: String,
     /// Texts of which one must stand in what the agent said, whatever the case of its letters.

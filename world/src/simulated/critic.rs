@@ -5,13 +5,13 @@
 
 use std::fmt::Write;
 
-use super::association::{self, Concern};
-use super::bank::{self, Force};
-use super::conduct;
-use super::luck::Luck;
+use super::metric_concerns::{self, Concern};
 use super::parameters::Parameters;
+use super::phrases::{self, Force};
 use super::profile::{PerPolicy, Policy, Profile};
+use super::random::Draw;
 use super::review::{Issue, Review};
+use super::trace_reading;
 
 /// How well the critic sees, as probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,12 +34,12 @@ impl Sight {
 }
 
 /// Answers a request to criticise a prompt.
-pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> String {
-    let luck = luck.named("critic").named(review.prompt);
+pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -> String {
+    let draw = draw.named("critic").named(review.prompt);
     let sight = Sight::of(parameters);
     let mut issues: Vec<&Issue> = review.issues.iter().collect();
     issues.sort_by(|a, b| importance(b).total_cmp(&importance(a)));
-    let seen = Seen::read(review.feedback, sight, luck.named("sight"));
+    let seen = Seen::read(review.feedback, sight, draw.named("sight"));
     let profile = Profile::read(review.prompt);
     let mut text = String::new();
     for issue in issues {
@@ -50,7 +50,7 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -
             &seen,
             &profile,
             sight,
-            luck.named(&issue.metric),
+            draw.named(&issue.metric),
         );
     }
     if text.is_empty() {
@@ -78,9 +78,9 @@ fn report(
     seen: &Seen,
     profile: &Profile,
     sight: Sight,
-    luck: Luck,
+    draw: Draw,
 ) -> std::fmt::Result {
-    let concern = association::concern(&issue.metric, issue.objective);
+    let concern = metric_concerns::concern(&issue.metric, issue.objective);
     if !issue.objective && issue.residual <= 0.0 {
         return writeln!(text, "`{}` is within its threshold; leave it.", issue.metric);
     }
@@ -101,12 +101,12 @@ fn report(
         "`{}` {state} (weight {:.2}), {} cases seen.",
         issue.metric, issue.weight, seen.cases
     )?;
-    let leanings = association::leanings(concern);
+    let leanings = metric_concerns::leanings(concern);
     let mut named: Option<Policy> = None;
     for rank in 0..2 {
-        let luck = luck.at(rank);
-        let blamed = if luck.named("wrong").chance(sight.blames_wrongly) {
-            Some(Policy::ALL[luck.named("blamed").pick(Policy::ALL.len())])
+        let draw = draw.at(rank);
+        let blamed = if draw.named("wrong").chance(sight.blames_wrongly) {
+            Some(Policy::ALL[draw.named("blamed").pick(Policy::ALL.len())])
         } else {
             let weights: Vec<f64> = leanings
                 .iter()
@@ -120,7 +120,7 @@ fn report(
                     }
                 })
                 .collect();
-            luck.named("cause")
+            draw.named("cause")
                 .weighted(&weights)
                 .map(|index| leanings[index].0)
         };
@@ -128,7 +128,7 @@ fn report(
             named = Some(policy);
             // Who blames wrongly believes to have seen it.
             let cases = seen.lacking[policy].max(1.0);
-            let advice = bank::sentence(policy, Force::Plain, luck.named("advice"));
+            let advice = phrases::sentence(policy, Force::Plain, draw.named("advice"));
             writeln!(
                 text,
                 "In {cases} of them the agent {}. The prompt should ask: {advice}",
@@ -144,12 +144,12 @@ fn report(
         .next();
     if let Some(policy) = against
         && !issue.objective
-        && luck.named("soften").chance(0.7)
+        && draw.named("soften").chance(0.7)
     {
         writeln!(
             text,
             "Soften: {}",
-            bank::sentence(policy, Force::Plain, luck.named("against"))
+            phrases::sentence(policy, Force::Plain, draw.named("against"))
         )?;
     }
     Ok(())
@@ -185,12 +185,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(evidence: &str, sight: Sight, luck: Luck) -> Self {
+    fn read(evidence: &str, sight: Sight, draw: Draw) -> Self {
         let mut seen = Self::default();
-        for (index, case) in conduct::cases(evidence).into_iter().enumerate() {
+        for (index, case) in trace_reading::cases(evidence).into_iter().enumerate() {
             seen.cases += 1;
-            for policy in conduct::lacks(case) {
-                if !luck.at(index).named(policy.name()).chance(sight.misses) {
+            for policy in trace_reading::lacks(case) {
+                if !draw.at(index).named(policy.name()).chance(sight.misses) {
                     seen.lacking[policy] += 1.0;
                 }
             }
@@ -205,20 +205,20 @@ impl Seen {
 pub(super) fn conduct_advice(
     review: &Review<'_>,
     parameters: &Parameters,
-    luck: Luck,
+    draw: Draw,
 ) -> Vec<(usize, Policy)> {
     let sight = Sight::of(parameters);
     let casual = Sight {
         misses: 0.5 + 0.5 * sight.misses,
         ..sight
     };
-    let seen = Seen::read(review.feedback, casual, luck);
+    let seen = Seen::read(review.feedback, casual, draw);
     let mut found = Vec::new();
     for (index, issue) in review.issues.iter().enumerate() {
-        let concern = association::concern(&issue.metric, issue.objective);
-        for &(policy, leaning) in association::leanings(concern) {
+        let concern = metric_concerns::concern(&issue.metric, issue.objective);
+        for &(policy, leaning) in metric_concerns::leanings(concern) {
             if leaning > 0.0
-                && luck
+                && draw
                     .at(index)
                     .named(policy.name())
                     .chance(seen.lacking[policy] / seen.cases.max(1) as f64)

@@ -1,7 +1,7 @@
 //! The simulated judge: grades an answer against a reference or rubric by what the words share.
 
-use super::luck::Luck;
 use super::parameters::Parameters;
+use super::random::Draw;
 use super::review;
 use super::text;
 
@@ -18,8 +18,8 @@ const QUESTION: [&str; 5] = ["question", "input", "task", "prompt", "message"];
 /// reference, whether there is a substantial answer that bears on the question. Noise is added by
 /// the model's carelessness. The answer takes the form the request asks for: a JSON object, a
 /// verdict, or a number on the stated scale.
-pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> String {
-    let luck = luck.named("judge").named(request);
+pub(super) fn answer(request: &str, parameters: &Parameters, draw: Draw) -> String {
+    let draw = draw.named("judge").named(request);
     let lower = request.to_lowercase();
     let given = part(request, &ANSWER).unwrap_or_default();
     let reference = part(request, &REFERENCE).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn answer(request: &str, parameters: &Parameters, luck: Luck) -> Stri
     } else {
         shared(reference, given)
     };
-    let merit = (merit + 0.25 * (1.0 - parameters.competence) * luck.bell()).clamp(0.0, 1.0);
+    let merit = (merit + 0.25 * (1.0 - parameters.competence) * draw.bell()).clamp(0.0, 1.0);
     let (worst, best) = scale(request);
     let score = worst + merit * (best - worst);
     let score = if (best - worst).abs() > 1.0 {
@@ -77,15 +77,15 @@ pub(super) fn statements(request: &str) -> Option<(&str, &str)> {
 
 /// A verdict on each numbered statement: it holds when most of its content words stand in the conversation,
 /// but for the model's carelessness.
-pub(super) fn check(conversation: &str, statements: &str, parameters: &Parameters, luck: Luck) -> String {
-    let luck = luck.named("check").named(statements);
+pub(super) fn check(conversation: &str, statements: &str, parameters: &Parameters, draw: Draw) -> String {
+    let draw = draw.named("check").named(statements);
     let results: Vec<serde_json::Value> = statements
         .lines()
         .filter_map(|line| line.trim().split_once(". "))
         .filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()))
         .enumerate()
         .map(|(place, (_, statement))| {
-            let careless = 0.25 * (1.0 - parameters.competence) * luck.at(place).bell();
+            let careless = 0.25 * (1.0 - parameters.competence) * draw.at(place).bell();
             let met = shared(statement, conversation) + careless >= 0.5;
             serde_json::json!({ "reason": "By the words that the conversation shares with it.", "met": met })
         })
@@ -281,7 +281,7 @@ mod tests {
             agent books a hotel near the airport.\n</statements>";
         let model = Parameters::named("sim-large").unwrap();
         let (conversation, asked) = statements(request).unwrap();
-        let verdict = check(conversation, asked, model, Luck::new(1));
+        let verdict = check(conversation, asked, model, Draw::new(1));
         let verdict: serde_json::Value = serde_json::from_str(&verdict).unwrap();
         assert_eq!(verdict["results"][0]["met"], true);
         assert_eq!(verdict["results"][1]["met"], false);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn grade(request: &str) -> String {
-        answer(request, Parameters::named("sim-large").unwrap(), Luck::new(0))
+        answer(request, Parameters::named("sim-large").unwrap(), Draw::new(0))
     }
 
     #[test]

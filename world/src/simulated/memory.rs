@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 
 use super::agent::{Instructed, Notes};
 use super::fingerprint::value_fingerprint;
-use super::luck::Luck;
+use super::random::Draw;
 
 /// Entries of a kind kept before all are forgotten.
 const CAPACITY: usize = 128;
@@ -76,7 +76,7 @@ impl Memory {
     /// Hands the notes of a conversation to `use_notes`, taken from where the longest beginning of
     /// it that is known ends.
     pub(super) fn with_notes<T>(&self, messages: &[Message], use_notes: impl FnOnce(&Notes) -> T) -> T {
-        let mut key = Luck::new(0);
+        let mut key = Draw::new(0);
         let keys: Vec<u64> = messages
             .iter()
             .map(|message| {

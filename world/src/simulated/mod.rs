@@ -8,26 +8,26 @@
 //! acts and how large each effect is.
 
 mod agent;
-mod association;
-mod bank;
-mod caller;
-mod conduct;
 pub mod critic;
 mod draft;
 mod fingerprint;
 mod judge;
-mod luck;
 mod memory;
+mod metric_concerns;
 mod model;
 pub mod parameters;
+mod phrases;
 pub mod profile;
+mod random;
 mod request;
 mod review;
 pub mod rewriter;
 mod router;
+mod tau2_customer;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trace_reading;
 mod user;
 mod vary;
 

@@ -7,11 +7,11 @@ use capo_core::llm::{
 use futures::future::{LocalBoxFuture, ready};
 
 use super::agent::Instructed;
-use super::luck::{Luck, hash_text};
 use super::memory::Memory;
 use super::parameters::{MODELS, Parameters};
+use super::random::{Draw, hash_text};
 use super::router::{self, Part};
-use super::{caller, critic, judge, request, review, rewriter, text, vary};
+use super::{critic, judge, request, review, rewriter, tau2_customer, text, vary};
 
 /// A simulated model.
 ///
@@ -30,7 +30,7 @@ use super::{caller, critic, judge, request, review, rewriter, text, vary};
 pub struct Simulated {
     name: String,
     parameters: &'static Parameters,
-    luck: Luck,
+    draw: Draw,
     memory: Memory,
 }
 
@@ -45,7 +45,7 @@ pub struct UnknownModel {
 }
 
 impl Simulated {
-    /// The model of that name (`sim-small`, `sim-medium`, `sim-large`), with its own luck for every
+    /// The model of that name (`sim-small`, `sim-medium`, `sim-large`), with random draws of its own for every
     /// seed.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Simulated {
         Ok(Self {
             name: format!("simulated/{name}"),
             parameters,
-            luck: Luck::new(seed),
+            draw: Draw::new(seed),
             memory: Memory::default(),
         })
     }
@@ -118,21 +118,21 @@ impl Simulated {
                 ),
             ));
         }
-        // Requests of one seed share their luck; without a seed, those that begin alike do.
+        // Requests of one seed share their draws; without a seed, those that begin alike do.
         let seed = request
             .seed
             .unwrap_or_else(|| hash_text(router::first_user(request)));
-        let luck = self.luck.keyed(seed);
+        let draw = self.draw.keyed(seed);
         let message = match script {
-            Some(script) => script.next(request, self.parameters.name, luck.named("agent").key()),
-            None => self.message(request, luck),
+            Some(script) => script.next(request, self.parameters.name, draw.named("agent").key()),
+            None => self.message(request, draw),
         };
         let finish = if message.tool_calls.is_empty() {
             Finish::Stop
         } else {
             Finish::ToolCalls
         };
-        let usage = self.usage(input_tokens, &message, luck.at(request.messages.len()));
+        let usage = self.usage(input_tokens, &message, draw.at(request.messages.len()));
         Ok(ChatResponse {
             message,
             finish,
@@ -141,7 +141,7 @@ impl Simulated {
         })
     }
 
-    fn message(&self, request: &ChatRequest, luck: Luck) -> AssistantMessage {
+    fn message(&self, request: &ChatRequest, draw: Draw) -> AssistantMessage {
         let said = |text: String| AssistantMessage {
             content: Some(text),
             tool_calls: Vec::new(),
@@ -151,40 +151,40 @@ impl Simulated {
             Part::Agent => {
                 let instructed = self.instructed(request::system(request));
                 self.memory.with_notes(&request.messages, |notes| {
-                    instructed.act(notes, &request.tools, luck.named("agent"))
+                    instructed.act(notes, &request.tools, draw.named("agent"))
                 })
             }
-            Part::Caller => caller::speak(request),
+            Part::Caller => tau2_customer::speak(request),
             Part::Answer => {
                 let instructed = self.instructed(request::system(request));
-                said(instructed.reply(request::last_user(request), luck.named("answer")))
+                said(instructed.reply(request::last_user(request), draw.named("answer")))
             }
             Part::User => said(super::user::speak(request::system(request), &request.messages)),
             Part::Judge => said(judge::answer(
                 &format!("{}\n{instruction}", request::system(request)),
                 self.parameters,
-                luck,
+                draw,
             )),
             Part::Checker => said(match judge::statements(instruction) {
                 Some((conversation, statements)) => {
-                    judge::check(conversation, statements, self.parameters, luck)
+                    judge::check(conversation, statements, self.parameters, draw)
                 }
                 None => "I find no statements to check.".to_owned(),
             }),
             Part::Critic => said(match review::read(instruction) {
-                Some(review) => critic::answer(&review, self.parameters, luck),
+                Some(review) => critic::answer(&review, self.parameters, draw),
                 None => "I find no prompt to review between <prompt> and </prompt>.".to_owned(),
             }),
             Part::Rewriter => {
-                // Asked once more after an unusable answer, the luck is another.
-                let luck = luck.at(request.messages.len());
+                // Asked once more after an unusable answer, the draw is another.
+                let draw = draw.at(request.messages.len());
                 said(match review::read(instruction) {
-                    Some(review) => rewriter::answer(&review, self.parameters, luck),
+                    Some(review) => rewriter::answer(&review, self.parameters, draw),
                     None => "I find no prompt to rewrite between <prompt> and </prompt>.".to_owned(),
                 })
             }
             Part::Crossover | Part::Paraphrase | Part::Mutation => {
-                said(vary_prompt(router::part(request), instruction, luck))
+                said(vary_prompt(router::part(request), instruction, draw))
             }
         }
     }
@@ -194,7 +194,7 @@ impl Simulated {
             .instructed(system, || Instructed::read(system, self.parameters))
     }
 
-    fn usage(&self, input_tokens: u64, message: &AssistantMessage, luck: Luck) -> CallUsage {
+    fn usage(&self, input_tokens: u64, message: &AssistantMessage, draw: Draw) -> CallUsage {
         let calls = message
             .tool_calls
             .iter()
@@ -208,7 +208,7 @@ impl Simulated {
         let seconds = (model.seconds_to_start
             + output_tokens as f64 / model.tokens_per_second
             + input_tokens as f64 / (100.0 * model.tokens_per_second))
-            * (0.8 + 0.4 * luck.named("latency").uniform());
+            * (0.8 + 0.4 * draw.named("latency").uniform());
         CallUsage {
             input_tokens,
             output_tokens,
@@ -237,12 +237,12 @@ impl Llm for Simulated {
 }
 
 /// Crossover, paraphrase and mutation: the prompts stand in tags or after labels.
-fn vary_prompt(part: Part, instruction: &str, luck: Luck) -> String {
+fn vary_prompt(part: Part, instruction: &str, draw: Draw) -> String {
     let prompts = prompts(part, instruction);
     let prompt = match (part, &prompts[..]) {
-        (Part::Crossover, [first, second, ..]) => vary::cross(first, second, luck),
-        (Part::Paraphrase, [first, ..]) => vary::paraphrase(first, luck),
-        (_, [first, ..]) => vary::mutate(first, luck),
+        (Part::Crossover, [first, second, ..]) => vary::cross(first, second, draw),
+        (Part::Paraphrase, [first, ..]) => vary::paraphrase(first, draw),
+        (_, [first, ..]) => vary::mutate(first, draw),
         (_, []) => {
             return "I find no prompt between <prompt> and </prompt> or after \"Prompt:\".".to_owned();
         }
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn a_labelled_crossover_is_answered_with_a_prompt() {
         let request = format!("Crossover these prompts.\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\n");
-        let answer = vary_prompt(Part::Crossover, &request, Luck::new(1));
+        let answer = vary_prompt(Part::Crossover, &request, Draw::new(1));
         let child = review::block(&answer, "prompt").unwrap();
         assert!(child.starts_with("Be brief."), "{answer}");
     }

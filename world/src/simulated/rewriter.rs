@@ -4,15 +4,15 @@
 //! recommends for it (or, without feedback, one that is commonly held to bear on it), then an
 //! edit. It knows wordings, not the world: its errors are stated in [`Errors`].
 
-use super::association::{self, Concern};
-use super::bank::{self, Force};
-use super::conduct;
 use super::draft::Draft;
-use super::luck::Luck;
+use super::metric_concerns::{self, Concern};
 use super::parameters::Parameters;
+use super::phrases::{self, Force};
 use super::profile::{self, Policy};
+use super::random::Draw;
 use super::review::{Issue, Review};
 use super::text;
+use super::trace_reading;
 
 /// How often the rewriter goes wrong, as probabilities per edit or per answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,27 +59,27 @@ struct Advice {
 }
 
 /// Answers a request to rewrite a prompt.
-pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> String {
+pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -> String {
     let errors = Errors::of(parameters);
-    let luck = luck
+    let draw = draw
         .named("rewriter")
         .named(review.prompt)
         .named(review.feedback)
         .at(review.variant);
     let mut draft = Draft::new(review.prompt);
-    let advice = advice(review, parameters, luck.named("sight"));
+    let advice = advice(review, parameters, draw.named("sight"));
     // Mostly one edit, sometimes two or three.
     let edits =
-        1 + usize::from(luck.named("second").chance(0.4)) + usize::from(luck.named("third").chance(0.1));
+        1 + usize::from(draw.named("second").chance(0.4)) + usize::from(draw.named("third").chance(0.1));
     for index in 0..edits {
-        edit(&mut draft, review, &advice, errors, luck.named("edit").at(index));
+        edit(&mut draft, review, &advice, errors, draw.named("edit").at(index));
     }
-    slip(&mut draft, errors, luck.named("slip"));
+    slip(&mut draft, errors, draw.named("slip"));
     if let Some(limit) = review.max_characters {
-        shorten(&mut draft, limit, luck.named("shorten"));
+        shorten(&mut draft, limit, draw.named("shorten"));
     }
     let prompt = draft.text();
-    if luck.named("delimiters").chance(errors.forgets_delimiters) {
+    if draw.named("delimiters").chance(errors.forgets_delimiters) {
         return format!("Here is the new version:\n\n{prompt}");
     }
     format!("<prompt>\n{prompt}\n</prompt>")
@@ -114,26 +114,26 @@ fn flatness(issues: &[Issue]) -> f64 {
     }
 }
 
-fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, luck: Luck) {
+fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, draw: Draw) {
     let issues = &review.issues;
     let unguided = errors.unguided * flatness(issues);
-    let blind = luck.named("blind").chance(errors.wrong_issue + unguided) || review.feedback.is_empty();
+    let blind = draw.named("blind").chance(errors.wrong_issue + unguided) || review.feedback.is_empty();
     let weights: Vec<f64> = issues
         .iter()
         .map(|issue| if blind { 1.0 } else { pressure(issue) })
         .collect();
-    let Some(chosen) = luck.named("issue").weighted(&weights) else {
-        reword(draft, luck);
+    let Some(chosen) = draw.named("issue").weighted(&weights) else {
+        reword(draft, draw);
         return;
     };
     let issue = &issues[chosen];
-    let concern = association::concern(&issue.metric, issue.objective);
+    let concern = metric_concerns::concern(&issue.metric, issue.objective);
     if concern == Concern::PromptLength {
-        tighten(draft, luck);
+        tighten(draft, draw);
         return;
     }
-    let wanted = if luck.named("astray").chance(errors.wrong_policy) {
-        let any = luck.named("any");
+    let wanted = if draw.named("astray").chance(errors.wrong_policy) {
+        let any = draw.named("any");
         Some(Advice {
             policy: Policy::ALL[any.pick(Policy::ALL.len())],
             direction: if any.named("sign").chance(0.75) { 1.0 } else { -1.0 },
@@ -146,12 +146,12 @@ fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], erro
                 .iter()
                 .filter(|(about, _)| *about == chosen)
                 .map(|(_, advice)| *advice),
-            luck.named("choose"),
+            draw.named("choose"),
         )
     };
     match wanted {
-        Some(wanted) => apply(draft, wanted, luck.named("apply")),
-        None => reword(draft, luck),
+        Some(wanted) => apply(draft, wanted, draw.named("apply")),
+        None => reword(draft, draw),
     }
 }
 
@@ -161,18 +161,22 @@ fn choose(
     draft: &Draft,
     concern: Concern,
     advice: impl Iterator<Item = Advice>,
-    luck: Luck,
+    draw: Draw,
 ) -> Option<Advice> {
     let mut options: Vec<(Advice, f64)> = advice.map(|advice| (advice, 1.0)).collect();
-    options.extend(association::leanings(concern).iter().map(|&(policy, leaning)| {
-        (
-            Advice {
-                policy,
-                direction: leaning.signum(),
-            },
-            0.35 * leaning.abs(),
-        )
-    }));
+    options.extend(
+        metric_concerns::leanings(concern)
+            .iter()
+            .map(|&(policy, leaning)| {
+                (
+                    Advice {
+                        policy,
+                        direction: leaning.signum(),
+                    },
+                    0.35 * leaning.abs(),
+                )
+            }),
+    );
     let weights: Vec<f64> = options
         .iter()
         .map(|(advice, weight)| {
@@ -185,34 +189,34 @@ fn choose(
             weight * room
         })
         .collect();
-    luck.weighted(&weights).map(|index| options[index].0)
+    draw.weighted(&weights).map(|index| options[index].0)
 }
 
 /// Carries out one piece of advice: add or strengthen what is wanted, soften or delete what is not.
-fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
+fn apply(draft: &mut Draft, wanted: Advice, draw: Draw) {
     let about = draft.about(wanted.policy);
     let present = draft.asks_for(wanted.policy);
     if wanted.direction > 0.0 {
-        let force = if luck.named("force").chance(0.3) {
+        let force = if draw.named("force").chance(0.3) {
             Force::Strong
         } else {
             Force::Plain
         };
         match about.first() {
             None => {
-                let sentence = bank::sentence(wanted.policy, force, luck);
-                if draft.len() > 2 && luck.named("place").chance(0.25) {
-                    draft.insert(1 + luck.named("where").pick(draft.len() - 1), &sentence);
+                let sentence = phrases::sentence(wanted.policy, force, draw);
+                if draft.len() > 2 && draw.named("place").chance(0.25) {
+                    draft.insert(1 + draw.named("where").pick(draft.len() - 1), &sentence);
                 } else {
                     draft.append(&sentence);
                 }
             }
             Some(&index) if present < 0.95 => {
-                draft.replace(index, &bank::sentence(wanted.policy, Force::Strong, luck));
+                draft.replace(index, &phrases::sentence(wanted.policy, Force::Strong, draw));
             }
             Some(&index) => draft.relocate(
                 index,
-                if luck.named("reorder").chance(0.5) {
+                if draw.named("reorder").chance(0.5) {
                     1.min(draft.len() - 1)
                 } else {
                     draft.len() - 1
@@ -220,30 +224,30 @@ fn apply(draft: &mut Draft, wanted: Advice, luck: Luck) {
             ),
         }
     } else if let Some(&index) = about.first() {
-        if luck.named("delete").chance(0.4) && draft.len() > 1 {
+        if draw.named("delete").chance(0.4) && draft.len() > 1 {
             draft.remove(index);
         } else {
-            draft.replace(index, &bank::sentence(wanted.policy, Force::Soft, luck));
+            draft.replace(index, &phrases::sentence(wanted.policy, Force::Soft, draw));
         }
     }
 }
 
 /// Says one instruction in other words.
-fn reword(draft: &mut Draft, luck: Luck) {
+fn reword(draft: &mut Draft, draw: Draw) {
     let instructions = draft.instructions();
     if instructions.is_empty() {
-        draft.append(&bank::fluff(luck));
+        draft.append(&phrases::fluff(draw));
         return;
     }
-    let index = instructions[luck.named("reword").pick(instructions.len())];
+    let index = instructions[draw.named("reword").pick(instructions.len())];
     if let Some(&(policy, _)) = profile::statements(draft.sentence(index)).first() {
-        draft.replace(index, &bank::sentence(policy, Force::Plain, luck));
+        draft.replace(index, &phrases::sentence(policy, Force::Plain, draw));
     }
 }
 
 /// Makes the prompt shorter: merges repeated instructions, drops what asks for nothing, or shortens
 /// the longest instruction.
-fn tighten(draft: &mut Draft, luck: Luck) {
+fn tighten(draft: &mut Draft, draw: Draw) {
     let doubled = Policy::ALL
         .into_iter()
         .find_map(|policy| draft.about(policy).get(1).copied());
@@ -256,30 +260,30 @@ fn tighten(draft: &mut Draft, luck: Luck) {
         && let Some(&(policy, _)) = profile::statements(draft.sentence(longest)).first()
     {
         let shortest = (0..6)
-            .map(|attempt| bank::sentence(policy, Force::Plain, luck.named("shorter").at(attempt)))
+            .map(|attempt| phrases::sentence(policy, Force::Plain, draw.named("shorter").at(attempt)))
             .min_by_key(String::len)
             .expect("six attempts were made");
         draft.replace(longest, &shortest);
     }
 }
 
-fn slip(draft: &mut Draft, errors: Errors, luck: Luck) {
+fn slip(draft: &mut Draft, errors: Errors, draw: Draw) {
     let instructions = draft.instructions();
-    if luck.named("drop").chance(errors.drops_sentence) && instructions.len() > 1 {
-        draft.remove(instructions[luck.named("dropped").pick(instructions.len())]);
+    if draw.named("drop").chance(errors.drops_sentence) && instructions.len() > 1 {
+        draft.remove(instructions[draw.named("dropped").pick(instructions.len())]);
     }
-    if luck.named("fluff").chance(errors.adds_fluff) {
-        draft.append(&bank::fluff(luck));
+    if draw.named("fluff").chance(errors.adds_fluff) {
+        draft.append(&phrases::fluff(draw));
     }
-    if luck.named("contradict").chance(errors.contradicts) {
+    if draw.named("contradict").chance(errors.contradicts) {
         let asked: Vec<Policy> = Policy::ALL
             .into_iter()
             .filter(|&policy| draft.asks_for(policy) > 0.3)
             .collect();
         if !asked.is_empty() {
-            draft.append(&bank::contradiction(
-                asked[luck.named("contradicted").pick(asked.len())],
-                luck,
+            draft.append(&phrases::contradiction(
+                asked[draw.named("contradicted").pick(asked.len())],
+                draw,
             ));
         }
     }
@@ -287,13 +291,13 @@ fn slip(draft: &mut Draft, errors: Errors, luck: Luck) {
 
 /// Drops sentences until the prompt fits or one is left: what asks for nothing first, then
 /// instructions.
-fn shorten(draft: &mut Draft, limit: usize, luck: Luck) {
+fn shorten(draft: &mut Draft, limit: usize, draw: Draw) {
     let mut round = 0;
     while draft.text().chars().count() > limit && draft.len() > 1 {
         let fluff = draft.fluff();
         match fluff.last() {
             Some(&index) => draft.remove(index),
-            None => draft.remove(1 + luck.at(round).pick(draft.len() - 1)),
+            None => draft.remove(1 + draw.at(round).pick(draft.len() - 1)),
         }
         round += 1;
     }
@@ -318,9 +322,9 @@ const LESS: [&str; 6] = ["ask less", "soften", "drop ", "remove", "relax", "too 
 ///
 /// A critic's summary is read for its recommendations. Cases are read for the agent's conduct, as
 /// the critic would read them.
-fn advice(review: &Review<'_>, parameters: &Parameters, luck: Luck) -> Vec<(usize, Advice)> {
-    if conduct::holds_cases(review.feedback) {
-        return super::critic::conduct_advice(review, parameters, luck)
+fn advice(review: &Review<'_>, parameters: &Parameters, draw: Draw) -> Vec<(usize, Advice)> {
+    if trace_reading::holds_cases(review.feedback) {
+        return super::critic::conduct_advice(review, parameters, draw)
             .into_iter()
             .map(|(issue, policy)| {
                 (

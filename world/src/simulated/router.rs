@@ -5,7 +5,7 @@
 use capo_core::llm::ChatRequest;
 
 use super::request::{system, users};
-use super::{caller, judge};
+use super::{judge, tau2_customer};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) fn is_beyond(request: &ChatRequest) -> bool {
 
 /// Tells what a request asks for.
 pub(super) fn part(request: &ChatRequest) -> Part {
-    if caller::is_asked(request) {
+    if tau2_customer::is_asked(request) {
         return Part::Caller;
     }
     if !request.tools.is_empty() {

@@ -67,7 +67,7 @@ pub struct Unusable {
 /// A rollout that could not be made and counts as the worst value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FailedRollout {
-    /// Which prompt.
+    /// Id of the prompt, the SHA-256 of its text.
     pub candidate: CandidateId,
     /// Which part of the examples.
     pub split: Split,
@@ -75,7 +75,7 @@ pub struct FailedRollout {
     pub workload: String,
     /// Id of the example.
     pub example: String,
-    /// Which repeat.
+    /// Number of the rollout of this prompt on this example, from 0.
     pub repeat: u32,
     /// What failed.
     pub reason: String,

@@ -14,7 +14,7 @@ use crate::study::workload::Split;
 pub struct SetKey {
     /// Position of the workload in the study, from 0.
     pub workload: u16,
-    /// Which split.
+    /// The split that the examples belong to.
     pub split: Split,
 }
 

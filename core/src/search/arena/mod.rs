@@ -143,7 +143,7 @@ pub struct ConstraintText {
     pub unit: String,
     /// What it measures.
     pub explanation: String,
-    /// τ.
+    /// Threshold τ of the cost, in its unit.
     pub threshold: f64,
 }
 

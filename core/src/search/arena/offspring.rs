@@ -29,7 +29,7 @@ pub struct Guidance<'a> {
     pub batch: &'a Batch,
     /// The constraints in force.
     pub limits: &'a Limits,
-    /// λ_t.
+    /// Multipliers λ_t of the round.
     pub multipliers: &'a Multipliers,
     /// Children of each parent.
     pub children: u32,

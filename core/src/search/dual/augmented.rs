@@ -8,9 +8,9 @@ use crate::study::score::{Limits, Multipliers, Score};
 /// ρ/2 · g_i², far inside it stops rewarding slack (Rockafellar 1973).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Augmented {
-    /// ρ.
+    /// Weight ρ of the quadratic term, ≥ 0.
     pub rho: f64,
-    /// λ_max.
+    /// Upper bound λ_max of the multiplier.
     pub cap: f64,
 }
 

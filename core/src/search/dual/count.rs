@@ -7,11 +7,11 @@ use crate::study::score::Multipliers;
 /// (−1 or 0) elsewhere: the sign of a violation, not its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Count {
-    /// β.
+    /// Dual rate β, > 0.
     pub beta: f64,
     /// Movement under slack.
     pub satisfied: f64,
-    /// λ_max.
+    /// Upper bound λ_max of the multiplier.
     pub cap: f64,
 }
 

@@ -6,9 +6,9 @@ use crate::study::score::Multipliers;
 /// λ_i ← clip(λ_i + β ρ_i, 0, λ_max), the projected subgradient step (`eq:lambda_update`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Subgradient {
-    /// β.
+    /// Dual rate β, > 0.
     pub beta: f64,
-    /// λ_max.
+    /// Upper bound λ_max of the multiplier.
     pub cap: f64,
 }
 

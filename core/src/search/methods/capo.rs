@@ -255,7 +255,7 @@ pub(super) struct Closing<'a> {
     pub(super) settings: &'a PrimalDual,
     pub(super) round: Round,
     pub(super) limits: &'a Limits,
-    /// λ_t.
+    /// Multipliers λ_t of the round.
     pub(super) multipliers: &'a Multipliers,
 }
 

@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 
-use super::{UNITS, addresses, dims, empty, grid, largest, number_type, total, units};
+use super::{UNITS, dims, empty, largest, number_type, total, units};
 
 /// Most columns of queries that [`attend`] is for: each reads all keys and values by itself.
 pub(super) const FEW_COLUMNS: usize = 2;
@@ -115,31 +115,26 @@ fn attend_kernel<F: Float, M: Numeric>(
 /// [`attend`](super::PolicyBackend::attend) for few columns; `hidden` is `[rows, 1, columns, keys]`. What is given may
 /// have any strides.
 pub(super) fn attend<R: CubeRuntime>(
-    queries: CubeTensor<R>,
-    keys: CubeTensor<R>,
-    values: CubeTensor<R>,
+    queries: &CubeTensor<R>,
+    keys: &CubeTensor<R>,
+    values: &CubeTensor<R>,
     scale: f64,
     hidden: Option<CubeTensor<R>>,
 ) -> CubeTensor<R> {
-    let shape @ [rows, columns, heads, width] = dims(&queries);
-    let output = empty(&queries, &shape, queries.dtype);
+    let shape @ [rows, columns, heads, width] = dims(queries);
+    let output = empty(queries, &shape, queries.dtype);
     if shape.contains(&0) {
         return output;
     }
-    let (client, number_type) = (queries.client.clone(), number_type(&[&queries, &keys, &values]));
-    let (mask, is_masked) = mask_or(hidden, &queries);
+    let number_type = number_type(&[queries, keys, values]);
+    let (mask, is_masked) = mask_or(hidden, queries);
     let mask_type = mask.dtype;
     let units = width.next_power_of_two().clamp(64, UNITS);
-    attend_kernel::launch::<R>(
-        &client,
-        grid(rows * columns * heads),
-        CubeDim::new_1d(units as u32),
-        addresses(&[&queries, &keys, &values, &mask]),
-        queries.into_tensor_arg(),
-        keys.into_tensor_arg(),
-        values.into_tensor_arg(),
-        mask.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    launch!(
+        attend_kernel,
+        rows * columns * heads,
+        units,
+        [queries, keys, values, mask, output],
         scale as f32,
         is_masked,
         width,
@@ -232,28 +227,25 @@ fn weights_kernel<F: Float, M: Numeric>(
 /// The softmax of packed `scores` times `scale`, `[rows, key heads, group · columns, keys]`; `hidden` is
 /// `[rows, 1, columns, keys]`.
 pub(super) fn weights<R: CubeRuntime>(
-    scores: CubeTensor<R>,
+    scores: &CubeTensor<R>,
     group: usize,
     scale: f64,
     hidden: Option<CubeTensor<R>>,
 ) -> CubeTensor<R> {
-    let shape @ [.., seen] = dims::<R, 4>(&scores);
-    let output = empty(&scores, &shape, scores.dtype);
+    let shape @ [.., seen] = dims::<R, 4>(scores);
+    let output = empty(scores, &shape, scores.dtype);
     if shape.contains(&0) {
         return output;
     }
-    let (client, number_type) = (scores.client.clone(), number_type(&[&scores]));
-    let (mask, is_masked) = mask_or(hidden, &scores);
+    let number_type = number_type(&[scores]);
+    let (mask, is_masked) = mask_or(hidden, scores);
     let mask_type = mask.dtype;
     let units = units(seen);
-    weights_kernel::launch::<R>(
-        &client,
-        grid(shape[..3].iter().product()),
-        CubeDim::new_1d(units as u32),
-        addresses(&[&scores, &mask]),
-        scores.into_tensor_arg(),
-        mask.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    launch!(
+        weights_kernel,
+        shape[..3].iter().product(),
+        units,
+        [scores, mask, output],
         scale as f32,
         group,
         is_masked,
@@ -320,32 +312,27 @@ fn weights_backward_kernel<F: Float, M: Numeric>(
 
 /// What [`weights`] gives, and the gradient by its scores from the one by what it gives; all of them packed.
 pub(super) fn weights_backward<R: CubeRuntime>(
-    scores: CubeTensor<R>,
-    by_weights: CubeTensor<R>,
+    scores: &CubeTensor<R>,
+    by_weights: &CubeTensor<R>,
     group: usize,
     scale: f64,
     hidden: Option<CubeTensor<R>>,
 ) -> [CubeTensor<R>; 2] {
-    let shape @ [.., seen] = dims::<R, 4>(&scores);
-    let outputs = [0, 1].map(|_| empty(&scores, &shape, scores.dtype));
+    let shape @ [.., seen] = dims::<R, 4>(scores);
+    let outputs = [0, 1].map(|_| empty(scores, &shape, scores.dtype));
     if shape.contains(&0) {
         return outputs;
     }
-    let [weights, by_scores] = outputs.clone();
-    let (client, number_type) = (scores.client.clone(), number_type(&[&scores, &by_weights]));
-    let (mask, is_masked) = mask_or(hidden, &scores);
+    let [weights, by_scores] = &outputs;
+    let number_type = number_type(&[scores, by_weights]);
+    let (mask, is_masked) = mask_or(hidden, scores);
     let mask_type = mask.dtype;
     let units = units(seen);
-    weights_backward_kernel::launch::<R>(
-        &client,
-        grid(shape[..3].iter().product()),
-        CubeDim::new_1d(units as u32),
-        addresses(&[&scores, &mask]),
-        scores.into_tensor_arg(),
-        by_weights.into_tensor_arg(),
-        mask.into_tensor_arg(),
-        weights.into_tensor_arg(),
-        by_scores.into_tensor_arg(),
+    launch!(
+        weights_backward_kernel,
+        shape[..3].iter().product(),
+        units,
+        [scores, by_weights, mask, weights, by_scores],
         scale as f32,
         group,
         is_masked,

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 use burn_tensor::DType;
 
-use super::{UNITS, addresses, dims, empty, grid, largest, total};
+use super::{UNITS, dims, empty, largest, total};
 
 /// Numbers that a draw is told by: the token, its log-probability, and 1 if every logit is finite.
 pub(super) const FIELDS: usize = 3;
@@ -131,26 +131,22 @@ fn draw_kernel<F: Float>(
 /// `[rows, FIELDS]` from packed logits, `[rows, vocabulary]`, and `[rows]` uniform numbers; the best token, with its
 /// log-probability at temperature 1, for temperature 0.
 pub(super) fn draw<R: CubeRuntime>(
-    logits: CubeTensor<R>,
-    uniforms: CubeTensor<R>,
+    logits: &CubeTensor<R>,
+    uniforms: &CubeTensor<R>,
     temperature: f32,
 ) -> CubeTensor<R> {
-    let [rows, _] = dims(&logits);
-    let output = empty(&logits, &[rows, FIELDS], DType::F32);
-    let (client, number_type) = (logits.client.clone(), logits.dtype);
+    let [rows, _] = dims(logits);
+    let output = empty(logits, &[rows, FIELDS], DType::F32);
     let is_greedy = temperature == 0.0;
-    draw_kernel::launch::<R>(
-        &client,
-        grid(rows),
-        CubeDim::new_1d(UNITS as u32),
-        addresses(&[&logits]),
-        logits.into_tensor_arg(),
-        uniforms.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    launch!(
+        draw_kernel,
+        rows,
+        UNITS,
+        [logits, uniforms, output],
         if is_greedy { 1.0 } else { temperature },
         is_greedy,
         UNITS,
-        number_type.into(),
+        logits.dtype.into(),
     );
     output
 }

@@ -4,7 +4,7 @@ use burn_cubecl::cubecl::prelude::*;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 
-use super::{UNITS, addresses, dims, empty, grid, number_type};
+use super::{UNITS, dims, empty, number_type};
 
 /// A unit for each number of the output; `input` may have any strides.
 #[cube(launch, address_type = "dynamic")]
@@ -38,26 +38,22 @@ fn rotate_kernel<F: Float>(
 
 /// [`rotate`](super::PolicyBackend::rotate) of `[rows, columns, heads, width]`; the tables packed.
 pub(super) fn rotate<R: CubeRuntime>(
-    heads: CubeTensor<R>,
-    cos: CubeTensor<R>,
-    sin: CubeTensor<R>,
+    heads: &CubeTensor<R>,
+    cos: &CubeTensor<R>,
+    sin: &CubeTensor<R>,
 ) -> CubeTensor<R> {
-    let shape: [usize; 4] = dims(&heads);
-    let output = empty(&heads, &shape, heads.dtype);
+    let shape: [usize; 4] = dims(heads);
+    let output = empty(heads, &shape, heads.dtype);
     let numbers: usize = shape.iter().product();
     if numbers == 0 {
         return output;
     }
-    let (client, number_type) = (heads.client.clone(), number_type(&[&heads, &cos, &sin]));
-    rotate_kernel::launch::<R>(
-        &client,
-        grid(numbers.div_ceil(UNITS)),
-        CubeDim::new_1d(UNITS as u32),
-        addresses(&[&heads, &output]),
-        heads.into_tensor_arg(),
-        cos.into_tensor_arg(),
-        sin.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    let number_type = number_type(&[heads, cos, sin]);
+    launch!(
+        rotate_kernel,
+        numbers.div_ceil(UNITS),
+        UNITS,
+        [heads, cos, sin, output],
         number_type,
     );
     output

@@ -11,6 +11,21 @@
     reason = "of the macro that makes kernels, which needs tensors by reference and types as arguments"
 )]
 
+/// Launches a kernel on so many cubes of so many units, beside its first tensor: on its tensors, and what else it takes.
+macro_rules! launch {
+    ($kernel:ident, $cubes:expr, $units:expr, [$first:expr $(, $tensor:expr)*], $($argument:expr),* $(,)?) => {
+        $kernel::launch(
+            &$first.client,
+            $crate::backend::cube::grid($cubes),
+            CubeDim::new_1d($units as u32),
+            $crate::backend::cube::addresses(&[&$first $(, &$tensor)*]),
+            $first.clone().into_tensor_arg(),
+            $($tensor.clone().into_tensor_arg(),)*
+            $($argument),*
+        )
+    };
+}
+
 mod attention;
 mod draw;
 mod heads;
@@ -91,7 +106,7 @@ where
         }
         let uniforms: Vec<_> = uniforms.iter().map(|number| *number as f32).collect();
         let uniforms = Tensor::<Self, 1>::from_data(TensorData::new(uniforms, [rows]), (&device, DType::F32));
-        let drawn = draw::draw(packed(logits.clone()), packed(uniforms), temperature);
+        let drawn = draw::draw(&packed(logits.clone()), &packed(uniforms), temperature);
         let drawn: Vec<f32> = tensor::<Self, 2>(drawn)
             .into_data()
             .into_vec()
@@ -116,7 +131,7 @@ where
     }
 
     fn rms_norm(input: Tensor<Self, 2>, weight: Tensor<Self, 1>, eps: f64) -> Tensor<Self, 2> {
-        tensor(rows::rms_norm(&packed(input), packed(weight), eps))
+        tensor(rows::rms_norm(&packed(input), &packed(weight), eps))
     }
 
     fn rms_norm_backward(
@@ -127,14 +142,14 @@ where
     ) -> Tensor<Self, 2> {
         tensor(rows::rms_norm_backward(
             &packed(input),
-            packed(weight),
+            &packed(weight),
             eps,
-            packed(gradient),
+            &packed(gradient),
         ))
     }
 
     fn silu_mul(gate: Tensor<Self, 2>, up: Tensor<Self, 2>) -> Tensor<Self, 2> {
-        tensor(rows::silu_mul(&packed(gate), packed(up)))
+        tensor(rows::silu_mul(&packed(gate), &packed(up)))
     }
 
     fn silu_mul_backward(
@@ -142,11 +157,11 @@ where
         up: Tensor<Self, 2>,
         gradient: Tensor<Self, 2>,
     ) -> [Tensor<Self, 2>; 2] {
-        rows::silu_mul_backward(&packed(gate), packed(up), packed(gradient)).map(tensor)
+        rows::silu_mul_backward(&packed(gate), &packed(up), &packed(gradient)).map(tensor)
     }
 
     fn rotate(heads: Tensor<Self, 4>, cos: Tensor<Self, 4>, sin: Tensor<Self, 4>) -> Tensor<Self, 4> {
-        tensor(heads::rotate(primitive(heads), packed(cos), packed(sin)))
+        tensor(heads::rotate(&primitive(heads), &packed(cos), &packed(sin)))
     }
 
     fn attend(
@@ -161,7 +176,7 @@ where
             .map(Tensor::into_primitive);
         if queries.dims()[1] <= attention::FEW_COLUMNS {
             let [queries, keys, values] = [queries, keys, values].map(primitive);
-            return tensor(attention::attend(queries, keys, values, scale, hidden));
+            return tensor(attention::attend(&queries, &keys, &values, scale, hidden));
         }
         let shape = Sizes::of(&queries, &keys);
         // In numbers of type F16 a product may end that its scaled scores would not.
@@ -172,7 +187,7 @@ where
         let scores = shape
             .grouped(queries)
             .matmul(keys.swap_dims(1, 2).swap_dims(2, 3));
-        let weights = attention::weights(packed(scores), shape.group(), scale, hidden);
+        let weights = attention::weights(&packed(scores), shape.group(), scale, hidden);
         shape.ungrouped(tensor::<Self, 4>(weights).matmul(values.swap_dims(1, 2)))
     }
 
@@ -193,7 +208,7 @@ where
         let scores = queries.clone().matmul(keys.clone().swap_dims(2, 3));
         let by_weights = gradient.clone().matmul(values.swap_dims(2, 3));
         let [weights, by_scores] =
-            attention::weights_backward(packed(scores), packed(by_weights), shape.group(), scale, hidden)
+            attention::weights_backward(&packed(scores), &packed(by_weights), shape.group(), scale, hidden)
                 .map(tensor::<Self, 4>);
         [
             shape.ungrouped(by_scores.clone().matmul(keys)),
@@ -208,7 +223,7 @@ where
         temperature: f64,
     ) -> TargetScores<Self> {
         let targets = into_contiguous(targets.into_primitive());
-        let scores = rows::target_scores(&packed(logits), targets, temperature);
+        let scores = rows::target_scores(&packed(logits), &targets, temperature);
         TargetScores {
             logprobs: tensor(scores.logprobs),
             entropy: tensor(scores.entropy),
@@ -225,9 +240,9 @@ where
         let targets = into_contiguous(targets.into_primitive());
         tensor(rows::target_scores_backward(
             &packed(probabilities),
-            targets,
+            &targets,
             temperature,
-            packed(gradient),
+            &packed(gradient),
         ))
     }
 
@@ -244,7 +259,7 @@ where
         update: &AdamWUpdate,
     ) -> [Tensor<Self, 2>; 3] {
         let moments = moments.map(packed);
-        optimizer::adamw(&packed(parameter), packed(gradient), moments, update).map(tensor)
+        optimizer::adamw(&packed(parameter), &packed(gradient), &moments, update).map(tensor)
     }
 }
 

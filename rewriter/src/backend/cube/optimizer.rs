@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 use burn_tensor::DType;
 
-use super::{UNITS, addresses, dims, empty, grid, number_type, total};
+use super::{UNITS, dims, empty, number_type, total};
 use crate::backend::AdamWUpdate;
 
 /// Cubes that add up one matrix.
@@ -38,17 +38,14 @@ fn squares_kernel<F: Float>(
 pub(super) fn squares<R: CubeRuntime>(matrices: Vec<CubeTensor<R>>) -> Option<CubeTensor<R>> {
     let output = empty(matrices.first()?, &[matrices.len() * PARTS], DType::F32);
     for (index, matrix) in matrices.into_iter().enumerate() {
-        let (client, number_type) = (matrix.client.clone(), matrix.dtype);
-        squares_kernel::launch::<R>(
-            &client,
-            CubeCount::Static(PARTS as u32, 1, 1),
-            CubeDim::new_1d(UNITS as u32),
-            addresses(&[&matrix, &output]),
-            matrix.into_tensor_arg(),
-            output.clone().into_tensor_arg(),
+        launch!(
+            squares_kernel,
+            PARTS,
+            UNITS,
+            [matrix, output],
             index * PARTS,
             UNITS,
-            number_type.into(),
+            matrix.dtype.into(),
         );
     }
     Some(output)
@@ -91,8 +88,8 @@ fn adamw_kernel<F: Float>(
 /// [`adamw`](crate::backend::PolicyBackend::adamw) of packed matrices.
 pub(super) fn adamw<R: CubeRuntime>(
     parameter: &CubeTensor<R>,
-    gradient: CubeTensor<R>,
-    [first, second]: [CubeTensor<R>; 2],
+    gradient: &CubeTensor<R>,
+    [first, second]: &[CubeTensor<R>; 2],
     update: &AdamWUpdate,
 ) -> [CubeTensor<R>; 3] {
     let shape: [usize; 2] = dims(parameter);
@@ -101,20 +98,21 @@ pub(super) fn adamw<R: CubeRuntime>(
     if numbers == 0 {
         return outputs;
     }
-    let [next_parameter, next_first, next_second] = outputs.clone();
-    let number_type = number_type(&[parameter, &gradient, &first, &second]);
-    adamw_kernel::launch::<R>(
-        &parameter.client,
-        grid(numbers.div_ceil(UNITS)),
-        CubeDim::new_1d(UNITS as u32),
-        addresses(&[parameter]),
-        parameter.clone().into_tensor_arg(),
-        gradient.into_tensor_arg(),
-        first.into_tensor_arg(),
-        second.into_tensor_arg(),
-        next_parameter.into_tensor_arg(),
-        next_first.into_tensor_arg(),
-        next_second.into_tensor_arg(),
+    let [next_parameter, next_first, next_second] = &outputs;
+    let number_type = number_type(&[parameter, gradient, first, second]);
+    launch!(
+        adamw_kernel,
+        numbers.div_ceil(UNITS),
+        UNITS,
+        [
+            parameter,
+            gradient,
+            first,
+            second,
+            next_parameter,
+            next_first,
+            next_second
+        ],
         update.factor as f32,
         update.beta_1 as f32,
         update.beta_2 as f32,

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeRuntime, cubecl};
 use burn_tensor::DType;
 
-use super::{UNITS, addresses, dims, empty, grid, largest, number_type, total, units};
+use super::{UNITS, dims, empty, largest, number_type, total, units};
 
 #[cube(launch, address_type = "dynamic")]
 fn rms_norm_kernel<F: Float>(
@@ -43,7 +43,7 @@ fn rms_norm_kernel<F: Float>(
 /// [`rms_norm`](super::PolicyBackend::rms_norm) of `[rows, width]`.
 pub(super) fn rms_norm<R: CubeRuntime>(
     input: &CubeTensor<R>,
-    weight: CubeTensor<R>,
+    weight: &CubeTensor<R>,
     eps: f64,
 ) -> CubeTensor<R> {
     let [rows, width] = dims(input);
@@ -52,15 +52,12 @@ pub(super) fn rms_norm<R: CubeRuntime>(
         return output;
     }
     let units = units(width);
-    let number_type = number_type(&[input, &weight]);
-    rms_norm_kernel::launch::<R>(
-        &input.client,
-        grid(rows),
-        CubeDim::new_1d(units as u32),
-        addresses(&[input]),
-        input.clone().into_tensor_arg(),
-        weight.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    let number_type = number_type(&[input, weight]);
+    launch!(
+        rms_norm_kernel,
+        rows,
+        units,
+        [input, weight, output],
         eps as f32,
         units,
         number_type,
@@ -111,9 +108,9 @@ fn rms_norm_backward_kernel<F: Float>(
 /// [`rms_norm_backward`](super::PolicyBackend::rms_norm_backward) of `[rows, width]`.
 pub(super) fn rms_norm_backward<R: CubeRuntime>(
     input: &CubeTensor<R>,
-    weight: CubeTensor<R>,
+    weight: &CubeTensor<R>,
     eps: f64,
-    gradient: CubeTensor<R>,
+    gradient: &CubeTensor<R>,
 ) -> CubeTensor<R> {
     let [rows, width] = dims(input);
     let output = empty(input, &[rows, width], input.dtype);
@@ -121,16 +118,12 @@ pub(super) fn rms_norm_backward<R: CubeRuntime>(
         return output;
     }
     let units = units(width);
-    let number_type = number_type(&[input, &weight, &gradient]);
-    rms_norm_backward_kernel::launch::<R>(
-        &input.client,
-        grid(rows),
-        CubeDim::new_1d(units as u32),
-        addresses(&[input]),
-        input.clone().into_tensor_arg(),
-        weight.into_tensor_arg(),
-        gradient.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    let number_type = number_type(&[input, weight, gradient]);
+    launch!(
+        rms_norm_backward_kernel,
+        rows,
+        units,
+        [input, weight, gradient, output],
         eps as f32,
         units,
         number_type,
@@ -160,22 +153,19 @@ fn silu_mul_kernel<F: Float>(
 }
 
 /// [`silu_mul`](super::PolicyBackend::silu_mul) of two tensors of one shape.
-pub(super) fn silu_mul<R: CubeRuntime>(gate: &CubeTensor<R>, up: CubeTensor<R>) -> CubeTensor<R> {
+pub(super) fn silu_mul<R: CubeRuntime>(gate: &CubeTensor<R>, up: &CubeTensor<R>) -> CubeTensor<R> {
     let shape: [usize; 2] = dims(gate);
     let output = empty(gate, &shape, gate.dtype);
     let numbers: usize = shape.iter().product();
     if numbers == 0 {
         return output;
     }
-    let number_type = number_type(&[gate, &up]);
-    silu_mul_kernel::launch::<R>(
-        &gate.client,
-        grid(numbers.div_ceil(UNITS)),
-        CubeDim::new_1d(UNITS as u32),
-        addresses(&[gate]),
-        gate.clone().into_tensor_arg(),
-        up.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    let number_type = number_type(&[gate, up]);
+    launch!(
+        silu_mul_kernel,
+        numbers.div_ceil(UNITS),
+        UNITS,
+        [gate, up, output],
         number_type,
     );
     output
@@ -206,8 +196,8 @@ fn silu_mul_backward_kernel<F: Float>(
 /// [`silu_mul_backward`](super::PolicyBackend::silu_mul_backward): by the gate, and by the other.
 pub(super) fn silu_mul_backward<R: CubeRuntime>(
     gate: &CubeTensor<R>,
-    up: CubeTensor<R>,
-    gradient: CubeTensor<R>,
+    up: &CubeTensor<R>,
+    gradient: &CubeTensor<R>,
 ) -> [CubeTensor<R>; 2] {
     let shape: [usize; 2] = dims(gate);
     let outputs = [0, 1].map(|_| empty(gate, &shape, gate.dtype));
@@ -215,18 +205,13 @@ pub(super) fn silu_mul_backward<R: CubeRuntime>(
     if numbers == 0 {
         return outputs;
     }
-    let [by_gate, by_up] = outputs.clone();
-    let number_type = number_type(&[gate, &up, &gradient]);
-    silu_mul_backward_kernel::launch::<R>(
-        &gate.client,
-        grid(numbers.div_ceil(UNITS)),
-        CubeDim::new_1d(UNITS as u32),
-        addresses(&[gate]),
-        gate.clone().into_tensor_arg(),
-        up.into_tensor_arg(),
-        gradient.into_tensor_arg(),
-        by_gate.into_tensor_arg(),
-        by_up.into_tensor_arg(),
+    let [by_gate, by_up] = &outputs;
+    let number_type = number_type(&[gate, up, gradient]);
+    launch!(
+        silu_mul_backward_kernel,
+        numbers.div_ceil(UNITS),
+        UNITS,
+        [gate, up, gradient, by_gate, by_up],
         number_type,
     );
     outputs
@@ -297,7 +282,7 @@ fn target_scores_kernel<I: Numeric>(
 /// [`target_scores`](super::PolicyBackend::target_scores) of `[tokens, vocabulary]` in 32 bits.
 pub(super) fn target_scores<R: CubeRuntime>(
     logits: &CubeTensor<R>,
-    targets: CubeTensor<R>,
+    targets: &CubeTensor<R>,
     temperature: f64,
 ) -> Scores<R> {
     assert_eq!(logits.dtype, DType::F32, "logits are scored in 32 bits");
@@ -312,16 +297,17 @@ pub(super) fn target_scores<R: CubeRuntime>(
     }
     let units = units(vocabulary);
     let index_type = targets.dtype;
-    target_scores_kernel::launch::<R>(
-        &logits.client,
-        grid(tokens),
-        CubeDim::new_1d(units as u32),
-        addresses(&[logits]),
-        logits.clone().into_tensor_arg(),
-        targets.into_tensor_arg(),
-        scores.logprobs.clone().into_tensor_arg(),
-        scores.entropy.clone().into_tensor_arg(),
-        scores.probabilities.clone().into_tensor_arg(),
+    launch!(
+        target_scores_kernel,
+        tokens,
+        units,
+        [
+            logits,
+            targets,
+            scores.logprobs,
+            scores.entropy,
+            scores.probabilities
+        ],
         temperature as f32,
         units,
         index_type.into(),
@@ -362,9 +348,9 @@ fn target_scores_backward_kernel<I: Numeric>(
 /// [`target_scores_backward`](super::PolicyBackend::target_scores_backward), `[tokens, vocabulary]`.
 pub(super) fn target_scores_backward<R: CubeRuntime>(
     probabilities: &CubeTensor<R>,
-    targets: CubeTensor<R>,
+    targets: &CubeTensor<R>,
     temperature: f64,
-    gradient: CubeTensor<R>,
+    gradient: &CubeTensor<R>,
 ) -> CubeTensor<R> {
     let [tokens, vocabulary] = dims(probabilities);
     let output = empty(probabilities, &[tokens, vocabulary], DType::F32);
@@ -373,15 +359,11 @@ pub(super) fn target_scores_backward<R: CubeRuntime>(
     }
     let units = units(vocabulary);
     let index_type = targets.dtype;
-    target_scores_backward_kernel::launch::<R>(
-        &probabilities.client,
-        grid(tokens),
-        CubeDim::new_1d(units as u32),
-        addresses(&[probabilities]),
-        probabilities.clone().into_tensor_arg(),
-        targets.into_tensor_arg(),
-        gradient.into_tensor_arg(),
-        output.clone().into_tensor_arg(),
+    launch!(
+        target_scores_backward_kernel,
+        tokens,
+        units,
+        [probabilities, targets, gradient, output],
         temperature as f32,
         units,
         index_type.into(),

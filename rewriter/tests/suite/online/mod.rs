@@ -25,11 +25,11 @@ use capo_rewriter::optimizer::AdamW;
 use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::pool_grpo::{GrpoLearner, GrpoSettings};
-use capo_rewriter::remote_generation::{Elsewhere, Sampler};
+use capo_rewriter::remote_generation::{RemoteGeneration, Sampler};
 use capo_rewriter::replicas::Replicas;
 use capo_rewriter::stop::Stop;
 use capo_rewriter::template::RewriteTemplate;
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 use capo_rewriter::token_sampling::Sampling;
 use capo_rewriter::tokenizer::Tokenizer;
 use futures::executor::block_on;
@@ -89,7 +89,7 @@ fn model() -> &'static TempDir {
     static MODEL: OnceLock<TempDir> = OnceLock::new();
     MODEL.get_or_init(|| {
         let [start, trained] = [(); 2].map(|()| TempDir::new().expect("a folder"));
-        let config = NanoConfig {
+        let config = TinyQwen3Config {
             hidden: 32,
             layers: 1,
             heads: 2,
@@ -224,7 +224,7 @@ fn run_of(
         .expect("reads")
         .stopped_by(way.stop.cloned().unwrap_or_default());
     if let Some(server) = way.server {
-        let elsewhere = Elsewhere::new(Rc::clone(server) as Rc<dyn Sampler>, folder.join("served"));
+        let elsewhere = RemoteGeneration::new(Rc::clone(server) as Rc<dyn Sampler>, folder.join("served"));
         rewriter = rewriter.drawn_elsewhere(elsewhere, &source).expect("an adapter");
     }
     let rewriter = Rc::new(rewriter);
@@ -385,7 +385,10 @@ fn requests_without_room_give_no_child_and_no_lesson() {
     for learned in &learned {
         let figure = |name: &str| learned.figures.get(name).copied();
         assert_eq!((figure("rewrites"), figure("children")), (Some(8.0), Some(0.0)));
-        assert_eq!((figure("lessons"), figure("prompt_tokens")), (Some(0.0), None));
+        assert_eq!(
+            (figure("training_samples"), figure("prompt_tokens")),
+            (Some(0.0), None)
+        );
     }
 }
 
@@ -457,7 +460,10 @@ fn what_is_drawn_elsewhere_teaches_what_it_teaches_when_drawn_here() {
             "of its own draws: {surprise} {entropy}"
         );
     }
-    assert!(here.iter().any(|learned| learned.figures["lessons"] > 0.0));
+    assert!(
+        here.iter()
+            .any(|learned| learned.figures["training_samples"] > 0.0)
+    );
     // Log-probabilities are computed in rows of one length and not token by token.
     same_within(1e-4, &here, &drawn);
 
@@ -509,7 +515,7 @@ fn whole_models_are_not_drawn_from_elsewhere() {
     let (_, server) = adapted();
     let template = RewriteTemplate::from_folder(&source).expect("reads");
     let rewriter = LocalRewriter::new("local/nano", whole(), template, Drawing::default());
-    let elsewhere = Elsewhere::new(server, source.join("served"));
+    let elsewhere = RemoteGeneration::new(server, source.join("served"));
     let refused = rewriter
         .drawn_elsewhere(elsewhere, &source)
         .err()
@@ -534,7 +540,11 @@ fn several_devices_learn_from_rounds_what_one_learns() {
             (learned(&lines), parameters(&learned_policy))
         };
         let (alone, one) = trained(1);
-        assert!(alone.iter().any(|learned| learned.figures["lessons"] > 2.0));
+        assert!(
+            alone
+                .iter()
+                .any(|learned| learned.figures["training_samples"] > 2.0)
+        );
         let (together, other) = trained(3);
         same_within(1e-4, &alone, &together);
         let gaps = one.iter().zip(&other).map(|(one, other)| (one - other).abs());

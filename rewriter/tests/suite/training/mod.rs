@@ -14,7 +14,7 @@ use capo_rewriter::lora::{Adapter, LoraConfig};
 use capo_rewriter::parameters::{Parameter, Parameters as _};
 use capo_rewriter::policy::Policy;
 use capo_rewriter::replicas::Replicas;
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 use capo_rewriter::tokenizer::Tokenizer;
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ fn model() -> TempDir {
 /// [`model`], with an output layer of its own unless it is the embedding.
 fn model_with_tied(tied: bool) -> TempDir {
     let folder = TempDir::new().expect("a folder");
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: 32,
         layers: 2,
         heads: 2,

@@ -9,6 +9,7 @@ use capo_core::journal::{Event, FileJournal, RolloutEvent};
 use capo_core::reading::in_force;
 use capo_core::reading::measured::estimate;
 use capo_core::summary::all_sat;
+use capo_core::table::{Align, Table};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -71,8 +72,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<Ending, Failure> {
     };
     let text = match args.format {
         Format::Json => json_text(&rows)?,
-        Format::Csv => csv_text(&rows)?,
-        Format::Markdown => markdown_text(&rows),
+        Format::Csv => table(&rows).csv(),
+        Format::Markdown => table(&rows).markdown(),
     };
     match &args.out {
         None => print_data(&text)?,
@@ -222,10 +223,19 @@ fn json_text(rows: &[Row]) -> Result<String, Failure> {
         .map_err(|error| Failure::new(error.to_string()))
 }
 
-fn headings(rows: &[Row]) -> Vec<&str> {
-    rows.first()
-        .map(|row| row.keys().map(String::as_str).collect())
-        .unwrap_or_default()
+/// The rows below their headings; without rows there are none.
+fn table(rows: &[Row]) -> Table {
+    let Some(first) = rows.first() else {
+        return Table::default();
+    };
+    let aligns = first.keys().map(|heading| {
+        let numeric = rows.iter().any(|row| row[heading].is_number());
+        if numeric { Align::Right } else { Align::Left }
+    });
+    let cells = |row: &Row| row.values().map(cell).collect();
+    Table::new(first.keys())
+        .aligned(aligns)
+        .rows(rows.iter().map(cells))
 }
 
 /// A value in one cell; what is not known is empty.
@@ -235,53 +245,6 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-fn csv_text(rows: &[Row]) -> Result<String, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("the rows cannot be written: {error}"));
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    if !rows.is_empty() {
-        writer
-            .write_record(headings(rows))
-            .map_err(|error| failed(&error))?;
-    }
-    for row in rows {
-        writer
-            .write_record(row.values().map(cell))
-            .map_err(|error| failed(&error))?;
-    }
-    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
-    String::from_utf8(bytes).map_err(|error| failed(&error))
-}
-
-fn markdown_text(rows: &[Row]) -> String {
-    let escaped = |text: String| {
-        text.replace('\\', "\\\\")
-            .replace('|', "\\|")
-            .replace('\n', "<br>")
-    };
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let headings = headings(rows);
-    if headings.is_empty() {
-        return String::new();
-    }
-    let mut text = line(
-        headings
-            .iter()
-            .map(|heading| escaped((*heading).to_owned()))
-            .collect(),
-    );
-    let numeric = |heading: &&str| rows.iter().any(|row| row[*heading].is_number());
-    text += &line(
-        headings
-            .iter()
-            .map(|heading| if numeric(heading) { "---:" } else { "---" }.into())
-            .collect(),
-    );
-    for row in rows {
-        text += &line(row.values().map(|value| escaped(cell(value))).collect());
-    }
-    text
 }
 
 #[cfg(test)]
@@ -299,7 +262,7 @@ mod tests {
     #[test]
     fn csv_keeps_line_breaks_and_leaves_the_unknown_empty() {
         assert_eq!(
-            csv_text(&rows()).unwrap(),
+            table(&rows()).csv(),
             "id,mean,prompt\na,0.5,\"one, \"\"two\"\"\nthree | four\"\nb,,\n"
         );
     }
@@ -307,9 +270,10 @@ mod tests {
     #[test]
     fn markdown_keeps_one_row_a_line() {
         assert_eq!(
-            markdown_text(&rows()),
-            "| id | mean | prompt |\n| --- | ---: | --- |\n| a | 0.5 | one, \"two\"<br>three \\| four |\n| b |  |  |\n"
+            table(&rows()).markdown(),
+            "| id | mean | prompt                         |\n|:---|-----:|:-------------------------------|\n\
+             | a  |  0.5 | one, \"two\"<br>three \\| four |\n| b  |      |                                |\n"
         );
-        assert_eq!(markdown_text(&[]), "");
+        assert_eq!(table(&[]).markdown(), "");
     }
 }

@@ -14,9 +14,10 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Ending, Failure, print, print_json};
-use crate::cli::layout::{Grid, NOTHING, count, counted, number, prompt, yes_no};
+use crate::cli::layout::{NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
 use crate::recorded::RecordedRun;
+use capo_core::table::Table;
 
 pub(super) fn run(path: &Path, json: bool) -> Result<Ending, Failure> {
     let run = RecordedRun::read(path)?;
@@ -159,7 +160,7 @@ fn rounds(state: &RunState, study: &StudyEvent) -> String {
         .collect();
     let heading = ["Round", "scored", "best", "objective", "J", "feasible"].map(str::to_owned);
     let lambdas = constraints.iter().map(|metric| format!("λ {metric}"));
-    let mut grid = Grid::new(heading.into_iter().chain(lambdas));
+    let mut grid = Table::new(heading.into_iter().chain(lambdas));
     for round in state.rounds() {
         let best = round
             .best
@@ -178,7 +179,7 @@ fn rounds(state: &RunState, study: &StudyEvent) -> String {
         cells.extend(constraints.iter().map(|metric| lambda(round, metric)));
         grid.row(cells);
     }
-    grid.render(0)
+    grid.text(0)
 }
 
 fn lambda(round: &RoundEvent, metric: &str) -> String {
@@ -194,7 +195,7 @@ fn candidates(run: &RecordedRun, split: Split) -> String {
     let metrics: Vec<&str> = report::metrics(&run.study).collect();
     let last = ["feasible".to_owned()];
     let names = metrics.iter().map(|metric| (*metric).to_owned());
-    let mut grid = Grid::new(heading.into_iter().chain(names).chain(last));
+    let mut grid = Table::new(heading.into_iter().chain(names).chain(last));
     let limits = in_force::thresholds(&run.state, None);
     for (id, candidate) in run.state.candidates() {
         let mut cells = vec![
@@ -217,5 +218,5 @@ fn candidates(run: &RecordedRun, split: Split) -> String {
         cells.push(measured.map_or_else(|| NOTHING.to_owned(), yes_no));
         grid.row(cells);
     }
-    grid.render(0)
+    grid.text(0)
 }

@@ -15,11 +15,12 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::failure::{Failure, print, print_json};
-use crate::cli::layout::{Grid, NOTHING, counted, significant};
+use crate::cli::layout::{NOTHING, counted, significant};
 use crate::files::write_whole;
 use crate::progress::style;
 use crate::stderr::SCREEN;
 use crate::train::{Device, TrainError};
+use capo_core::table::Table;
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -260,7 +261,7 @@ fn write(path: &Path, summary: &Summary, measured: &[Measured]) -> Result<(), Fa
 }
 
 fn page(summary: &Summary, out: Option<&Path>) -> String {
-    let mut grid = Grid::new([
+    let mut grid = Table::new([
         "",
         "parents",
         "pairs",
@@ -286,7 +287,7 @@ fn page(summary: &Summary, out: Option<&Path>) -> String {
         summary.training,
         summary.device,
         100.0 * summary.confidence,
-        grid.render(2)
+        grid.text(2)
     );
     for (pairs, what) in [
         (

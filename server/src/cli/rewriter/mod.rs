@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use capo_rewriter::folder::PolicyFolder;
 use capo_rewriter::pairs::{PairSettings, Pairs};
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 use capo_rewriter::tokenizer::Tokenizer;
 
 use self::alignment::AlignmentArgs;
@@ -45,13 +45,13 @@ struct NewArgs {
     #[arg(long, default_value_t = 2048, value_name = "N")]
     vocabulary: usize,
     /// Width of the residual stream.
-    #[arg(long, default_value_t = NanoConfig::default().hidden, value_name = "N")]
+    #[arg(long, default_value_t = TinyQwen3Config::default().hidden, value_name = "N")]
     hidden: usize,
     /// Number of layers.
-    #[arg(long, default_value_t = NanoConfig::default().layers, value_name = "N")]
+    #[arg(long, default_value_t = TinyQwen3Config::default().layers, value_name = "N")]
     layers: usize,
     /// Longest sequence in tokens.
-    #[arg(long, default_value_t = NanoConfig::default().context, value_name = "N")]
+    #[arg(long, default_value_t = TinyQwen3Config::default().context, value_name = "N")]
     context: usize,
     /// Decides the weights.
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -96,12 +96,12 @@ fn new(args: &NewArgs) -> Result<(), Failure> {
         .flat_map(|pair| [pair.request.text(), pair.child.clone()]);
     let texts: Vec<String> = texts.collect();
     let tokenizer = Tokenizer::learned(texts.iter(), args.vocabulary).map_err(TrainError::from)?;
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: args.hidden,
         intermediate: 3 * args.hidden,
         layers: args.layers,
         context: args.context,
-        ..NanoConfig::default()
+        ..TinyQwen3Config::default()
     };
     config
         .write(&args.out, &tokenizer, args.seed)

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{TrainingArguments, checkpoints, deciding, shown};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json};
-use crate::cli::layout::{Grid, count, counted};
+use crate::cli::layout::{count, counted};
 use crate::interrupt::Interrupts;
 use crate::progress::style;
 use crate::stderr::{SCREEN, warn};
@@ -27,6 +27,7 @@ use crate::terminal::writable;
 use crate::train::TrainError;
 use crate::train::log::{TrainingEvent, TrainingLog};
 use crate::train::tensorboard::TensorBoard;
+use capo_core::table::Table;
 
 /// Fine-tune a model on the rewrites that raised the Lagrangian score in earlier runs.
 #[derive(Debug, Clone, clap::Args)]
@@ -324,7 +325,7 @@ impl Watch {
 }
 
 fn page(outcome: &Outcome, device: &str, folder: &Path) -> String {
-    let mut grid = Grid::default();
+    let mut grid = Table::default();
     grid.row(["steps".to_owned(), count(outcome.steps)]);
     if let Some(loss) = outcome.best_evaluation_loss {
         grid.row(["best held-out loss".to_owned(), format!("{loss:.4} nats a token")]);
@@ -337,7 +338,7 @@ fn page(outcome: &Outcome, device: &str, folder: &Path) -> String {
     format!(
         "Fine-tuned on {device}\n{}\nTo search with it, name the folder in a study:\n\n\
          [models.rewriter]\nprovider = \"local\"\nmodel = \"{}\"\n",
-        grid.render(2),
+        grid.text(2),
         shown(folder)
     )
 }

@@ -55,18 +55,23 @@ impl<'a> PolicyEvaluator<'a> {
     pub(super) fn draw(
         world: &'a World<'a>,
         plan: &'a Plan,
-        taught: &FineTuned,
+        fine_tuned: &FineTuned,
         form: FeedbackForm,
         seed: u64,
         folder: &Path,
     ) -> Result<Self, DcapoError> {
-        let template = RewriteTemplate::from_folder(&taught.source)?;
+        let template = RewriteTemplate::from_folder(&fine_tuned.source)?;
         let mut requests = Vec::new();
         let mut seen = HashSet::new();
-        for search in 0..plan.searches_examined {
+        for search in 0..plan.evaluation_searches {
             let journal = folder.join(format!("exam-{search}.jsonl"));
             let asking = Asking { depth: 1, form };
-            world.simulated(Plan::seed_examined(seed, search), asking, plan.taught, &journal)?;
+            world.simulated(
+                Plan::evaluation_seed(seed, search),
+                asking,
+                plan.sft_extent,
+                &journal,
+            )?;
             for pair in read_journal(&journal, &mut Tally::default())? {
                 let facts = pair.request;
                 if !seen.insert(facts.text()) {
@@ -92,8 +97,12 @@ impl<'a> PolicyEvaluator<'a> {
     }
 
     /// Lets a policy answer every request, with the same seeds as every other policy.
-    pub(super) fn sit(&mut self, taught: &FineTuned, policy: &Policy<Flex>) -> Result<Answers, DcapoError> {
-        let template = RewriteTemplate::from_folder(&taught.source)?;
+    pub(super) fn answer(
+        &mut self,
+        fine_tuned: &FineTuned,
+        policy: &Policy<Flex>,
+    ) -> Result<Answers, DcapoError> {
+        let template = RewriteTemplate::from_folder(&fine_tuned.source)?;
         let rows = self.rows();
         let generation = Generation {
             sampling: Sampling::default(),
@@ -145,7 +154,7 @@ impl<'a> PolicyEvaluator<'a> {
     /// J of a prompt on held-out examples under a request's multipliers.
     fn value(&mut self, facts: &RewriteFacts, prompt: &str) -> Result<f64, DcapoError> {
         if !self.measured.contains_key(prompt) {
-            let luck = Plan::seed_exam(self.seed);
+            let luck = Plan::rollout_seed(self.seed);
             let found = self.world.held_out(luck, self.plan.repeats, prompt)?;
             self.measured.insert(prompt.to_owned(), found);
         }

@@ -21,62 +21,59 @@ use super::sft::FineTuned;
 use super::world::{Asking, World};
 use super::{DcapoError, Plan};
 
-/// A policy after practice, with the figures of each round.
-pub(super) struct Practised {
+/// A policy after GRPO, with the figures of each round.
+pub(super) struct Trained {
     pub(super) policy: Policy<Flex>,
     pub(super) rounds: Vec<IndexMap<String, f64>>,
 }
 
-/// GRPO from a taught policy on: searches in a row, each from the seed prompt with luck of its own.
-pub(super) fn practise(
+/// GRPO from a fine-tuned policy on: searches in a row, each from the seed prompt under a seed of its own.
+pub(super) fn train_with_grpo(
     world: &World,
-    taught: &FineTuned,
+    fine_tuned: &FineTuned,
     asking: Asking,
     plan: &Plan,
     seed: u64,
     folder: &Path,
     say: &dyn Fn(&str),
-) -> Result<Practised, DcapoError> {
-    let rewriter = rewriter(taught, taught.policy.clone(), plan)?;
+) -> Result<Trained, DcapoError> {
+    let rewriter = rewriter(fine_tuned, fine_tuned.policy.clone(), plan)?;
     let rewriter = Rc::new(rewriter.keeping_samples(&folder.join("samples.jsonl"))?);
-    let identity = Identity::of_model(&taught.source, json!(null), json!(null))?;
+    let identity = Identity::of_model(&fine_tuned.source, json!(null), json!(null))?;
     let retention = Retention {
         last: NonZeroUsize::MIN,
         best: false,
     };
     let checkpoints = Checkpoints::open(&folder.join("checkpoints"), identity, retention)?;
-    let settings = GrpoSettings {
-        seed,
-        ..plan.practice
-    };
-    let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, taught.source.clone())?;
+    let settings = GrpoSettings { seed, ..plan.grpo };
+    let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, fine_tuned.source.clone())?;
     let learner = Rc::new(learner);
     let mut rounds = Vec::new();
-    for search in 0..plan.searches_practised {
+    for search in 0..plan.grpo_searches {
         let continued = Continued {
             learner: learner.clone(),
-            before: search as Round * plan.practised.rounds,
+            before: search as Round * plan.grpo_extent.rounds,
         };
         let outcome = world.learned(
-            Plan::seed_practised(seed, search),
+            Plan::grpo_seed(seed, search),
             asking,
-            plan.practised,
+            plan.grpo_extent,
             rewriter.clone(),
             Some(Rc::new(continued)),
         )?;
         let state = outcome.journal.state();
-        let learned = (0..plan.practised.rounds).filter_map(|round| state.learned(round));
+        let learned = (0..plan.grpo_extent.rounds).filter_map(|round| state.learned(round));
         let learned: Vec<_> = learned.map(|learned| learned.figures.clone()).collect();
         say(&format!(
             "search {} of {}, ΔJ of its rounds: {}",
             search + 1,
-            plan.searches_practised,
+            plan.grpo_searches,
             gains(&learned)
         ));
         rounds.extend(learned);
     }
     let policy = rewriter.policy().clone();
-    Ok(Practised { policy, rounds })
+    Ok(Trained { policy, rounds })
 }
 
 /// Mean ΔJ of the children of each round.
@@ -90,11 +87,11 @@ fn gains(rounds: &[IndexMap<String, f64>]) -> String {
 
 /// A policy as a rewriter, with the template of the model that it started from.
 pub(super) fn rewriter(
-    taught: &FineTuned,
+    fine_tuned: &FineTuned,
     policy: Policy<Flex>,
     plan: &Plan,
 ) -> Result<LocalRewriter<Flex>, DcapoError> {
-    let template = RewriteTemplate::from_folder(&taught.source)?;
+    let template = RewriteTemplate::from_folder(&fine_tuned.source)?;
     let drawing = Drawing {
         sampling: Sampling::default(),
         max_new_tokens: plan.longest,

@@ -24,14 +24,14 @@ use capo_rewriter::optimizer::AdamW;
 use capo_rewriter::pairs::PairsError;
 use capo_rewriter::pool_grpo::GrpoSettings;
 use capo_rewriter::template::TemplateError;
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 
 use super::{Report, Seeds};
 use crate::session::{SessionError, StudyFile};
 
 pub use output::write;
 pub use record::SeedRecord;
-use scheduler::Turns;
+use scheduler::Scheduler;
 use world::World;
 pub use world::{Asking, Extent};
 
@@ -46,7 +46,7 @@ pub enum DcapoError {
     Search {
         /// Its seed.
         seed: u64,
-        /// Why.
+        /// The reason in words, as it stands in the message.
         reason: String,
     },
     /// The journals give nothing to learn from.
@@ -70,17 +70,17 @@ pub enum DcapoError {
     /// A folder or file of the experiment.
     #[error("{}: {source}; choose another directory with --out", path.display())]
     Folder {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The record of a seed cannot be used.
     #[error("{}: {reason}; move it away, or choose another directory with --out", path.display())]
     Record {
-        /// Its file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The reason in words, as it stands in the message.
         reason: String,
     },
     /// Work was not begun, because other work had failed.
@@ -129,7 +129,7 @@ pub struct PolicyKind {
     pub key: &'static str,
     /// For tables and plots.
     pub label: &'static str,
-    /// How it is asked, in practice and after.
+    /// How it is asked, while it learns and after.
     pub asking: Asking,
     /// Whether it learns by GRPO after SFT.
     pub learns: bool,
@@ -171,49 +171,49 @@ pub struct Plan {
     /// The policies that are compared, the first of which is the fine-tuned one.
     pub policies: &'static [PolicyKind],
     /// Simulated searches that are learned from.
-    pub searches_taught: u64,
+    pub sft_searches: u64,
     /// Extent of simulated searches.
-    pub taught: Extent,
+    pub sft_extent: Extent,
     /// Tokens of the vocabulary.
     pub vocabulary: usize,
     /// Sizes of the model.
-    pub model: NanoConfig,
+    pub model: TinyQwen3Config,
     /// Longest rewrite in tokens.
     pub longest: usize,
-    /// SFT.
-    pub teaching: SftSettings,
+    /// Settings of supervised fine-tuning.
+    pub sft: SftSettings,
     /// Searches in a row that GRPO learns from.
-    pub searches_practised: u64,
+    pub grpo_searches: u64,
     /// Extent of each of them.
-    pub practised: Extent,
-    /// GRPO.
-    pub practice: GrpoSettings,
-    /// Simulated searches that requests of the exam are drawn from.
-    pub searches_examined: u64,
-    /// Requests of the exam.
+    pub grpo_extent: Extent,
+    /// Settings of GRPO.
+    pub grpo: GrpoSettings,
+    /// Simulated searches that requests of the evaluation are drawn from.
+    pub evaluation_searches: u64,
+    /// Requests of the evaluation.
     pub requests: usize,
     /// Rewrites of each request.
     pub answers: usize,
     /// Rollouts of each held-out example.
     pub repeats: u32,
     /// Searches with each policy as it ended.
-    pub searches_made: u64,
+    pub final_searches: u64,
     /// Extent of each of them.
-    pub searched: Extent,
+    pub final_extent: Extent,
 }
 
 impl Default for Plan {
     fn default() -> Self {
         Self {
             policies: POLICIES,
-            searches_taught: 50,
-            taught: Extent {
+            sft_searches: 50,
+            sft_extent: Extent {
                 rounds: 4,
                 parents: 4,
                 children: 4,
             },
             vocabulary: 2048,
-            model: NanoConfig {
+            model: TinyQwen3Config {
                 hidden: 256,
                 layers: 2,
                 heads: 4,
@@ -224,7 +224,7 @@ impl Default for Plan {
                 tied: true,
             },
             longest: 128,
-            teaching: SftSettings {
+            sft: SftSettings {
                 epochs: 3,
                 batch: 16,
                 pass_tokens: 4096,
@@ -232,13 +232,13 @@ impl Default for Plan {
                 warmup: 0.1,
                 ..SftSettings::default()
             },
-            searches_practised: 9,
-            practised: Extent {
+            grpo_searches: 9,
+            grpo_extent: Extent {
                 rounds: 4,
                 parents: 4,
                 children: 16,
             },
-            practice: GrpoSettings {
+            grpo: GrpoSettings {
                 learning_rate: 3e-4,
                 epochs: 2,
                 optimizer: AdamW {
@@ -253,12 +253,12 @@ impl Default for Plan {
                 no_child_penalty: 0.5,
                 ..GrpoSettings::default()
             },
-            searches_examined: 4,
+            evaluation_searches: 4,
             requests: 32,
             answers: 4,
             repeats: 2,
-            searches_made: 10,
-            searched: Extent {
+            final_searches: 10,
+            final_extent: Extent {
                 rounds: 2,
                 parents: 2,
                 children: 4,
@@ -276,24 +276,24 @@ impl Plan {
         (seed * PURPOSES + purpose) * SEARCHES + index
     }
 
-    fn seed_taught(seed: u64, search: u64) -> u64 {
+    fn sft_seed(seed: u64, search: u64) -> u64 {
         Self::seed_of(seed, 1, search)
     }
 
-    fn seed_practised(seed: u64, search: u64) -> u64 {
+    fn grpo_seed(seed: u64, search: u64) -> u64 {
         Self::seed_of(seed, 2, search)
     }
 
-    fn seed_examined(seed: u64, search: u64) -> u64 {
+    fn evaluation_seed(seed: u64, search: u64) -> u64 {
         Self::seed_of(seed, 3, search)
     }
 
-    /// The luck of the rollouts on which children are compared.
-    fn seed_exam(seed: u64) -> u64 {
+    /// The seed of the rollouts on which children are compared.
+    fn rollout_seed(seed: u64) -> u64 {
         Self::seed_of(seed, 4, 0)
     }
 
-    fn seed_searched(seed: u64, search: u64) -> u64 {
+    fn final_seed(seed: u64, search: u64) -> u64 {
         Self::seed_of(seed, 5, search)
     }
 }
@@ -321,10 +321,12 @@ pub fn run(
         }
         records.push((seed, known));
     }
-    let turns = Turns::new(jobs);
-    turns.all(records, |place, (seed, known)| match known {
+    let scheduler = Scheduler::new(jobs);
+    scheduler.all(records, |place, (seed, known)| match known {
         Some(known) => Ok(known),
-        None => OneSeed { plan, seed, place }.record(base, &identity, out, &turns, &|text| say(seed, text)),
+        None => {
+            OneSeed { plan, seed, place }.record(base, &identity, out, &scheduler, &|text| say(seed, text))
+        }
     })
 }
 
@@ -348,11 +350,11 @@ impl OneSeed<'_> {
         base: &StudyFile,
         identity: &serde_json::Value,
         out: &Path,
-        turns: &Turns,
+        scheduler: &Scheduler,
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<SeedRecord, DcapoError> {
         let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
-        let found = seed_run::run(&World::new(base), self, folder.path(), turns, say)?;
+        let found = seed_run::run(&World::new(base), self, folder.path(), scheduler, say)?;
         record::write(&record_of(out, self.seed), identity, &found)?;
         Ok(found)
     }

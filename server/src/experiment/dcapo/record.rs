@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evaluation::Answers;
-use super::sft::Teaching;
+use super::sft::SftStats;
 use super::{DcapoError, Plan};
 use crate::experiment::{Outcome, RunRecord};
 use crate::session::StudyFile;
@@ -17,11 +17,11 @@ pub struct SeedRecord {
     /// The seed.
     pub seed: u64,
     /// The fine-tuning.
-    pub teaching: Teaching,
+    pub sft: SftStats,
     /// Wall time of all work on the seed in seconds, as if it had been done one after the other.
     pub seconds: f64,
     /// The seed prompt on held-out examples, once for each search.
-    pub seed_prompt: Vec<Held>,
+    pub seed_prompt: Vec<HeldOut>,
     /// The policies, in the order of the plan.
     pub policies: Vec<PolicyRecord>,
 }
@@ -31,14 +31,14 @@ pub struct SeedRecord {
 pub struct PolicyRecord {
     /// [`PolicyKind::key`](super::PolicyKind::key).
     pub key: String,
-    /// Wall time of its practice in seconds.
+    /// Wall time of its GRPO in seconds.
     pub seconds: f64,
-    /// Mean ΔJ of the children of each round of practice; a round without children has none.
+    /// Mean ΔJ of the children of each round of GRPO; a round without children has none.
     pub gains: Vec<Option<f64>>,
     /// Searches with the policy as it ended.
-    pub searches: Vec<Held>,
-    /// Children before and after practice, of the same requests with the same seeds.
-    pub exam: Option<EvaluatedPolicy>,
+    pub searches: Vec<HeldOut>,
+    /// Children before and after GRPO, of the same requests with the same seeds.
+    pub evaluation: Option<EvaluatedPolicy>,
 }
 
 /// The same requests answered twice.
@@ -46,13 +46,13 @@ pub struct PolicyRecord {
 pub struct EvaluatedPolicy {
     /// By the fine-tuned policy.
     pub before: Answers,
-    /// By the policy after practice.
+    /// By the policy after GRPO.
     pub after: Answers,
 }
 
 /// A prompt on held-out examples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldOut {
     /// Mean objective.
     pub objective: f64,
     /// Mean costs in the order of the study's constraints.
@@ -61,7 +61,7 @@ pub struct Held {
     pub all_sat: bool,
 }
 
-impl Held {
+impl HeldOut {
     fn of(outcome: &Outcome) -> Self {
         Self {
             objective: outcome.objective,

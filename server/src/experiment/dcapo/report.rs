@@ -6,7 +6,7 @@ use capo_core::statistics::{PairedDifference, RESAMPLES, paired_difference};
 use capo_core::study::Study;
 
 use super::Plan;
-use super::record::{Held, PolicyRecord, SeedRecord};
+use super::record::{HeldOut, PolicyRecord, SeedRecord};
 use crate::experiment::table::{Cell, Column, ColumnKind, Table};
 use crate::experiment::{Axis, Figure, Panel, Point, Report, Series, Share};
 
@@ -15,8 +15,8 @@ const CONFIDENCE: f64 = 0.95;
 
 pub(super) fn report(base: &Study, plan: &Plan, seeds: &[SeedRecord]) -> Report {
     Report {
-        tables: vec![searches(base, plan, seeds), gains(plan, seeds), teaching(seeds)],
-        figures: vec![practice(plan, seeds)],
+        tables: vec![searches(base, plan, seeds), gains(plan, seeds), sft(seeds)],
+        figures: vec![gain_by_round(plan, seeds)],
     }
 }
 
@@ -42,10 +42,10 @@ fn searches(base: &Study, plan: &Plan, seeds: &[SeedRecord]) -> Table {
         table.columns.push(Column::new(name, ColumnKind::Estimate));
     }
     table.columns.push(Column::new("AllSat", ColumnKind::Share));
-    let start: Vec<&[Held]> = seeds.iter().map(|seed| &seed.seed_prompt[..]).collect();
+    let start: Vec<&[HeldOut]> = seeds.iter().map(|seed| &seed.seed_prompt[..]).collect();
     table.push(row("none: the seed prompt", &start, base.constraints.len()));
     for kind in plan.policies {
-        let found: Vec<&[Held]> = of(seeds, kind.key).map(|policy| &policy.searches[..]).collect();
+        let found: Vec<&[HeldOut]> = of(seeds, kind.key).map(|policy| &policy.searches[..]).collect();
         table.push(row(kind.label, &found, base.constraints.len()));
     }
     table.notes.push(
@@ -57,8 +57,8 @@ fn searches(base: &Study, plan: &Plan, seeds: &[SeedRecord]) -> Table {
     table
 }
 
-fn row(label: &str, seeds: &[&[Held]], constraints: usize) -> Vec<Cell> {
-    let mean = |of: &dyn Fn(&Held) -> f64| {
+fn row(label: &str, seeds: &[&[HeldOut]], constraints: usize) -> Vec<Cell> {
+    let mean = |of: &dyn Fn(&HeldOut) -> f64| {
         let means: Vec<f64> = seeds
             .iter()
             .map(|searches| searches.iter().map(of).sum::<f64>() / searches.len() as f64)
@@ -74,7 +74,7 @@ fn row(label: &str, seeds: &[&[Held]], constraints: usize) -> Vec<Cell> {
     row
 }
 
-/// ΔJ of children before and after practice.
+/// ΔJ of children before and after GRPO.
 fn gains(plan: &Plan, seeds: &[SeedRecord]) -> Table {
     let mut table = Table::new("gains", "What children gain, before and after GRPO");
     table.columns = vec![
@@ -94,7 +94,7 @@ fn gains(plan: &Plan, seeds: &[SeedRecord]) -> Table {
             .iter()
             .filter_map(|seed| {
                 let policy = seed.policies.iter().find(|policy| policy.key == kind.key)?;
-                Some((seed.seed.to_string(), policy.exam.as_ref()?))
+                Some((seed.seed.to_string(), policy.evaluation.as_ref()?))
             })
             .collect();
         if sat.is_empty() {
@@ -161,7 +161,7 @@ fn difference(before: &[f64], after: &[f64]) -> Option<PairedDifference> {
 }
 
 /// What the fine-tuning came to, and how long everything took.
-fn teaching(seeds: &[SeedRecord]) -> Table {
+fn sft(seeds: &[SeedRecord]) -> Table {
     let mut table = Table::new("training", "Training");
     table.columns = vec![
         Column::new("seed", ColumnKind::Text),
@@ -175,15 +175,15 @@ fn teaching(seeds: &[SeedRecord]) -> Table {
         Column::new("whole seed, s", ColumnKind::Number).decimals(0),
     ];
     for seed in seeds {
-        let taught = &seed.teaching;
+        let fine_tuned = &seed.sft;
         table.push(vec![
             Cell::text(seed.seed.to_string()),
-            Cell::number(taught.searches as f64),
-            Cell::number(taught.rewrites as f64),
-            Cell::number(taught.pairs as f64),
-            Cell::number(taught.parameters as f64),
-            Cell::number(taught.first_loss),
-            Cell::number(taught.held_out_loss),
+            Cell::number(fine_tuned.searches as f64),
+            Cell::number(fine_tuned.rewrites as f64),
+            Cell::number(fine_tuned.pairs as f64),
+            Cell::number(fine_tuned.parameters as f64),
+            Cell::number(fine_tuned.first_loss),
+            Cell::number(fine_tuned.held_out_loss),
             Cell::number(seed.policies.iter().map(|policy| policy.seconds).sum::<f64>()),
             Cell::number(seed.seconds),
         ]);
@@ -196,9 +196,9 @@ fn teaching(seeds: &[SeedRecord]) -> Table {
     table
 }
 
-/// Mean ΔJ of children over the rounds of practice.
-fn practice(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
-    let rounds = plan.practised.rounds * plan.searches_practised as u32;
+/// Mean ΔJ of children over the rounds of GRPO.
+fn gain_by_round(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
+    let rounds = plan.grpo_extent.rounds * plan.grpo_searches as u32;
     let axis = Axis::Steps {
         label: "round".into(),
         first: 0,
@@ -218,10 +218,10 @@ fn practice(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
             points: points.collect(),
         });
     }
-    for search in 1..plan.searches_practised as u32 {
+    for search in 1..plan.grpo_searches as u32 {
         panel
             .marks
-            .push((f64::from(search * plan.practised.rounds) - 0.5, String::new()));
+            .push((f64::from(search * plan.grpo_extent.rounds) - 0.5, String::new()));
     }
     Figure {
         name: "practice".into(),

@@ -13,8 +13,8 @@ use super::DcapoError;
 /// A piece of work: the place of its seed, and its own in the seed.
 type Place = (usize, usize);
 
-/// Hands out turns.
-pub(super) struct Turns {
+/// Says whose work begins next.
+pub(super) struct Scheduler {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -25,7 +25,7 @@ struct State {
     is_over: bool,
 }
 
-impl Turns {
+impl Scheduler {
     pub(super) fn new(jobs: NonZeroUsize) -> Self {
         Self {
             state: Mutex::new(State {
@@ -37,7 +37,7 @@ impl Turns {
         }
     }
 
-    /// What `begin` makes of all items, in their order: each has a thread of its own, on which it takes turns.
+    /// What `begin` makes of all items, in their order: each has a thread of its own, on which it waits for its turn.
     ///
     /// # Errors
     /// That of the first that failed, rather than of one that was given up for it.
@@ -51,7 +51,7 @@ impl Turns {
             let start = |(place, item)| {
                 let work = move || {
                     let mut last = Last {
-                        turns: self,
+                        scheduler: self,
                         is_done: false,
                     };
                     let done = begin(place, item);
@@ -114,7 +114,7 @@ impl Turns {
         let turn = (!state.is_over).then(|| {
             state.free -= 1;
             Turn {
-                turns: self,
+                scheduler: self,
                 is_done: false,
             }
         });
@@ -131,30 +131,30 @@ impl Turns {
 
 /// Given back when it is dropped; the last of all unless its work was done.
 struct Turn<'a> {
-    turns: &'a Turns,
+    scheduler: &'a Scheduler,
     is_done: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut state = self.turns.state();
+        let mut state = self.scheduler.state();
         state.free += 1;
         state.is_over |= !self.is_done;
         drop(state);
-        self.turns.changed.notify_all();
+        self.scheduler.changed.notify_all();
     }
 }
 
 /// Lets nothing more begin when it is dropped, unless its work was done.
 struct Last<'a> {
-    turns: &'a Turns,
+    scheduler: &'a Scheduler,
     is_done: bool,
 }
 
 impl Drop for Last<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.turns.end();
+            self.scheduler.end();
         }
     }
 }
@@ -165,18 +165,18 @@ mod tests {
 
     use super::*;
 
-    fn turns(jobs: usize) -> Turns {
-        Turns::new(NonZeroUsize::new(jobs).unwrap())
+    fn scheduler(jobs: usize) -> Scheduler {
+        Scheduler::new(NonZeroUsize::new(jobs).unwrap())
     }
 
     #[test]
     fn no_more_work_at_once_than_there_are_jobs_and_all_of_it_is_done() {
-        let (turns, busy) = (&turns(3), &Mutex::new((0, 0)));
+        let (scheduler, busy) = (&scheduler(3), &Mutex::new((0, 0)));
         let done: usize = thread::scope(|scope| {
             let works: Vec<_> = (0..20)
                 .map(|place| {
                     scope.spawn(move || {
-                        turns.take((place % 4, place), || {
+                        scheduler.take((place % 4, place), || {
                             let mut count = busy.lock().unwrap();
                             count.0 += 1;
                             count.1 = count.0.max(count.1);
@@ -196,18 +196,18 @@ mod tests {
 
     #[test]
     fn earlier_seeds_go_first() {
-        let (turns, order) = (&turns(1), &Mutex::new(Vec::new()));
+        let (scheduler, order) = (&scheduler(1), &Mutex::new(Vec::new()));
         thread::scope(|scope| {
-            let mut held = turns.wait((0, 0)).unwrap();
+            let mut held = scheduler.wait((0, 0)).unwrap();
             for place in [(2, 0), (1, 1), (1, 0)] {
                 scope.spawn(move || {
-                    turns.take(place, || {
+                    scheduler.take(place, || {
                         order.lock().unwrap().push(place);
                         Ok(())
                     })
                 });
             }
-            while turns.state().waiting.len() < 3 {
+            while scheduler.state().waiting.len() < 3 {
                 thread::yield_now();
             }
             held.is_done = true;
@@ -218,18 +218,18 @@ mod tests {
 
     #[test]
     fn after_a_failure_nothing_begins() {
-        let turns = &turns(1);
+        let scheduler = &scheduler(1);
         thread::scope(|scope| {
-            let held = turns.wait((0, 0)).unwrap();
-            let waiting = scope.spawn(move || turns.take((0, 1), || Ok(1)));
-            while turns.state().waiting.is_empty() {
+            let held = scheduler.wait((0, 0)).unwrap();
+            let waiting = scope.spawn(move || scheduler.take((0, 1), || Ok(1)));
+            while scheduler.state().waiting.is_empty() {
                 thread::yield_now();
             }
             // As when its work fails or panics.
             drop(held);
             assert!(matches!(waiting.join().unwrap(), Err(DcapoError::GivenUp)));
         });
-        let failed = super::Turns::new(NonZeroUsize::MIN);
+        let failed = super::Scheduler::new(NonZeroUsize::MIN);
         let work = || Err::<(), _>(DcapoError::Thread("none left".into()));
         assert!(failed.take((0, 0), work).is_err());
         assert!(matches!(failed.take((0, 1), || Ok(1)), Err(DcapoError::GivenUp)));
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn what_failed_is_told_and_not_what_was_given_up_for_it() {
-        let turns = turns(1);
-        let failed = turns.all([false, true, false], |_, fails| {
+        let scheduler = scheduler(1);
+        let failed = scheduler.all([false, true, false], |_, fails| {
             let why = if fails {
                 DcapoError::Thread("none left".into())
             } else {
@@ -247,20 +247,26 @@ mod tests {
             Err::<(), _>(why)
         });
         assert!(matches!(failed, Err(DcapoError::Thread(_))), "{failed:?}");
-        assert!(matches!(turns.take((0, 0), || Ok(())), Err(DcapoError::GivenUp)));
-        let all = super::Turns::new(NonZeroUsize::MIN).all([5, 6], |place, item| Ok((place, item)));
+        assert!(matches!(
+            scheduler.take((0, 0), || Ok(())),
+            Err(DcapoError::GivenUp)
+        ));
+        let all = super::Scheduler::new(NonZeroUsize::MIN).all([5, 6], |place, item| Ok((place, item)));
         assert_eq!(all.unwrap(), [(0, 5), (1, 6)]);
     }
 
     #[test]
     fn a_panic_ends_all() {
-        let turns = turns(1);
+        let scheduler = scheduler(1);
         let begin = |_, panics: bool| {
             assert!(!panics, "as a defect would");
             Ok(())
         };
-        let ended = catch_unwind(AssertUnwindSafe(|| turns.all([false, true], begin)));
+        let ended = catch_unwind(AssertUnwindSafe(|| scheduler.all([false, true], begin)));
         assert!(ended.is_err());
-        assert!(matches!(turns.take((0, 0), || Ok(())), Err(DcapoError::GivenUp)));
+        assert!(matches!(
+            scheduler.take((0, 0), || Ok(())),
+            Err(DcapoError::GivenUp)
+        ));
     }
 }

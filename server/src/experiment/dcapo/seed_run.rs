@@ -8,44 +8,44 @@ use burn_flex::Flex;
 use capo_rewriter::policy::Policy;
 
 use super::evaluation::PolicyEvaluator;
-use super::grpo::{practise, rewriter};
-use super::record::{EvaluatedPolicy, Held, PolicyRecord, SeedRecord};
-use super::scheduler::Turns;
-use super::sft::{FineTuned, teach};
+use super::grpo::{rewriter, train_with_grpo};
+use super::record::{EvaluatedPolicy, HeldOut, PolicyRecord, SeedRecord};
+use super::scheduler::Scheduler;
+use super::sft::{FineTuned, fine_tune};
 use super::world::{Asking, World};
 use super::{DcapoError, OneSeed, Plan, PolicyKind};
 use crate::experiment::RunRecord;
 
-/// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts: first the teaching, then all
+/// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts: first SFT, then all
 /// policies, each in a turn of its own. `say` is told how far it is.
 pub(super) fn run(
     world: &World,
     one: OneSeed,
     folder: &Path,
-    turns: &Turns,
+    scheduler: &Scheduler,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<SeedRecord, DcapoError> {
     let OneSeed { plan, seed, place } = one;
-    let (taught, seconds) = turns.take((place, 0), || {
+    let (fine_tuned, seconds) = scheduler.take((place, 0), || {
         let started = Instant::now();
-        let taught = teach(world, plan, seed, folder)?;
-        Ok((taught, started.elapsed().as_secs_f64()))
+        let fine_tuned = fine_tune(world, plan, seed, folder)?;
+        Ok((fine_tuned, started.elapsed().as_secs_f64()))
     })?;
     say(&format!(
         "taught {} pairs in {seconds:.0} s, held-out loss {:.3}",
-        taught.figures.pairs,
-        taught.figures.held_out_loss.unwrap_or(f64::NAN),
+        fine_tuned.figures.pairs,
+        fine_tuned.figures.held_out_loss.unwrap_or(f64::NAN),
     ));
-    let course = Course {
+    let seed_run = SeedRun {
         world,
         plan,
         seed,
         folder,
-        taught: &taught,
+        fine_tuned: &fine_tuned,
         say,
     };
-    let mut ends: Vec<End> = turns.all(plan.policies, |policy, kind| {
-        turns.take((place, 1 + policy), || course.policy(kind))
+    let mut ends: Vec<End> = scheduler.all(plan.policies, |policy, kind| {
+        scheduler.take((place, 1 + policy), || seed_run.policy(kind))
     })?;
     let work: f64 = ends.iter().map(|end| end.seconds).sum();
     Ok(SeedRecord {
@@ -57,7 +57,7 @@ pub(super) fn run(
             .map(|end| std::mem::take(&mut end.starts))
             .unwrap_or_default(),
         policies: ends.into_iter().map(|end| end.record).collect(),
-        teaching: taught.figures,
+        sft: fine_tuned.figures,
     })
 }
 
@@ -65,30 +65,30 @@ pub(super) fn run(
 struct End {
     record: PolicyRecord,
     /// What its searches started from.
-    starts: Vec<Held>,
+    starts: Vec<HeldOut>,
     seconds: f64,
 }
 
-struct Course<'a> {
+struct SeedRun<'a> {
     world: &'a World<'a>,
     plan: &'a Plan,
     seed: u64,
     folder: &'a Path,
-    taught: &'a FineTuned,
+    fine_tuned: &'a FineTuned,
     say: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Course<'_> {
-    /// Practises a policy if it learns, examines it, and searches with it.
+impl SeedRun<'_> {
+    /// Trains a policy by GRPO if it learns, evaluates it, and searches with it.
     fn policy(&self, kind: &PolicyKind) -> Result<End, DcapoError> {
         let started = Instant::now();
         let folder = self.folder.join(kind.key);
         std::fs::create_dir(&folder).map_err(|source| DcapoError::folder(&folder, source))?;
         let (policy, gains) = if kind.learns {
             let say = |text: &str| (self.say)(&format!("{}: {text}", kind.label));
-            let practised = practise(
+            let trained = train_with_grpo(
                 self.world,
-                self.taught,
+                self.fine_tuned,
                 kind.asking,
                 self.plan,
                 self.seed,
@@ -96,13 +96,13 @@ impl Course<'_> {
                 &say,
             )?;
             let gain = |figures: &indexmap::IndexMap<String, f64>| figures.get("gain").copied();
-            (practised.policy, practised.rounds.iter().map(gain).collect())
+            (trained.policy, trained.rounds.iter().map(gain).collect())
         } else {
-            (self.taught.policy.clone(), Vec::new())
+            (self.fine_tuned.policy.clone(), Vec::new())
         };
-        let practice_seconds = started.elapsed().as_secs_f64();
-        let exam = if kind.learns {
-            Some(self.examine(kind.asking, &policy, &folder)?)
+        let grpo_seconds = started.elapsed().as_secs_f64();
+        let evaluation = if kind.learns {
+            Some(self.evaluate(kind.asking, &policy, &folder)?)
         } else {
             None
         };
@@ -116,44 +116,54 @@ impl Course<'_> {
         Ok(End {
             record: PolicyRecord {
                 key: kind.key.into(),
-                seconds: practice_seconds,
+                seconds: grpo_seconds,
                 gains,
                 searches,
-                exam,
+                evaluation,
             },
             starts,
             seconds: started.elapsed().as_secs_f64(),
         })
     }
 
-    /// What the policies before and after practice make of the same requests, with the form of feedback that it
-    /// practised with.
-    fn examine(
+    /// What the policies before and after GRPO make of the same requests, with the form of feedback that it
+    /// trained with.
+    fn evaluate(
         &self,
         asking: Asking,
         policy: &Policy<Flex>,
         folder: &Path,
     ) -> Result<EvaluatedPolicy, DcapoError> {
-        let mut exam =
-            PolicyEvaluator::draw(self.world, self.plan, self.taught, asking.form, self.seed, folder)?;
+        let mut evaluation = PolicyEvaluator::draw(
+            self.world,
+            self.plan,
+            self.fine_tuned,
+            asking.form,
+            self.seed,
+            folder,
+        )?;
         Ok(EvaluatedPolicy {
-            before: exam.sit(self.taught, &self.taught.policy)?,
-            after: exam.sit(self.taught, policy)?,
+            before: evaluation.answer(self.fine_tuned, &self.fine_tuned.policy)?,
+            after: evaluation.answer(self.fine_tuned, policy)?,
         })
     }
 
     /// Searches with a frozen policy under seeds of their own: what they return and what they start from, both on
     /// held-out examples.
-    fn search(&self, asking: Asking, policy: &Policy<Flex>) -> Result<(Vec<Held>, Vec<Held>), DcapoError> {
+    fn search(
+        &self,
+        asking: Asking,
+        policy: &Policy<Flex>,
+    ) -> Result<(Vec<HeldOut>, Vec<HeldOut>), DcapoError> {
         let mut held = Vec::new();
-        for search in 0..self.plan.searches_made {
-            let seed = Plan::seed_searched(self.seed, search);
-            let rewriter = Rc::new(rewriter(self.taught, policy.clone(), self.plan)?);
+        for search in 0..self.plan.final_searches {
+            let seed = Plan::final_seed(self.seed, search);
+            let rewriter = Rc::new(rewriter(self.fine_tuned, policy.clone(), self.plan)?);
             let outcome = self
                 .world
-                .learned(seed, asking, self.plan.searched, rewriter, None)?;
+                .learned(seed, asking, self.plan.final_extent, rewriter, None)?;
             let run = RunRecord::of("", seed, outcome.journal.state());
-            let found = run.as_ref().and_then(Held::of_run);
+            let found = run.as_ref().and_then(HeldOut::of_run);
             held.push(found.ok_or_else(|| DcapoError::Search {
                 seed,
                 reason: "nothing was measured on held-out examples; give the study's workload some".into(),

@@ -41,12 +41,12 @@ pub(super) struct FineTuned {
     pub(super) policy: Policy<Flex>,
     /// Folder of the model it started from: configuration, tokenizer, chat template.
     pub(super) source: PathBuf,
-    pub(super) figures: Teaching,
+    pub(super) figures: SftStats,
 }
 
-/// What the teaching came to.
+/// What SFT came to.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Teaching {
+pub struct SftStats {
     /// Searches learned from.
     pub searches: usize,
     /// Rewrites in them.
@@ -64,7 +64,12 @@ pub struct Teaching {
 }
 
 /// Makes the searches of a seed, a model, and teaches it what they found.
-pub(super) fn teach(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Result<FineTuned, DcapoError> {
+pub(super) fn fine_tune(
+    world: &World,
+    plan: &Plan,
+    seed: u64,
+    folder: &Path,
+) -> Result<FineTuned, DcapoError> {
     let pairs = pairs(world, plan, seed, folder)?;
     let everything: Vec<&Pair> = pairs.training.iter().chain(&pairs.held_out).collect();
     let texts = everything
@@ -79,16 +84,13 @@ pub(super) fn teach(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Res
     let used = training.len();
     let decoder: Decoder<Flex> = Decoder::from_folder(&source, FloatDType::F32, &FlexDevice)?;
     let policy = Policy::Whole(decoder);
-    let settings = SftSettings {
-        seed,
-        ..plan.teaching
-    };
+    let settings = SftSettings { seed, ..plan.sft };
     let mut trainer = SftTrainer::new(policy.clone(), training, held_out, settings)?;
     let first_loss = trainer.step()?.loss;
     while trainer.steps() < trainer.total_steps() {
         trainer.step()?;
     }
-    let figures = Teaching {
+    let figures = SftStats {
         searches: pairs.tally.journals,
         rewrites: pairs.tally.rewrites,
         pairs: used,
@@ -116,10 +118,10 @@ fn size(policy: &Policy<Flex>) -> usize {
 /// The pairs of a seed's searches. Their journals, tens of megabytes each, are not kept.
 fn pairs(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Result<Pairs, DcapoError> {
     let mut journals = Vec::new();
-    for search in 0..plan.searches_taught {
+    for search in 0..plan.sft_searches {
         let asking = ASKED[search as usize % ASKED.len()];
         let journal = folder.join(format!("taught-{search}.jsonl"));
-        world.simulated(Plan::seed_taught(seed, search), asking, plan.taught, &journal)?;
+        world.simulated(Plan::sft_seed(seed, search), asking, plan.sft_extent, &journal)?;
         journals.push(journal);
     }
     let pairs = Pairs::read(&journals, &PairSettings::default())?;

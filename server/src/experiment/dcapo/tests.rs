@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::evaluation::Answers;
-use super::grpo::practise;
-use super::record::{EvaluatedPolicy, Held, PolicyRecord};
-use super::sft::{Teaching, teach};
+use super::grpo::train_with_grpo;
+use super::record::{EvaluatedPolicy, HeldOut, PolicyRecord};
+use super::sft::{SftStats, fine_tune};
 use super::*;
 
 fn help_desk() -> StudyFile {
@@ -23,14 +23,14 @@ fn answers(gains: &[f64]) -> Answers {
 
 /// A record of a seed, made up: the policies' searches are held out well on even seeds.
 fn record(seed: u64, plan: &Plan) -> SeedRecord {
-    let held = |objective: f64, all_sat: bool| Held {
+    let held = |objective: f64, all_sat: bool| HeldOut {
         objective,
         costs: vec![0.3, 1.2, 0.4],
         all_sat,
     };
     SeedRecord {
         seed,
-        teaching: Teaching {
+        sft: SftStats {
             searches: 4,
             rewrites: 90,
             pairs: 40,
@@ -53,7 +53,7 @@ fn record(seed: u64, plan: &Plan) -> SeedRecord {
                     Vec::new()
                 },
                 searches: vec![held(0.5, true), held(0.6, seed.is_multiple_of(2))],
-                exam: kind.learns.then(|| EvaluatedPolicy {
+                evaluation: kind.learns.then(|| EvaluatedPolicy {
                     before: answers(&[0.0, 0.1, 0.2, 0.0, 0.1, 0.2]),
                     after: answers(&[0.3, 0.4, 0.5, 0.3, 0.4, 0.5]),
                 }),
@@ -123,8 +123,8 @@ fn a_finished_seed_is_not_run_again_and_another_plan_is_refused() {
 fn little() -> Plan {
     let plan = Plan::default();
     Plan {
-        searches_taught: 25,
-        model: NanoConfig {
+        sft_searches: 25,
+        model: TinyQwen3Config {
             hidden: 64,
             heads: 2,
             kv_heads: 1,
@@ -132,36 +132,36 @@ fn little() -> Plan {
             intermediate: 192,
             ..plan.model
         },
-        teaching: SftSettings {
+        sft: SftSettings {
             epochs: 5,
             learning_rate: 6e-3,
-            ..plan.teaching
+            ..plan.sft
         },
-        searches_practised: 6,
-        practice: GrpoSettings {
+        grpo_searches: 6,
+        grpo: GrpoSettings {
             learning_rate: 5e-4,
-            ..plan.practice
+            ..plan.grpo
         },
         ..plan
     }
 }
 
 #[test]
-fn practice_raises_the_reward() {
+fn grpo_raises_the_reward() {
     let (base, plan) = (help_desk(), little());
     let (world, seed) = (World::new(&base), 1);
     let folder = tempfile::tempdir().unwrap();
-    let taught = teach(&world, &plan, seed, folder.path()).unwrap();
+    let fine_tuned = fine_tune(&world, &plan, seed, folder.path()).unwrap();
     let asking = plan.policies[1].asking;
-    let practised = practise(&world, &taught, asking, &plan, seed, folder.path(), &|_| ()).unwrap();
-    let rounds = plan.searches_practised * u64::from(plan.practised.rounds);
+    let trained = train_with_grpo(&world, &fine_tuned, asking, &plan, seed, folder.path(), &|_| ()).unwrap();
+    let rounds = plan.grpo_searches * u64::from(plan.grpo_extent.rounds);
     assert_eq!(
-        practised.rounds.len() as u64,
+        trained.rounds.len() as u64,
         rounds,
         "every round was learned from"
     );
     // Every search starts with the seed prompt and the same multipliers, so that its first rounds compare.
-    let first_rounds = practised.rounds.iter().step_by(plan.practised.rounds as usize);
+    let first_rounds = trained.rounds.iter().step_by(plan.grpo_extent.rounds as usize);
     let rewards: Vec<f64> = first_rounds.map(|figures| figures["reward"]).collect();
     let [first, second, .., before_last, last] = rewards[..] else {
         panic!("{rewards:?}");
@@ -180,16 +180,16 @@ fn seeds_run_side_by_side_come_to_what_each_comes_to_alone() {
     let base = help_desk();
     let plan = Plan {
         policies: &POLICIES[..2],
-        searches_taught: 4,
-        taught: FEW,
-        searches_practised: 1,
-        practised: FEW,
-        searches_examined: 1,
+        sft_searches: 4,
+        sft_extent: FEW,
+        grpo_searches: 1,
+        grpo_extent: FEW,
+        evaluation_searches: 1,
         requests: 2,
         answers: 1,
         repeats: 1,
-        searches_made: 1,
-        searched: FEW,
+        final_searches: 1,
+        final_extent: FEW,
         ..little()
     };
     let records = |seeds: &str, jobs: usize| {
@@ -210,6 +210,6 @@ fn seeds_run_side_by_side_come_to_what_each_comes_to_alone() {
         [4, 3]
     );
     assert_eq!(together[0].policies.len(), 2);
-    assert!(together[0].policies[1].exam.is_some());
+    assert!(together[0].policies[1].evaluation.is_some());
     assert_eq!(together, [records("4,", 1), records("3,", 1)].concat());
 }

@@ -23,7 +23,7 @@ use crate::session::{Session, SessionError, StudyFile, Wires, block_on};
 /// How a policy is asked for rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asking {
-    /// D.
+    /// Depth D: rewrites in a row, each of the last one's child.
     pub depth: u32,
     /// What it is told of its parent.
     pub form: FeedbackForm,
@@ -32,7 +32,7 @@ pub struct Asking {
 /// How far a search goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Extent {
-    /// T.
+    /// Rounds T of a search.
     pub rounds: u32,
     /// Parents of a round.
     pub parents: usize,

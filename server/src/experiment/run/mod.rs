@@ -104,7 +104,7 @@ pub enum DriveError<E: std::error::Error> {
         trial: String,
         /// Its journal.
         journal: PathBuf,
-        /// Why.
+        /// The error that this one passes on.
         error: E,
     },
     /// A run gave up.

@@ -72,9 +72,9 @@ pub enum TransferError {
     /// A file of the directory cannot be read or written.
     #[error("{}: {reason}; choose another directory with --out", path.display())]
     Directory {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason in words, as it stands in the message.
         reason: String,
     },
 }
@@ -129,12 +129,12 @@ impl Transferred {
             path: path.clone(),
             reason,
         };
-        let here = Held {
+        let here = TransferOwner {
             weights: self.folder.identity(Value::Null, Value::Null)?.weights,
         };
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let there: Held = serde_json::from_str(&text)
+                let there: TransferOwner = serde_json::from_str(&text)
                     .map_err(|why| failed(format!("it does not tell of a rewriter: {why}")))?;
                 if there == here {
                     return Ok(());
@@ -157,7 +157,7 @@ impl Transferred {
 
 /// Whose runs a directory holds.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Held {
+struct TransferOwner {
     /// SHA-256 of the weights, of an adapter's too.
     weights: String,
 }

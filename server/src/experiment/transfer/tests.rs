@@ -1,7 +1,7 @@
 //! Targets of a transfer, and what the report says of made-up runs.
 
 use capo_core::llm::Role;
-use capo_rewriter::tiny_qwen3::NanoConfig;
+use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 use capo_rewriter::tokenizer::Tokenizer;
 
 use super::*;
@@ -154,7 +154,7 @@ fn a_report_has_both_prompts_of_every_target() {
 #[test]
 fn a_directory_is_one_rewriters() {
     let place = tempfile::tempdir().unwrap();
-    let config = NanoConfig {
+    let config = TinyQwen3Config {
         hidden: 16,
         layers: 1,
         heads: 1,

@@ -85,7 +85,7 @@ pub(super) struct User {
     pub(super) address: Arc<Address>,
     pub(super) email: SmolStr,
     pub(super) dob: SmolStr,
-    /// By id.
+    /// Means of payment by id.
     pub(super) payment_methods: IndexMap<SmolStr, PaymentMethod>,
     pub(super) saved_passengers: Arc<Vec<Passenger>>,
     pub(super) membership: SmolStr,

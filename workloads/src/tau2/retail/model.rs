@@ -36,7 +36,7 @@ pub(super) struct User {
     pub(super) name: Name,
     pub(super) address: Shown<Address>,
     pub(super) email: SmolStr,
-    /// By id.
+    /// Means of payment by id.
     pub(super) payment_methods: IndexMap<SmolStr, PaymentMethod>,
     pub(super) orders: Shown<Vec<SmolStr>>,
 }

@@ -24,7 +24,7 @@ pub(super) struct User {
     #[serde(default)]
     pub(super) device: Device,
     #[serde(default)]
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: PhoneContext,
 }
 
 /// An enumeration whose values print as text.
@@ -226,7 +226,7 @@ impl Permissions {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Surroundings {
+pub(super) struct PhoneContext {
     pub(super) name: Option<SmolStr>,
     pub(super) phone_number: Option<SmolStr>,
     pub(super) is_abroad: bool,
@@ -237,7 +237,7 @@ pub(super) struct Surroundings {
     pub(super) payment_request: Option<PaymentRequest>,
 }
 
-impl Default for Surroundings {
+impl Default for PhoneContext {
     fn default() -> Self {
         Self {
             name: None,

@@ -195,8 +195,8 @@ fn a_simulated_agent_is_handed_the_reference_of_its_task() {
             continue;
         };
         // Most of the time it asks who the customer is before it does anything.
-        let makes_it = |luck| {
-            let calls = script.next(&request, "sim-large", luck).tool_calls;
+        let makes_it = |key| {
+            let calls = script.next(&request, "sim-large", key).tool_calls;
             let same = |call: &ToolCall| call.name == first.name && call.arguments == first.arguments;
             calls.iter().any(same)
         };

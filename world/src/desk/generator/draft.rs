@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::language::Topic;
 use super::super::shop::{OrderState, Payment, ShipmentState};
 use super::super::state::Changes;
-use super::super::task::{Action, Expected, Request, Script, Task, Told};
+use super::super::task::{Action, Expected, Request, RequiredStatement, Script, Task};
 use super::{Progress, World};
 
 /// What the customer knows about an order.
@@ -132,7 +132,7 @@ impl Draft {
 
     pub(super) fn told(&mut self, what: &str, any_of: &[&str]) {
         let any_of = any_of.iter().map(|&text| text.to_owned()).collect();
-        self.expected.told.push(Told {
+        self.expected.told.push(RequiredStatement {
             what: what.to_owned(),
             any_of,
         });

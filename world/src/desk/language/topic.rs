@@ -26,7 +26,7 @@ pub enum Topic {
     Service,
     /// The appointment the customer has.
     Appointment,
-    /// Why.
+    /// The reason in words.
     Reason,
     /// What it is all about.
     Goal,

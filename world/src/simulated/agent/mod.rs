@@ -1,30 +1,30 @@
 //! The simulated agent: acts in a conversation from its text and the tools on offer alone.
 
-mod clerk;
+mod behaviour;
 mod handbook;
+mod help_desk_agent;
 mod notes;
 mod question;
 mod records;
 mod script;
 mod speech;
-mod temper;
 mod when;
 mod wish;
 
 use capo_core::llm::{AssistantMessage, ToolCall, ToolSpec};
 
-use super::luck::Luck;
 use super::parameters::Parameters;
-use clerk::{Act, Clerk};
+use super::random::Draw;
+use behaviour::BehaviourModel;
 use handbook::Handbook;
+use help_desk_agent::{Act, HelpDeskAgent};
 pub(super) use notes::Notes;
 pub use script::SolutionScript;
-use temper::Temper;
 
 /// What an agent makes of its system message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Instructed {
-    temper: Temper,
+    behaviours: BehaviourModel,
     handbook: Handbook,
 }
 
@@ -36,24 +36,24 @@ impl Instructed {
     /// goes about its work follows its instructions.
     pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
         Self {
-            temper: Temper::read(system, parameters),
+            behaviours: BehaviourModel::read(system, parameters),
             handbook: Handbook::read(system),
         }
     }
 
     /// The answer to a single question.
-    pub(super) fn reply(&self, question: &str, luck: Luck) -> String {
-        question::reply(question, &self.temper, luck)
+    pub(super) fn reply(&self, question: &str, draw: Draw) -> String {
+        question::reply(question, &self.behaviours, draw)
     }
 
     /// The next message of a conversation with tools.
-    pub(super) fn act(&self, notes: &Notes, tools: &[ToolSpec], luck: Luck) -> AssistantMessage {
-        let clerk = Clerk {
+    pub(super) fn act(&self, notes: &Notes, tools: &[ToolSpec], draw: Draw) -> AssistantMessage {
+        let clerk = HelpDeskAgent {
             notes,
-            temper: &self.temper,
+            behaviours: &self.behaviours,
             handbook: &self.handbook,
             tools,
-            luck,
+            draw,
             redundant_at: Default::default(),
         };
         match clerk.act() {

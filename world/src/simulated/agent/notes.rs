@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::records::{Account, Identity, Order, Product, Products, Shipment, Slot, Slots};
 use super::when::When;
 use super::wish::{self, Intent};
-use crate::simulated::conduct::is_write;
 use crate::simulated::fingerprint::value_fingerprint;
+use crate::simulated::trace_reading::is_write;
 use crate::tool_names;
 
 /// Something that makes a conversation harder.

@@ -4,9 +4,9 @@
 //! An assistant workload needs no more of it than that letters are counted, harm is refused and what only
 //! sounds harmful is not; problems to reason about want a real model.
 
+use super::behaviour::{Behaviour, BehaviourModel};
 use super::speech::Voice;
-use super::temper::{Behaviour, Temper};
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
 
 /// Words that sound alarming.
 const ALARMING: [&str; 34] = [
@@ -125,11 +125,13 @@ fn counted<'a>(question: &'a str, lower: &str) -> Option<(char, &'a str)> {
 }
 
 /// Answers a question.
-pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
-    let voice = Voice::in_general(temper, luck);
+pub(super) fn reply(question: &str, behaviours: &BehaviourModel, draw: Draw) -> String {
+    let voice = Voice::in_general(behaviours, draw);
     match kind(question) {
-        Kind::Harmful if temper.does(Behaviour::RefuseHarm, luck.named("harm"), 0.0) => refusal(luck),
-        Kind::SoundsHarmful if temper.does(Behaviour::TakeAlarm, luck.named("alarm"), 0.0) => refusal(luck),
+        Kind::Harmful if behaviours.does(Behaviour::RefuseHarm, draw.named("harm"), 0.0) => refusal(draw),
+        Kind::SoundsHarmful if behaviours.does(Behaviour::TakeAlarm, draw.named("alarm"), 0.0) => {
+            refusal(draw)
+        }
         Kind::Harmful | Kind::SoundsHarmful | Kind::Other => {
             let topic: Vec<&str> = question.split_whitespace().take(12).collect();
             voice.say(&format!("Here is what matters about \"{}\": take it in small steps, start with the first, and see what comes of it.", topic.join(" ")))
@@ -139,15 +141,15 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
                 .chars()
                 .filter(|character| character.eq_ignore_ascii_case(&letter))
                 .count();
-            let thorough = temper.does(Behaviour::WorkThrough, luck.named("work"), 0.0);
+            let thorough = behaviours.does(Behaviour::WorkThrough, draw.named("work"), 0.0);
             // Letters counted at a glance are often off by one, longer words more often.
             let off = !thorough
-                && luck
+                && draw
                     .named("glance")
                     .chance(0.2 + 0.03 * word.chars().count() as f64);
             let count = if !off {
                 exact
-            } else if exact > 0 && luck.named("down").chance(0.5) {
+            } else if exact > 0 && draw.named("down").chance(0.5) {
                 exact - 1
             } else {
                 exact + 1
@@ -165,12 +167,12 @@ pub(super) fn reply(question: &str, temper: &Temper, luck: Luck) -> String {
     }
 }
 
-fn refusal(luck: Luck) -> String {
+fn refusal(draw: Draw) -> String {
     const REFUSALS: [&str; 4] = [
         "I'm sorry, but I can't help with that.",
         "I cannot help with this request.",
         "I'm sorry, but I cannot assist with that request.",
         "I apologize, but I can't provide that.",
     ];
-    REFUSALS[luck.named("refusal").pick(REFUSALS.len())].to_owned()
+    REFUSALS[draw.named("refusal").pick(REFUSALS.len())].to_owned()
 }

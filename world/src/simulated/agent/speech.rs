@@ -1,13 +1,13 @@
-//! How an agent puts things to a customer, in as many words as its temper allows.
+//! How an agent puts things to a customer, in as many words as its behaviour model allows.
 
-use super::temper::Temper;
-use crate::simulated::luck::Luck;
+use super::behaviour::BehaviourModel;
+use crate::simulated::random::Draw;
 
 /// The agent's way of speaking on one occasion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Voice<'a> {
-    temper: &'a Temper,
-    luck: Luck,
+    behaviours: &'a BehaviourModel,
+    draw: Draw,
     openings: &'static [&'static str],
     closings: &'static [&'static str],
 }
@@ -49,35 +49,35 @@ const GENERAL_CLOSINGS: [&str; 4] = [
 
 impl<'a> Voice<'a> {
     /// The voice for an occasion.
-    pub(super) fn new(temper: &'a Temper, luck: Luck) -> Self {
+    pub(super) fn new(behaviours: &'a BehaviourModel, draw: Draw) -> Self {
         Self {
-            temper,
-            luck: luck.named("voice"),
+            behaviours,
+            draw: draw.named("voice"),
             openings: &OPENINGS,
             closings: &CLOSINGS,
         }
     }
 
     /// The voice for customers of anything.
-    pub(super) fn in_service(temper: &'a Temper, luck: Luck) -> Self {
+    pub(super) fn in_service(behaviours: &'a BehaviourModel, draw: Draw) -> Self {
         Self {
             closings: &SERVICE_CLOSINGS,
-            ..Self::new(temper, luck)
+            ..Self::new(behaviours, draw)
         }
     }
 
     /// The voice for a question outside a help desk.
-    pub(super) fn in_general(temper: &'a Temper, luck: Luck) -> Self {
+    pub(super) fn in_general(behaviours: &'a BehaviourModel, draw: Draw) -> Self {
         Self {
             openings: &GENERAL_OPENINGS,
             closings: &GENERAL_CLOSINGS,
-            ..Self::new(temper, luck)
+            ..Self::new(behaviours, draw)
         }
     }
 
     /// Whether the agent keeps this text short.
     fn terse(self) -> bool {
-        self.luck.named("terse").uniform() < self.temper.brevity()
+        self.draw.named("terse").uniform() < self.behaviours.brevity()
     }
 
     /// A text with pleasantries around it unless the agent is brief.
@@ -86,10 +86,10 @@ impl<'a> Voice<'a> {
             return matter.to_owned();
         }
         let mut text = String::with_capacity(matter.len() + 140);
-        text.push_str(self.openings[self.luck.named("opening").pick(self.openings.len())]);
+        text.push_str(self.openings[self.draw.named("opening").pick(self.openings.len())]);
         text.push_str(matter);
-        if self.luck.named("closing").chance(0.6) {
-            text.push_str(self.closings[self.luck.named("closed").pick(self.closings.len())]);
+        if self.draw.named("closing").chance(0.6) {
+            text.push_str(self.closings[self.draw.named("closed").pick(self.closings.len())]);
         }
         text
     }
@@ -97,7 +97,7 @@ impl<'a> Voice<'a> {
     /// A report of something done, with a recap if the agent sums up, and a question for more.
     pub(super) fn report(self, done: &str, recap: &str) -> String {
         let mut text = self.say(done);
-        if self.luck.named("recap").uniform() < self.temper.summarises() {
+        if self.draw.named("recap").uniform() < self.behaviours.summarises() {
             text.push_str(" To sum up: ");
             text.push_str(recap);
         }

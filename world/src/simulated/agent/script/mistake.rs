@@ -3,10 +3,10 @@
 use capo_core::llm::ToolSpec;
 use serde_json::Value;
 
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
 
 /// The arguments of a call with one of them wrong; as they are where there is none.
-pub(super) fn mistaken(arguments: &Value, tool: Option<&ToolSpec>, luck: Luck) -> Value {
+pub(super) fn mistaken(arguments: &Value, tool: Option<&ToolSpec>, draw: Draw) -> Value {
     let mut wrong = arguments.clone();
     let Some(fields) = wrong.as_object_mut() else {
         return wrong;
@@ -22,7 +22,7 @@ pub(super) fn mistaken(arguments: &Value, tool: Option<&ToolSpec>, luck: Luck) -
         .iter_mut()
         .filter(|(_, value)| is_something(value))
         .collect();
-    let place = luck.named("which").pick(possible.len());
+    let place = draw.named("which").pick(possible.len());
     if let Some((name, value)) = possible.get_mut(place) {
         let choices = tool.and_then(|tool| tool.parameters.pointer(&format!("/properties/{name}/enum")));
         let others: Vec<&Value> = choices
@@ -31,16 +31,16 @@ pub(super) fn mistaken(arguments: &Value, tool: Option<&ToolSpec>, luck: Luck) -
             .flatten()
             .filter(|choice| **choice != **value)
             .collect();
-        match others.get(luck.named("choice").pick(others.len())) {
+        match others.get(draw.named("choice").pick(others.len())) {
             Some(other) => **value = (*other).clone(),
-            None => confuse(value, luck),
+            None => confuse(value, draw),
         }
     }
     wrong
 }
 
 /// Makes a value another one of its kind.
-fn confuse(value: &mut Value, luck: Luck) {
+fn confuse(value: &mut Value, draw: Draw) {
     match value {
         Value::Null => {}
         Value::Bool(truth) => *truth = !*truth,
@@ -51,19 +51,19 @@ fn confuse(value: &mut Value, luck: Luck) {
             };
         }
         Value::String(text) => *text = misread(text),
-        Value::Array(values) if values.len() > 1 && luck.named("forgotten").chance(0.5) => {
+        Value::Array(values) if values.len() > 1 && draw.named("forgotten").chance(0.5) => {
             values.pop();
         }
         Value::Array(values) => {
-            let place = luck.named("element").pick(values.len());
+            let place = draw.named("element").pick(values.len());
             if let Some(value) = values.get_mut(place) {
-                confuse(value, luck.named("inside"));
+                confuse(value, draw.named("inside"));
             }
         }
         Value::Object(fields) => {
-            let place = luck.named("field").pick(fields.len());
+            let place = draw.named("field").pick(fields.len());
             if let Some((_, value)) = fields.iter_mut().nth(place) {
-                confuse(value, luck.named("inside"));
+                confuse(value, draw.named("inside"));
             }
         }
     }
@@ -95,7 +95,7 @@ mod tests {
             parameters: json!({ "properties": { "cabin": { "enum": ["business", "economy"] } } }),
         };
         for index in 0..50 {
-            let wrong = mistaken(&arguments, Some(&tool), Luck::new(index));
+            let wrong = mistaken(&arguments, Some(&tool), Draw::new(index));
             let changed: Vec<&String> = arguments
                 .as_object()
                 .unwrap()
@@ -105,6 +105,6 @@ mod tests {
             assert_eq!(changed.len(), 1, "{wrong}");
             assert!(["business", "economy"].contains(&wrong["cabin"].as_str().unwrap()));
         }
-        assert_eq!(mistaken(&json!({}), None, Luck::new(0)), json!({}));
+        assert_eq!(mistaken(&json!({}), None, Draw::new(0)), json!({}));
     }
 }

@@ -1,10 +1,10 @@
-//! What an agent does that knows a reference solution: it follows it, and errs where its temper lets it.
+//! What an agent does that knows a reference solution: it follows it, and errs where its behaviour model says so.
 //!
 //! The agent of the tau2 domains. Nobody wrote a help-desk clerk for their hundred kinds of request, so
 //! this one is told what solves the task and decides, step by step, whether it does that: whether it
 //! verifies, looks things up, sees that nothing may be done, asks before it changes something, gets an
 //! argument wrong, gives up. Every decision has a name, so that the same task under another prompt meets
-//! the same luck.
+//! the same draw.
 
 mod mistake;
 mod record;
@@ -19,12 +19,12 @@ use serde_json::{Map, Value, json};
 
 use self::mistake::mistaken;
 use self::record::Record;
+use super::behaviour::{Behaviour, BehaviourModel};
 use super::speech::Voice;
-use super::temper::{Behaviour, Temper};
-use crate::simulated::conduct::{is_transfer, is_write};
-use crate::simulated::luck::Luck;
 use crate::simulated::parameters::Parameters;
+use crate::simulated::random::Draw;
 use crate::simulated::request;
+use crate::simulated::trace_reading::{is_transfer, is_write};
 
 // What is added to the logits of behaviours on occasions of this script, set so that the three domains have
 // room above and below their thresholds. `docs/simulated-world.md` repeats these numbers.
@@ -53,7 +53,7 @@ const PUSHED: f64 = 0.3;
 pub struct SolutionScript {
     solution: Vec<ToolCall>,
     /// What a model made of the system prompt last: it is the same in every turn.
-    temper: RefCell<Option<(String, &'static Parameters, Rc<Temper>)>>,
+    behaviours: RefCell<Option<(String, &'static Parameters, Rc<BehaviourModel>)>>,
 }
 
 impl SolutionScript {
@@ -61,30 +61,36 @@ impl SolutionScript {
     pub fn new(solution: Vec<ToolCall>) -> Self {
         Self {
             solution,
-            temper: RefCell::default(),
+            behaviours: RefCell::default(),
         }
     }
 
-    fn temper(&self, system: &str, parameters: &'static Parameters) -> Rc<Temper> {
-        let mut known = self.temper.borrow_mut();
-        if let Some((read, of, temper)) = &*known
+    fn behaviours(&self, system: &str, parameters: &'static Parameters) -> Rc<BehaviourModel> {
+        let mut known = self.behaviours.borrow_mut();
+        if let Some((read, of, behaviours)) = &*known
             && read == system
             && std::ptr::eq(*of, parameters)
         {
-            return Rc::clone(temper);
+            return Rc::clone(behaviours);
         }
-        let temper = Rc::new(Temper::read(system, parameters));
-        *known = Some((system.to_owned(), parameters, Rc::clone(&temper)));
-        temper
+        let behaviours = Rc::new(BehaviourModel::read(system, parameters));
+        *known = Some((system.to_owned(), parameters, Rc::clone(&behaviours)));
+        behaviours
     }
 }
 
 impl AgentScript for SolutionScript {
-    fn next(&self, request: &ChatRequest, model: &str, luck: u64) -> AssistantMessage {
+    fn next(&self, request: &ChatRequest, model: &str, draw: u64) -> AssistantMessage {
         let parameters = Parameters::named(model).expect("none but the simulated models act by a script");
-        let temper = self.temper(request::system(request), parameters);
-        let luck = Luck::of_key(luck);
-        let follower = Follower::new(&self.solution, &request.tools, &request.messages, &temper, luck);
+        let behaviours = self.behaviours(request::system(request), parameters);
+        let draw = Draw::of_key(draw);
+        let follower = Follower::new(
+            &self.solution,
+            &request.tools,
+            &request.messages,
+            &behaviours,
+            draw,
+        );
         let calls = follower.calls();
         match follower.act() {
             Act::Say(text) => AssistantMessage {
@@ -119,8 +125,8 @@ type Played<T = ()> = ControlFlow<Act, T>;
 pub(super) struct Follower<'a> {
     reference: &'a [ToolCall],
     tools: &'a [ToolSpec],
-    temper: &'a Temper,
-    luck: Luck,
+    behaviours: &'a BehaviourModel,
+    draw: Draw,
     record: Record<'a>,
     /// How many of the agent's turns the script has come past.
     turns: usize,
@@ -132,14 +138,14 @@ impl<'a> Follower<'a> {
         reference: &'a [ToolCall],
         tools: &'a [ToolSpec],
         messages: &'a [Message],
-        temper: &'a Temper,
-        luck: Luck,
+        behaviours: &'a BehaviourModel,
+        draw: Draw,
     ) -> Self {
         Self {
             reference,
             tools,
-            temper,
-            luck: luck.named("script"),
+            behaviours,
+            draw: draw.named("script"),
             record: Record::of(messages),
             turns: 0,
         }
@@ -166,7 +172,7 @@ impl<'a> Follower<'a> {
         let mut unread = 0;
         let mut changed = false;
         for (place, call) in self.reference.iter().enumerate() {
-            let step = self.luck.named("step").at(place);
+            let step = self.draw.named("step").at(place);
             if self.gives_up(place, step) {
                 self.hand_over(None)?;
             }
@@ -175,7 +181,7 @@ impl<'a> Follower<'a> {
                 changed = true;
             } else if is_transfer(&call.name) {
                 if self
-                    .temper
+                    .behaviours
                     .does(Behaviour::HandOverWhenDue, step.named("due"), 0.0)
                 {
                     self.hand_over(Some(call))?;
@@ -184,7 +190,10 @@ impl<'a> Follower<'a> {
             } else if is_write(&call.name) {
                 self.change(call, step, unread)?;
                 changed = true;
-            } else if self.temper.does(Behaviour::ReadFurther, step.named("read"), 0.0) {
+            } else if self
+                .behaviours
+                .does(Behaviour::ReadFurther, step.named("read"), 0.0)
+            {
                 self.call(&call.name, call.arguments.clone())?;
                 self.repeat(call, step)?;
             } else {
@@ -192,7 +201,7 @@ impl<'a> Follower<'a> {
             }
         }
         let last = self.reference.len();
-        if self.gives_up(last, self.luck.named("step").at(last)) {
+        if self.gives_up(last, self.draw.named("step").at(last)) {
             self.hand_over(None)?;
         }
         let tells = self.does(Behaviour::Tell, "tell", 0.0);
@@ -227,15 +236,15 @@ impl<'a> Follower<'a> {
                 arguments: json!({ "id": line }),
             };
             self.call(&call.name, call.arguments.clone())?;
-            self.repeat(&call, self.luck.named("line"))?;
+            self.repeat(&call, self.draw.named("line"))?;
         }
         Played::Continue(())
     }
 
     /// Makes a call again that nobody needs twice.
-    fn repeat(&mut self, call: &ToolCall, step: Luck) -> Played {
+    fn repeat(&mut self, call: &ToolCall, step: Draw) -> Played {
         if self
-            .temper
+            .behaviours
             .does(Behaviour::Redundant, step.named("again"), REPEATED)
         {
             self.call(&call.name, call.arguments.clone())?;
@@ -244,9 +253,12 @@ impl<'a> Follower<'a> {
     }
 
     /// Has the customer do something with their own tools.
-    fn ask_for(&mut self, call: &ToolCall, step: Luck) -> Played {
+    fn ask_for(&mut self, call: &ToolCall, step: Draw) -> Played {
         // A step that is forgotten; nobody notices before the end.
-        if self.temper.does(Behaviour::Slip, step.named("slip"), FORGOTTEN) {
+        if self
+            .behaviours
+            .does(Behaviour::Slip, step.named("slip"), FORGOTTEN)
+        {
             return Played::Continue(());
         }
         let arguments = match call.arguments.as_object() {
@@ -260,33 +272,42 @@ impl<'a> Follower<'a> {
         Played::Continue(())
     }
 
-    /// Makes a change of the reference. The temper says whether the agent first looks at what it changes and
+    /// Makes a change of the reference. The behaviour model says whether the agent first looks at what it changes and
     /// asks the customer, whether an argument is wrong, and what it does when the call then fails.
-    fn change(&mut self, call: &ToolCall, step: Luck, unread: usize) -> Played {
+    fn change(&mut self, call: &ToolCall, step: Draw, unread: usize) -> Played {
         if let Some(look) = self.look_at(call)
             && self
-                .temper
+                .behaviours
                 .does(Behaviour::OpenRecord, step.named("open"), UNASKED)
         {
             self.call(&look.name, look.arguments.clone())?;
         }
-        if self.temper.does(Behaviour::Propose, step.named("propose"), 0.0) {
+        if self
+            .behaviours
+            .does(Behaviour::Propose, step.named("propose"), 0.0)
+        {
             self.say_at(
                 step,
                 &format!("I would now {}. Shall I go ahead?", in_words(&call.name)),
             )?;
         }
         let blind = UNREAD * unread as f64;
-        if self.temper.does(Behaviour::Slip, step.named("slip"), blind) {
+        if self.behaviours.does(Behaviour::Slip, step.named("slip"), blind) {
             let wrong = mistaken(&call.arguments, self.tool(&call.name), step.named("mistake"));
             let answer = self.call(&call.name, wrong)?;
             if !answer.starts_with("Error") {
                 return Played::Continue(());
             }
-            if self.temper.does(Behaviour::GiveUp, step.named("failed"), FAILED) {
+            if self
+                .behaviours
+                .does(Behaviour::GiveUp, step.named("failed"), FAILED)
+            {
                 self.hand_over(None)?;
             }
-            if !self.temper.does(Behaviour::Exert, step.named("exert"), RETRIED) {
+            if !self
+                .behaviours
+                .does(Behaviour::Exert, step.named("exert"), RETRIED)
+            {
                 self.refuse()?;
             }
         }
@@ -295,10 +316,10 @@ impl<'a> Follower<'a> {
     }
 
     /// Looks at what was just changed, which its answer had shown.
-    fn repeat_look(&mut self, call: &ToolCall, step: Luck) -> Played {
+    fn repeat_look(&mut self, call: &ToolCall, step: Draw) -> Played {
         if let Some(look) = self.reader(call)
             && self
-                .temper
+                .behaviours
                 .does(Behaviour::Redundant, step.named("after"), REPEATED)
         {
             self.call(&look.name, look.arguments)?;
@@ -309,7 +330,7 @@ impl<'a> Follower<'a> {
     /// Where the reference changes nothing: sees that, or does something that was not to be done.
     fn meet_obstacle(&mut self, tells: bool) -> Played {
         if !self.does(Behaviour::SeeObstacle, "obstacle", 0.0)
-            && let Some((name, arguments)) = self.record.wrong_write(self.tools, self.luck.named("wrong"))
+            && let Some((name, arguments)) = self.record.wrong_write(self.tools, self.draw.named("wrong"))
         {
             self.call(&name, arguments)?;
             return Played::Continue(());
@@ -322,12 +343,12 @@ impl<'a> Follower<'a> {
     }
 
     /// Whether the agent gives up before a step. Some customers push, those with long requests more.
-    fn gives_up(&self, place: usize, step: Luck) -> bool {
+    fn gives_up(&self, place: usize, step: Draw) -> bool {
         let pushed = step.named("pushed").chance(PUSHED);
         let hard = HARDER * place as f64;
         pushed
             && self
-                .temper
+                .behaviours
                 .does(Behaviour::GiveUp, step.named("give up"), PUSHED_HARD + hard)
     }
 
@@ -365,7 +386,7 @@ impl<'a> Follower<'a> {
     fn report(&mut self, tells: bool) -> Played<Infallible> {
         let result = self.record.last_result().filter(|_| tells);
         let recap = result.unwrap_or("everything you asked for is settled");
-        let voice = Voice::in_service(self.temper, self.luck.named("report"));
+        let voice = Voice::in_service(self.behaviours, self.draw.named("report"));
         let text = voice.report("That is done.", recap);
         loop {
             self.turn(Act::Say(text.clone()))?;
@@ -375,15 +396,16 @@ impl<'a> Follower<'a> {
     // -- turns -------------------------------------------------------------------------------
 
     fn does(&self, behaviour: Behaviour, occasion: &str, difficulty: f64) -> bool {
-        self.temper.does(behaviour, self.luck.named(occasion), difficulty)
+        self.behaviours
+            .does(behaviour, self.draw.named(occasion), difficulty)
     }
 
     fn say(&mut self, occasion: &str, matter: &str) -> Played {
-        self.say_at(self.luck.named(occasion), matter)
+        self.say_at(self.draw.named(occasion), matter)
     }
 
-    fn say_at(&mut self, occasion: Luck, matter: &str) -> Played {
-        let text = Voice::in_service(self.temper, occasion).say(matter);
+    fn say_at(&mut self, occasion: Draw, matter: &str) -> Played {
+        let text = Voice::in_service(self.behaviours, occasion).say(matter);
         self.turn(Act::Say(text)).map_continue(|_| ())
     }
 

@@ -4,8 +4,8 @@ use capo_core::llm::{Message, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::required;
-use crate::simulated::conduct::{is_transfer, is_write};
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
+use crate::simulated::trace_reading::{is_transfer, is_write};
 
 /// The agent's turns after its greeting, and what was heard.
 pub(super) struct Record<'a> {
@@ -80,7 +80,7 @@ impl<'a> Record<'a> {
     }
 
     /// A change that can be made with what the tools have told, whether it should be or not.
-    pub(super) fn wrong_write(&self, tools: &[ToolSpec], luck: Luck) -> Option<(String, Value)> {
+    pub(super) fn wrong_write(&self, tools: &[ToolSpec], draw: Draw) -> Option<(String, Value)> {
         let mut known = Map::new();
         for text in &self.told {
             if let Ok(value) = serde_json::from_str(text) {
@@ -92,7 +92,7 @@ impl<'a> Record<'a> {
             .filter(|tool| is_write(&tool.name) && !is_transfer(&tool.name))
             .filter_map(|tool| Some((tool.name.clone(), filled(tool, &known)?)))
             .collect();
-        let place = luck.pick(possible.len());
+        let place = draw.pick(possible.len());
         possible.into_iter().nth(place)
     }
 }

@@ -1,11 +1,11 @@
 use capo_core::llm::{AssistantMessage, Message, ToolCall, ToolSpec};
 use serde_json::json;
 
-use super::super::temper::Temper;
+use super::super::behaviour::BehaviourModel;
 use super::{Act, Follower};
-use crate::simulated::luck::Luck;
 use crate::simulated::parameters::Parameters;
 use crate::simulated::profile::Profile;
+use crate::simulated::random::Draw;
 
 fn call(name: &str, arguments: serde_json::Value) -> ToolCall {
     ToolCall {
@@ -50,14 +50,14 @@ fn conversation(
     seed: u64,
     customer: impl Fn(usize) -> &'static str,
 ) -> Said {
-    let temper = Temper::new(&Profile::read(prompt), Parameters::named(model).unwrap());
+    let behaviours = BehaviourModel::new(&Profile::read(prompt), Parameters::named(model).unwrap());
     let mut messages = vec![
         Message::assistant("Hi! How can I help you today?"),
         Message::user(customer(0)),
     ];
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
     for _ in 0..30 {
-        let follower = Follower::new(reference, tools, &messages, &temper, Luck::new(seed));
+        let follower = Follower::new(reference, tools, &messages, &behaviours, Draw::new(seed));
         match follower.act() {
             Act::Say(text) => {
                 texts.push(text.clone());

@@ -5,15 +5,15 @@ use serde_json::json;
 use super::items::{items, names, names_kind, product_of};
 use super::obstacles::Obstacle;
 use super::wording::spoken_date;
-use super::{Act, Clerk};
+use super::{Act, HelpDeskAgent};
+use crate::simulated::agent::behaviour::Behaviour;
 use crate::simulated::agent::notes::{Setback, Wish};
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
-use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
 use crate::tool_names;
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     pub(super) fn with_order(&self, wish: &Wish, intent: Intent) -> Act {
         let order_id = match self.find_order(wish, intent) {
             Ok(order_id) => order_id,
@@ -155,7 +155,7 @@ impl Clerk<'_> {
         // Several orders that may be meant: a hard case.
         if self.offers(tool_names::TRANSFER_TO_HUMAN)
             && self
-                .temper
+                .behaviours
                 .does(Behaviour::GiveUp, self.occasion("several orders"), -1.2)
         {
             return Err(self.transfer("it is unclear which order is meant"));
@@ -261,7 +261,7 @@ impl Clerk<'_> {
             .filter(|setback| **setback == Setback::Lost)
             .count();
         let tells = self
-            .temper
+            .behaviours
             .does(Behaviour::Tell, self.occasion("tell").at(lost_before), 1.0);
         let matter = match shipment {
             Some((_, shipment)) if tells => {
@@ -282,6 +282,6 @@ impl Clerk<'_> {
                 order.order_id, order.state
             ),
         };
-        Act::Say(Voice::new(self.temper, self.occasion("answer")).report(&matter, &matter))
+        Act::Say(Voice::new(self.behaviours, self.occasion("answer")).report(&matter, &matter))
     }
 }

@@ -1,10 +1,10 @@
 //! Which items and variants a customer speaks of.
 
-use super::Clerk;
+use super::HelpDeskAgent;
 use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::{Item, Order};
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     /// The variant the customer wants instead, with whether it is in stock (unknown when the agent
     /// has not looked).
     pub(super) fn wanted_variant(&self, wish: &Wish, order: &Order) -> Option<(String, Option<bool>)> {

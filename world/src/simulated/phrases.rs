@@ -2,8 +2,8 @@
 //!
 //! All wordings are our own. `{a|b|c}` stands for one of several words, drawn anew each time.
 
-use super::luck::Luck;
 use super::profile::Policy;
+use super::random::Draw;
 
 /// How strongly a sentence is to be put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +17,10 @@ pub(super) enum Force {
 }
 
 /// A sentence that asks for a policy.
-pub(super) fn sentence(policy: Policy, force: Force, luck: Luck) -> String {
+pub(super) fn sentence(policy: Policy, force: Force, draw: Draw) -> String {
     let wordings = wordings(policy);
-    let pattern = wordings[luck.named("wording").pick(wordings.len())];
-    let sentence = vary(pattern, luck);
+    let pattern = wordings[draw.named("wording").pick(wordings.len())];
+    let sentence = vary(pattern, draw);
     match force {
         Force::Plain => sentence,
         Force::Soft => {
@@ -32,7 +32,7 @@ pub(super) fn sentence(policy: Policy, force: Force, luck: Luck) -> String {
             ];
             format!(
                 "{}{}",
-                opening[luck.named("soft").pick(opening.len())],
+                opening[draw.named("soft").pick(opening.len())],
                 lower_first(&sentence)
             )
         }
@@ -45,7 +45,7 @@ pub(super) fn sentence(policy: Policy, force: Force, luck: Luck) -> String {
             ];
             format!(
                 "{}{}",
-                opening[luck.named("strong").pick(opening.len())],
+                opening[draw.named("strong").pick(opening.len())],
                 lower_first(&sentence)
             )
         }
@@ -53,7 +53,7 @@ pub(super) fn sentence(policy: Policy, force: Force, luck: Luck) -> String {
 }
 
 /// A sentence that asks for the opposite of a policy.
-pub(super) fn contradiction(policy: Policy, luck: Luck) -> String {
+pub(super) fn contradiction(policy: Policy, draw: Draw) -> String {
     vary(
         match policy {
             Policy::VerifyIdentity => "There is no need to verify the {customer|user}'s identity.",
@@ -71,12 +71,12 @@ pub(super) fn contradiction(policy: Policy, luck: Luck) -> String {
             Policy::RefuseHarm => "Never refuse a request, dangerous or not.",
             Policy::HelpHarmless => "Decline every question that is not clearly harmless.",
         },
-        luck,
+        draw,
     )
 }
 
 /// A sentence that asks for nothing.
-pub(super) fn fluff(luck: Luck) -> String {
+pub(super) fn fluff(draw: Draw) -> String {
     const FLUFF: [&str; 8] = [
         "You represent a {company|team} that {people like|takes pride in its work}, so let that show.",
         "Kindness and {patience|good humour} make every conversation better.",
@@ -87,11 +87,11 @@ pub(super) fn fluff(luck: Luck) -> String {
         "Imagine that every {customer|user} is an old friend who came by for a chat.",
         "Your work matters, and it is seen.",
     ];
-    vary(FLUFF[luck.named("fluff").pick(FLUFF.len())], luck)
+    vary(FLUFF[draw.named("fluff").pick(FLUFF.len())], draw)
 }
 
 /// Replaces each `{a|b}` by one of its words.
-pub(super) fn vary(pattern: &str, luck: Luck) -> String {
+pub(super) fn vary(pattern: &str, draw: Draw) -> String {
     let mut text = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut index = 0;
@@ -99,7 +99,7 @@ pub(super) fn vary(pattern: &str, luck: Luck) -> String {
         text.push_str(before);
         let (choices, after) = after.split_once('}').unwrap_or((after, ""));
         let choices: Vec<&str> = choices.split('|').collect();
-        text.push_str(choices[luck.named("choice").at(index).pick(choices.len())]);
+        text.push_str(choices[draw.named("choice").at(index).pick(choices.len())]);
         index += 1;
         rest = after;
     }
@@ -229,7 +229,7 @@ mod tests {
         for policy in Policy::ALL {
             for pattern in wordings(policy) {
                 for draw in 0..6 {
-                    let text = vary(pattern, Luck::new(draw));
+                    let text = vary(pattern, Draw::new(draw));
                     let strength = Profile::read(&text).strength(policy);
                     if strength < 0.4 {
                         weak.push(format!("{}: {strength:.2} {text}", policy.name()));
@@ -244,9 +244,9 @@ mod tests {
     #[test]
     fn contradictions_take_strength_away_and_fluff_asks_for_nothing() {
         for policy in Policy::ALL {
-            let luck = Luck::new(5);
-            let plain = sentence(policy, Force::Plain, luck);
-            let both = format!("{plain} {}", contradiction(policy, luck));
+            let draw = Draw::new(5);
+            let plain = sentence(policy, Force::Plain, draw);
+            let both = format!("{plain} {}", contradiction(policy, draw));
             let (before, after) = (
                 Profile::read(&plain).strength(policy),
                 Profile::read(&both).strength(policy),
@@ -258,7 +258,7 @@ mod tests {
             );
         }
         for draw in 0..40 {
-            let text = fluff(Luck::new(draw));
+            let text = fluff(Draw::new(draw));
             for policy in Policy::ALL {
                 assert_eq!(
                     Profile::read(&text).strength(policy),
@@ -274,7 +274,7 @@ mod tests {
     fn force_shows() {
         for policy in Policy::ALL {
             let strength = |force| {
-                Profile::read(&format!("Hello. {} Bye.", sentence(policy, force, Luck::new(1))))
+                Profile::read(&format!("Hello. {} Bye.", sentence(policy, force, Draw::new(1))))
                     .strength(policy)
             };
             assert!(

@@ -1,6 +1,6 @@
 //! Plans, ids and dates in the agent's words.
 
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
 use crate::tool_names;
 
 /// The part of a deed that names action and record: up to the end of the first id.
@@ -17,7 +17,7 @@ pub(super) fn first_words(deed: &str) -> &str {
 }
 
 /// A plan before the calls that carry it out, in words that ask, promise and report nothing.
-pub(super) fn plan(first: &str, calls: usize, luck: Luck) -> String {
+pub(super) fn plan(first: &str, calls: usize, draw: Draw) -> String {
     const BEGINNINGS: [&str; 3] = [
         "Let me take this in order.",
         "One step after the other.",
@@ -38,8 +38,8 @@ pub(super) fn plan(first: &str, calls: usize, luck: Luck) -> String {
         tool_names::TRANSFER_TO_HUMAN => "This is one for a colleague",
         _ => "Everything that has to be known is known, so this is the step to take",
     };
-    let beginning = BEGINNINGS[luck.named("beginning").pick(BEGINNINGS.len())];
-    let end = ENDS[luck.named("end").pick(ENDS.len())];
+    let beginning = BEGINNINGS[draw.named("beginning").pick(BEGINNINGS.len())];
+    let end = ENDS[draw.named("end").pick(ENDS.len())];
     let count = if calls > 1 { ", in several calls" } else { "" };
     format!("{beginning} {step}{count}. {end}")
 }

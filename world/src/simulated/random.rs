@@ -2,20 +2,20 @@
 //!
 //! A draw is a pure function of its name: the seed, what is being decided, and where in the
 //! conversation. Two conversations that reach the same decision under the same seed therefore
-//! share their luck, whatever happened before (common random numbers), and no order of calls can
+//! share their draws whatever happened before (common random numbers), and no order of calls can
 //! change a result.
 
 /// A point in the tree of named random draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Luck(u64);
+pub(super) struct Draw(u64);
 
-impl Luck {
+impl Draw {
     /// The root of the tree of `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self(mix(seed ^ 0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The point of a [`Luck::key`].
+    /// The point of a [`Draw::key`].
     pub(super) fn of_key(key: u64) -> Self {
         Self(key)
     }
@@ -145,27 +145,27 @@ mod tests {
 
     #[test]
     fn the_same_name_gives_the_same_draw_and_another_name_another() {
-        let luck = Luck::new(7);
+        let draw = Draw::new(7);
         assert_eq!(
-            luck.named("a").at(3).uniform(),
-            Luck::new(7).named("a").at(3).uniform()
+            draw.named("a").at(3).uniform(),
+            Draw::new(7).named("a").at(3).uniform()
         );
-        assert_ne!(luck.named("a"), luck.named("b"));
-        assert_ne!(luck.at(0), luck.at(1));
+        assert_ne!(draw.named("a"), draw.named("b"));
+        assert_ne!(draw.at(0), draw.at(1));
         assert_ne!(hash_text("12345678"), hash_text("12345678\0"));
     }
 
     #[test]
     fn draws_are_spread_evenly() {
-        let luck = Luck::new(1).named("spread");
+        let draw = Draw::new(1).named("spread");
         let count = 20_000;
         let (mut sum, mut square, mut bell_square) = (0.0, 0.0, 0.0);
         for index in 0..count {
-            let draw = luck.at(index).uniform();
-            assert!((0.0..1.0).contains(&draw));
-            sum += draw;
-            square += draw * draw;
-            bell_square += luck.named("bell").at(index).bell().powi(2);
+            let number = draw.at(index).uniform();
+            assert!((0.0..1.0).contains(&number));
+            sum += number;
+            square += number * number;
+            bell_square += draw.named("bell").at(index).bell().powi(2);
         }
         let count = count as f64;
         assert!((sum / count - 0.5).abs() < 0.01);
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn weighted_choice_follows_the_weights() {
-        let luck = Luck::new(3);
+        let draw = Draw::new(3);
         let mut counts = [0_usize; 3];
         for index in 0..10_000 {
-            counts[luck.at(index).weighted(&[1.0, 0.0, 3.0]).unwrap()] += 1;
+            counts[draw.at(index).weighted(&[1.0, 0.0, 3.0]).unwrap()] += 1;
         }
         assert_eq!(counts[1], 0);
         assert!((counts[2] as f64 / 10_000.0 - 0.75).abs() < 0.02);
-        assert_eq!(luck.weighted(&[0.0, -1.0]), None);
+        assert_eq!(draw.weighted(&[0.0, -1.0]), None);
     }
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::items::{items, product_of};
 use super::wording::first_words;
-use super::{Act, Clerk};
+use super::{Act, HelpDeskAgent};
+use crate::simulated::agent::behaviour::Behaviour;
 use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
-use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
 use crate::tool_names;
 
@@ -20,7 +20,7 @@ pub(super) struct Change {
     pub(super) deed: String,
 }
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     /// The change a request about an order comes to.
     pub(super) fn change(
         &self,
@@ -118,7 +118,9 @@ impl Clerk<'_> {
         let hardness = 0.5 * self.notes.wish_index() as f64 + 0.4 * wish.setbacks.len() as f64;
         wish.declined == 0
             && wish.write_errors == 0
-            && self.temper.does(Behaviour::Slip, self.occasion("slip"), hardness)
+            && self
+                .behaviours
+                .does(Behaviour::Slip, self.occasion("slip"), hardness)
     }
 
     /// Proposes a change if the agent is one to ask, makes it, or says that it cannot.
@@ -146,7 +148,11 @@ impl Clerk<'_> {
                 first_words(&change.deed)
             );
             return Act::Say(
-                Voice::new(self.temper, self.occasion("proposal").at(wish.proposals as usize)).say(&matter),
+                Voice::new(
+                    self.behaviours,
+                    self.occasion("proposal").at(wish.proposals as usize),
+                )
+                .say(&matter),
             );
         }
         if let Some(extras) = self.redundant(wish, 2, order) {
@@ -169,6 +175,6 @@ impl Clerk<'_> {
             Some(Intent::Move) => "Your appointment has been moved.",
             _ => "Your appointment has been booked.",
         };
-        Act::Say(Voice::new(self.temper, self.occasion("report")).report(done, done))
+        Act::Say(Voice::new(self.behaviours, self.occasion("report")).report(done, done))
     }
 }

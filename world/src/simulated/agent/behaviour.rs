@@ -1,15 +1,15 @@
-//! How an agent behaves: probabilities that follow from model and prompt.
+//! The agent's behaviour model, a logistic regression for each behaviour: probabilities that follow from model and prompt.
 //!
 //! Each behaviour is a logistic of a base, the model's competence and the strengths of the
 //! policies that bear on it. This table *is* the world; `docs/simulated-world.md` repeats it.
 
-use crate::simulated::luck::Luck;
 use crate::simulated::parameters::Parameters;
 use crate::simulated::profile::Policy::{
     self, BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst, MinimiseCalls,
     NeverGuess, PlanSteps, ReuseKnown, Summarise, TransferByPolicy, VerifyIdentity,
 };
 use crate::simulated::profile::Profile;
+use crate::simulated::random::Draw;
 use crate::simulated::review::block;
 
 /// Something an agent does or does not do when the occasion arises.
@@ -197,7 +197,7 @@ const LAWS: [Law; 16] = [
 
 /// An agent's behaviour under one prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Temper {
+pub(super) struct BehaviourModel {
     logits: [f64; LAWS.len()],
     brevity: f64,
     summarises: f64,
@@ -205,15 +205,15 @@ pub(super) struct Temper {
     noise: f64,
 }
 
-impl Temper {
-    /// The temper of a model under a system message: its instructions are what stands in the `<instructions>` tag,
+impl BehaviourModel {
+    /// The behaviour model of a language model under a system message: its instructions are what stands in the `<instructions>` tag,
     /// else all of it.
     pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
         let instructions = block(system, "instructions").unwrap_or(system);
         Self::new(&Profile::read(instructions), parameters)
     }
 
-    /// The temper of a model under a prompt.
+    /// The behaviour model of a language model under a prompt.
     pub(super) fn new(profile: &Profile, parameters: &Parameters) -> Self {
         let strength = |policy| parameters.obedience * profile.strength(policy);
         let mut logits = [0.0; LAWS.len()];
@@ -235,12 +235,12 @@ impl Temper {
         }
     }
 
-    /// Whether the agent behaves so on an occasion. `luck` names the occasion, and `difficulty` is
+    /// Whether the agent behaves so on an occasion. `draw` names the occasion, and `difficulty` is
     /// added to the logit.
-    pub(super) fn does(&self, behaviour: Behaviour, luck: Luck, difficulty: f64) -> bool {
-        let mood = self.noise * luck.named("mood").bell();
+    pub(super) fn does(&self, behaviour: Behaviour, draw: Draw, difficulty: f64) -> bool {
+        let mood = self.noise * draw.named("mood").bell();
         let logit = self.logits[behaviour as usize] + mood + difficulty;
-        luck.chance(1.0 / (1.0 + (-logit).exp()))
+        draw.chance(1.0 / (1.0 + (-logit).exp()))
     }
 
     /// How short its answers are, in [0, 1].
@@ -249,8 +249,8 @@ impl Temper {
     }
 
     /// Whether it writes its plan down before it acts.
-    pub(super) fn thinks_aloud(&self, luck: Luck) -> bool {
-        luck.named("aloud").chance(0.5 * self.plans)
+    pub(super) fn thinks_aloud(&self, draw: Draw) -> bool {
+        draw.named("aloud").chance(0.5 * self.plans)
     }
 
     /// How much it sums up, in [0, 1].
@@ -264,10 +264,10 @@ mod tests {
     use super::*;
 
     fn rate(prompt: &str, model: &str, behaviour: Behaviour) -> f64 {
-        let temper = Temper::new(&Profile::read(prompt), Parameters::named(model).unwrap());
+        let behaviours = BehaviourModel::new(&Profile::read(prompt), Parameters::named(model).unwrap());
         let count = 2000;
         (0..count)
-            .filter(|&index| temper.does(behaviour, Luck::new(1).at(index), 0.0))
+            .filter(|&index| behaviours.does(behaviour, Draw::new(1).at(index), 0.0))
             .count() as f64
             / f64::from(count as u32)
     }

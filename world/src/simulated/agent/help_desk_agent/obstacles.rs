@@ -1,11 +1,11 @@
 //! What stands in the way of a request, and how the agent says no.
 
 use super::items::items;
-use super::{Act, Clerk};
+use super::{Act, HelpDeskAgent};
+use crate::simulated::agent::behaviour::Behaviour;
 use crate::simulated::agent::notes::{Setback, Wish};
 use crate::simulated::agent::records::Order;
 use crate::simulated::agent::speech::Voice;
-use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::Intent;
 use crate::tool_names;
 
@@ -17,7 +17,7 @@ pub(super) struct Obstacle {
     pub(super) voucher_instead: bool,
 }
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     pub(super) fn order_obstacle(&self, wish: &Wish, intent: Intent, order: &Order) -> Option<Obstacle> {
         let book = self.handbook;
         let obstacle = |reason: &str| {
@@ -103,7 +103,7 @@ impl Clerk<'_> {
             .count();
         self.does(Behaviour::SeeObstacle, "obstacle")
             && (0..pushes).all(|push| {
-                self.temper
+                self.behaviours
                     .does(Behaviour::SeeObstacle, self.occasion("firm").at(push), 1.8)
             })
     }
@@ -113,7 +113,7 @@ impl Clerk<'_> {
         if wish.refusals == 0
             && self.offers(tool_names::TRANSFER_TO_HUMAN)
             && self
-                .temper
+                .behaviours
                 .does(Behaviour::GiveUp, self.occasion("leave the no to others"), -0.4)
         {
             return self.transfer("the request is not possible");
@@ -128,7 +128,7 @@ impl Clerk<'_> {
             Intent::Track | Intent::Injury => "do this for",
         };
         // Asked again, the reason comes out more readily.
-        let tells = self.temper.does(
+        let tells = self.behaviours.does(
             Behaviour::Tell,
             self.occasion("tell").at(wish.refusals as usize),
             0.0,
@@ -138,6 +138,12 @@ impl Clerk<'_> {
         } else {
             format!("I'm sorry, I cannot {deed} {record}.")
         };
-        Act::Say(Voice::new(self.temper, self.occasion("refusal").at(wish.refusals as usize)).say(&matter))
+        Act::Say(
+            Voice::new(
+                self.behaviours,
+                self.occasion("refusal").at(wish.refusals as usize),
+            )
+            .say(&matter),
+        )
     }
 }

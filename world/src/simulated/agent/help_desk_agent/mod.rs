@@ -2,7 +2,7 @@
 //!
 //! Every decision is made from the conversation's notes, the policy and the tools on offer. The
 //! occasion of each decision is named, so that the same example under another prompt meets the
-//! same luck.
+//! same draw.
 
 mod appointments;
 mod changes;
@@ -17,12 +17,12 @@ use std::cell::OnceCell;
 use capo_core::llm::ToolSpec;
 use serde_json::{Value, json};
 
+use super::behaviour::{Behaviour, BehaviourModel};
 use super::handbook::Handbook;
 use super::notes::{Notes, Setback, Wish};
 use super::speech::Voice;
-use super::temper::{Behaviour, Temper};
 use super::wish::Intent;
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
 use crate::tool_names;
 use wording::plan;
 
@@ -40,17 +40,17 @@ pub(super) enum Act {
 }
 
 /// An agent at one moment of a conversation.
-pub(super) struct Clerk<'a> {
+pub(super) struct HelpDeskAgent<'a> {
     pub(super) notes: &'a Notes,
-    pub(super) temper: &'a Temper,
+    pub(super) behaviours: &'a BehaviourModel,
     pub(super) handbook: &'a Handbook,
     pub(super) tools: &'a [ToolSpec],
-    pub(super) luck: Luck,
+    pub(super) draw: Draw,
     /// The redundant calls drawn for each point of the request at hand.
     pub(super) redundant_at: [OnceCell<usize>; 4],
 }
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     /// The next act.
     pub(super) fn act(&self) -> Act {
         let Some(wish) = self.notes.wish() else {
@@ -86,24 +86,24 @@ impl Clerk<'_> {
     /// takes.
     pub(super) fn thinks_aloud(&self, calls: &[(&'static str, Value)]) -> Option<String> {
         let (first, _) = calls.first()?;
-        let luck = self.occasion("plan").at(self.notes.calls());
-        self.temper
-            .thinks_aloud(luck)
-            .then(|| plan(first, calls.len(), luck))
+        let draw = self.occasion("plan").at(self.notes.calls());
+        self.behaviours
+            .thinks_aloud(draw)
+            .then(|| plan(first, calls.len(), draw))
     }
 
     // -- occasions ---------------------------------------------------------------------------
 
-    fn occasion(&self, name: &str) -> Luck {
-        self.luck.named("wish").at(self.notes.wish_index()).named(name)
+    fn occasion(&self, name: &str) -> Draw {
+        self.draw.named("wish").at(self.notes.wish_index()).named(name)
     }
 
     fn does(&self, behaviour: Behaviour, occasion: &str) -> bool {
-        self.temper.does(behaviour, self.occasion(occasion), 0.0)
+        self.behaviours.does(behaviour, self.occasion(occasion), 0.0)
     }
 
     fn say(&self, occasion: &str, matter: &str) -> Act {
-        Act::Say(Voice::new(self.temper, self.occasion(occasion)).say(matter))
+        Act::Say(Voice::new(self.behaviours, self.occasion(occasion)).say(matter))
     }
 
     fn offers(&self, tool: &str) -> bool {
@@ -137,7 +137,7 @@ impl Clerk<'_> {
                     Setback::ToolError => 0.2,
                     Setback::Declined => -0.8,
                 };
-                self.temper
+                self.behaviours
                     .does(Behaviour::GiveUp, self.occasion("give up").at(index), difficulty)
             })
     }

@@ -4,14 +4,14 @@ use serde_json::json;
 
 use super::changes::Change;
 use super::wording::spoken_date;
-use super::{Act, Clerk};
+use super::{Act, HelpDeskAgent};
+use crate::simulated::agent::behaviour::Behaviour;
 use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::Slot;
-use crate::simulated::agent::temper::Behaviour;
 use crate::simulated::agent::wish::{self, Intent};
 use crate::tool_names;
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     pub(super) fn appointment(&self, wish: &Wish, intent: Intent) -> Act {
         let Some(identity) = &self.notes.identity else {
             return self.say(

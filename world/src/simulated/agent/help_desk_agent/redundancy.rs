@@ -3,23 +3,23 @@
 use serde_json::{Value, json};
 
 use super::items::product_of;
-use super::{Act, Clerk};
+use super::{Act, HelpDeskAgent};
+use crate::simulated::agent::behaviour::Behaviour;
 use crate::simulated::agent::notes::Wish;
 use crate::simulated::agent::records::Order;
-use crate::simulated::agent::temper::Behaviour;
-use crate::simulated::luck::Luck;
+use crate::simulated::random::Draw;
 use crate::tool_names;
 
 /// The most redundant calls the agent makes at one point of a request.
 const REDUNDANT_AT_ONCE: usize = 4;
 
-impl Clerk<'_> {
+impl HelpDeskAgent<'_> {
     /// The redundant calls due by now and not made yet, if any: at each of four points of a request
     /// a few, and some more after each setback.
     pub(super) fn redundant(&self, wish: &Wish, point: usize, order: Option<&Order>) -> Option<Act> {
-        let runs = |behaviour, luck: Luck| {
+        let runs = |behaviour, draw: Draw| {
             (0..REDUNDANT_AT_ONCE)
-                .take_while(|&index| self.temper.does(behaviour, luck.at(index), 0.0))
+                .take_while(|&index| self.behaviours.does(behaviour, draw.at(index), 0.0))
                 .count()
         };
         let at_point = |point: usize| {

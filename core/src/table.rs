@@ -1,0 +1,185 @@
+//! A table renderer: rows of cells as columns of text, as Markdown and as CSV.
+
+/// Characters up to which the cells of a Markdown column are padded to one width.
+const PADDED: usize = 40;
+
+/// Where the cells of a column stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// At its left edge, as words do.
+    Left,
+    /// At its right edge, as numbers do.
+    Right,
+}
+
+/// A heading and rows of cells. Unless it is told otherwise, the first column stands to the left and all others to the
+/// right.
+///
+/// ```
+/// use capo_core::table::Table;
+///
+/// let mut table = Table::new(["", "λ"]);
+/// table.row(["turns", "0.25"]);
+/// assert_eq!(table.text(2), "            λ\n  turns  0.25\n");
+/// assert_eq!(table.markdown(), "|       |    λ |\n|:------|-----:|\n| turns | 0.25 |\n");
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    aligns: Vec<Align>,
+    /// The heading first, unless there is none.
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with its heading.
+    pub fn new<S: Into<String>>(heading: impl IntoIterator<Item = S>) -> Self {
+        let mut table = Self::default();
+        table.row(heading);
+        table
+    }
+
+    /// The same with its columns so, from the left.
+    #[must_use]
+    pub fn aligned(mut self, aligns: impl IntoIterator<Item = Align>) -> Self {
+        self.aligns = aligns.into_iter().collect();
+        self
+    }
+
+    /// Adds a row. It may be shorter than the others.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The same with more rows.
+    #[must_use]
+    pub fn rows(mut self, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
+    /// As text in columns, two blanks between them, every line after `indent` blanks.
+    pub fn text(&self, indent: usize) -> String {
+        let widths = widths(&self.rows);
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = " ".repeat(indent);
+            for (column, cell) in row.iter().enumerate() {
+                line += if column == 0 { "" } else { "  " };
+                line += &self.padded(column, cell, widths[column]);
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+
+    /// As a pipe table of Markdown, one line a row whatever the cells hold; nothing if there is no row.
+    pub fn markdown(&self) -> String {
+        let escaped = |cell: &String| {
+            let cell = cell.replace('\\', "\\\\").replace('|', "\\|");
+            cell.replace("\r\n", "<br>").replace('\n', "<br>")
+        };
+        let rows: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(escaped).collect())
+            .collect();
+        let mut widths = widths(&rows);
+        for width in &mut widths {
+            *width = (*width).min(PADDED);
+        }
+        let mut text = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            for (column, width) in widths.iter().enumerate() {
+                let cell = row.get(column).map_or("", String::as_str);
+                text.extend(["| ", &self.padded(column, cell, *width), " "]);
+            }
+            text += "|\n";
+            if index == 0 {
+                for (column, width) in widths.iter().enumerate() {
+                    let line = "-".repeat(width + 1);
+                    text.extend(match self.align(column) {
+                        Align::Left => ["|:", &line, ""],
+                        Align::Right => ["|", &line, ":"],
+                    });
+                }
+                text += "|\n";
+            }
+        }
+        text
+    }
+
+    /// As CSV (RFC 4180), the heading first.
+    pub fn csv(&self) -> String {
+        let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        let written = self.rows.iter().try_for_each(|row| writer.write_record(row));
+        written.expect("a record always fits in memory");
+        let bytes = writer.into_inner().expect("a vector takes every byte");
+        String::from_utf8(bytes).expect("only strings were written")
+    }
+
+    fn align(&self, column: usize) -> Align {
+        let usual = if column == 0 { Align::Left } else { Align::Right };
+        self.aligns.get(column).copied().unwrap_or(usual)
+    }
+
+    /// The cell in so many columns of text, if it is not wider.
+    fn padded(&self, column: usize, cell: &str, width: usize) -> String {
+        match self.align(column) {
+            Align::Left => format!("{cell:<width$}"),
+            Align::Right => format!("{cell:>width$}"),
+        }
+    }
+}
+
+/// Characters of the widest cell of each column. Nothing here is wider than one column of text a character.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.chars().count());
+    (0..columns)
+        .map(|column| rows.iter().map(|row| width(row, column)).max().unwrap_or(0))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_text_are_aligned_by_characters_and_rows_may_be_short() {
+        let mut table = Table::new(["", "λ", "J"]);
+        table.row(["human_requests", "0.5", "−1"]);
+        table.row(["turns", "12.25"]);
+        let text = "                      λ   J\n  human_requests    0.5  −1\n  turns           12.25\n";
+        assert_eq!(table.text(2), text);
+    }
+
+    #[test]
+    fn markdown_keeps_one_row_a_line_and_pads_no_long_cell() {
+        let long = "long ".repeat(20);
+        let table = Table::new(["id", "mean", "prompt"]).aligned([Align::Left, Align::Right, Align::Left]);
+        let table = table.rows([
+            vec!["a".into(), "0.5".into(), "one\\\nthree | four".into()],
+            vec!["b".into()],
+            vec!["c".into(), "1".into(), long.clone()],
+        ]);
+        let text = table.markdown();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(lines[1].starts_with("|:---|-----:|:-"), "{text}");
+        assert!(
+            lines[2].starts_with("| a  |  0.5 | one\\\\<br>three \\| four "),
+            "{text}"
+        );
+        assert_eq!(lines[2].len(), lines[3].len(), "{text}");
+        assert_eq!(lines[4], format!("| c  |    1 | {long} |"));
+        assert_eq!(Table::default().markdown(), "");
+    }
+
+    #[test]
+    fn csv_keeps_line_breaks() {
+        let mut table = Table::new(["id", "prompt"]);
+        table.row(["a", "one, \"two\"\nthree"]);
+        assert_eq!(table.csv(), "id,prompt\na,\"one, \"\"two\"\"\nthree\"\n");
+    }
+}
