@@ -123,7 +123,7 @@ pub struct ChatRequest {
     #[serde(default, skip_serializing_if = "<[ToolSpec]>::is_empty")]
     pub tools: Rc<[ToolSpec]>,
     /// Asks a provider that supports it to sample reproducibly. Two requests of the same seed for
-    /// different candidates share their luck (common random numbers).
+    /// different candidates share their random draws (common random numbers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }

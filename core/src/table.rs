@@ -21,7 +21,7 @@ pub enum Align {
 /// let mut table = Table::new(["", "λ"]);
 /// table.row(["turns", "0.25"]);
 /// assert_eq!(table.text(2), "            λ\n  turns  0.25\n");
-/// assert_eq!(table.markdown(), "|       |    λ |\n|:------|-----:|\n| turns | 0.25 |\n");
+/// assert_eq!(table.markdown(), "|       |    λ |\n| ----- | ---: |\n| turns | 0.25 |\n");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
@@ -38,7 +38,7 @@ impl Table {
         table
     }
 
-    /// The same with its columns so, from the left.
+    /// The same with its first columns so; those after them stand as usual.
     #[must_use]
     pub fn aligned(mut self, aligns: impl IntoIterator<Item = Align>) -> Self {
         self.aligns = aligns.into_iter().collect();
@@ -73,11 +73,12 @@ impl Table {
         text
     }
 
-    /// As a pipe table of Markdown, one line a row whatever the cells hold; nothing if there is no row.
+    /// As a pipe table of Markdown, one line a row whatever the cells hold; nothing if there is no row. The first row is
+    /// the heading.
     pub fn markdown(&self) -> String {
         let escaped = |cell: &String| {
             let cell = cell.replace('\\', "\\\\").replace('|', "\\|");
-            cell.replace("\r\n", "<br>").replace('\n', "<br>")
+            cell.replace("\r\n", "<br>").replace(['\n', '\r'], "<br>")
         };
         let rows: Vec<Vec<String>> = self
             .rows
@@ -86,7 +87,7 @@ impl Table {
             .collect();
         let mut widths = widths(&rows);
         for width in &mut widths {
-            *width = (*width).min(PADDED);
+            *width = (*width).clamp(3, PADDED);
         }
         let mut text = String::new();
         for (index, row) in rows.iter().enumerate() {
@@ -97,10 +98,10 @@ impl Table {
             text += "|\n";
             if index == 0 {
                 for (column, width) in widths.iter().enumerate() {
-                    let line = "-".repeat(width + 1);
+                    let line = "-".repeat(width - 1);
                     text.extend(match self.align(column) {
-                        Align::Left => ["|:", &line, ""],
-                        Align::Right => ["|", &line, ":"],
+                        Align::Left => ["| ", &line, "- "],
+                        Align::Right => ["| ", &line, ": "],
                     });
                 }
                 text += "|\n";
@@ -166,13 +167,13 @@ mod tests {
         let text = table.markdown();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
-        assert!(lines[1].starts_with("|:---|-----:|:-"), "{text}");
+        assert!(lines[1].starts_with("| --- | ---: | ---"), "{text}");
         assert!(
-            lines[2].starts_with("| a  |  0.5 | one\\\\<br>three \\| four "),
+            lines[2].starts_with("| a   |  0.5 | one\\\\<br>three \\| four "),
             "{text}"
         );
         assert_eq!(lines[2].len(), lines[3].len(), "{text}");
-        assert_eq!(lines[4], format!("| c  |    1 | {long} |"));
+        assert_eq!(lines[4], format!("| c   |    1 | {long} |"));
         assert_eq!(Table::default().markdown(), "");
     }
 

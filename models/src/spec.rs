@@ -73,7 +73,7 @@ pub struct ModelSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub latency: Option<f64>,
-    /// Simulated models only: the seed of their luck, the study's unless stated.
+    /// Simulated models only: the seed of their random draws, the study's unless stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
@@ -83,8 +83,8 @@ impl ModelSpec {
     ///
     /// # Errors
     ///
-    /// As [`ModelSpec::parse`].
-    pub(crate) fn read(table: &Value) -> Result<Self, String> {
+    /// Says which key is unknown (with the nearest known one), or which value is out of range.
+    pub fn read(table: &Value) -> Result<Self, String> {
         if let Some(table) = table.as_object() {
             let known = serde_introspect::<Self>();
             if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::error::BuildError;
 use crate::spec::{HeaderText, ModelSpec};
 
-/// Refuses the `[models.ROLE]` tables of a study that cannot be used with any keys: those that do not
-/// read, and those with a key in them. Nothing of a key is repeated.
+/// Refuses the `[models.ROLE]` tables of a study that do not read, and those with a key in them. Nothing of a key is repeated. What a provider would refuse is not asked, so that a
+/// page's form links none of the code that reaches providers.
 ///
 /// ```
 /// use capo_core::llm::Role;
@@ -29,7 +29,7 @@ use crate::spec::{HeaderText, ModelSpec};
 /// The first such table.
 pub fn check_tables(models: &IndexMap<Role, Value>) -> Result<(), BuildError> {
     models.iter().try_for_each(|(&role, table)| {
-        ModelSpec::parse(table)
+        ModelSpec::read(table)
             .and_then(|spec| check_written(&spec))
             .map_err(|message| BuildError::Spec { role, message })
     })

@@ -138,7 +138,7 @@ pub enum DeviceError {
     /// The backend has no such device on this machine.
     #[error("there is no device {choice}: {reason}; present are {present}")]
     Absent {
-        /// The name, as it was given.
+        /// The device, as it was asked for.
         choice: String,
         /// Why it cannot be used.
         reason: String,
@@ -148,7 +148,7 @@ pub enum DeviceError {
     /// Several devices are named for what one does.
     #[error("{choice}: only trainings are divided among devices; name one, such as {first}")]
     Several {
-        /// The name, as it was given.
+        /// The device, as it was asked for.
         choice: String,
         /// The first of them.
         first: String,
@@ -158,7 +158,7 @@ pub enum DeviceError {
     NumberType {
         /// The device.
         device: String,
-        /// The name, as it was given.
+        /// The type of numbers that was asked for.
         number_type: FloatDType,
         /// Types that it computes in.
         supported: String,

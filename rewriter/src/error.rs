@@ -12,7 +12,7 @@ pub enum FileError {
     /// A file cannot be opened, read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -33,7 +33,7 @@ pub enum FileError {
     /// A JSON file does not read, or says something impossible or not supported.
     #[error("{path}: {message}", path = .path.display())]
     Content {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong with it, and what to do.
         message: String,
@@ -55,7 +55,7 @@ pub enum FileError {
         path = .path.display()
     )]
     Truncated {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Bytes that the header promises.
         expected: u64,
@@ -79,7 +79,7 @@ pub enum FileError {
         path = .path.display()
     )]
     Shape {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The tensor's name.
         name: String,
@@ -94,7 +94,7 @@ pub enum FileError {
         path = .path.display()
     )]
     NumberType {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The tensor's name.
         name: String,
@@ -107,7 +107,7 @@ pub enum FileError {
         path = .path.display()
     )]
     UnexpectedTensor {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The tensor's name.
         name: String,

@@ -359,7 +359,6 @@ fn impossible_branches_are_refused_and_leave_nothing() {
             "--multiplier excess_tools=1 --multiplier excess_tools=2",
             "given twice",
         ),
-        ("--threshold excess_tools=-1.1", "at least -1"),
         ("--multiplier excess_tools=-1", "at least 0"),
         ("--threshold excess_tool=0.1", "did you mean `excess_tools`?"),
         ("--threshold success=0.1", "no constraint on `success`"),

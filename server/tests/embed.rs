@@ -370,7 +370,7 @@ fn settings_that_do_not_fit_are_named() {
         ),
         (
             "cluster-shift",
-            "paper",
+            "drawn",
             "workload.clusters: only split = \"cluster-shift\" makes clusters",
         ),
         (

@@ -127,6 +127,13 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
     let report = place.report("out");
     assert_eq!(report["runs"].as_array().unwrap().len(), 6);
     assert!(report["runs"][0]["rollouts"].as_u64().unwrap() > 0);
+    for run in report["runs"].as_array().unwrap() {
+        // Of a share over 1,000 examples.
+        for outcome in ["fresh", "seed_prompt_fresh"] {
+            let error = run[outcome]["standard_errors"]["success"].as_f64().unwrap();
+            assert!(error > 0.0 && error < 0.5 / 999f64.sqrt(), "{run}");
+        }
+    }
     let journals = place.journals("out");
     let names: Vec<&str> = journals.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names[0], "feedback-none-seed-0.journal.jsonl");
@@ -148,6 +155,29 @@ fn leaves_tables_plots_and_journals_and_runs_nothing_twice() {
             .count()
             == 6
     );
+}
+
+#[test]
+fn each_seed_draws_a_split_of_its_own_unless_told_not_to() {
+    let place = Place::new();
+    let splits = |out: &str| -> Vec<serde_json::Value> {
+        let header = |bytes: &[u8]| -> serde_json::Value {
+            serde_json::from_str(text(bytes).lines().next().unwrap()).unwrap()
+        };
+        let journals = place.journals(out);
+        let headers = journals.iter().map(|(_, bytes)| header(bytes));
+        headers
+            .map(|header| header["workloads"]["desk"]["evaluate"].clone())
+            .collect()
+    };
+    assert!(place.run("feedback", "2", "drawn").status.success());
+    let drawn = splits("drawn");
+    assert!(drawn[0] != drawn[1] && drawn[0] == drawn[2], "{drawn:?}");
+    let mut same = place.command("feedback", "2", "same");
+    assert!(same.arg("--same-split").output().unwrap().status.success());
+    let same = splits("same");
+    assert!(same.iter().all(|split| *split == same[0]), "{same:?}");
+    assert_eq!(same[0], drawn[0], "seed 0 draws the study's own");
 }
 
 #[test]

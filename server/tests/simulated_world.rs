@@ -13,10 +13,10 @@ use capo_core::estimate::Estimate;
 use capo_core::journal::{Journal, MemoryJournal, Status};
 use capo_core::llm::{ChatRequest, ChatResponse, LlmError, Role};
 use capo_core::random::Streams;
-use capo_core::score::Score;
 use capo_core::study::{Format, Study};
 use capo_core::workload::{Caller, RolloutContext, Split};
 use capo_core::{Outcome, optimize};
+use capo_server::experiment::{self, RunRecord, fresh};
 use capo_server::session::StudyFile;
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
@@ -341,7 +341,7 @@ mod over_many_seeds {
             "feasible: adaptive {first} of {SEEDS}, {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}"
         );
         assert!(
-            first >= 18,
+            first >= 16,
             "adaptive multipliers reach feasibility on {first} of {SEEDS} seeds"
         );
         let share = |count: u64| count as f64 / seeds as f64;
@@ -408,44 +408,58 @@ mod over_many_seeds {
     }
 
     #[test]
-    fn search_and_held_out_results_agree() {
-        // Every run has a split of its own, so that what a split is like averages out.
+    fn held_out_examples_tell_the_truth_and_the_search_flatters() {
+        // Every run has tasks of its own and divides them otherwise, so that what they are like averages out.
         let metrics = ["success", CONTESTED[0], CONTESTED[1]];
-        let mut seed_gaps: IndexMap<&str, Vec<f64>> = IndexMap::new();
-        let mut returned_gaps = seed_gaps.clone();
-        for seed in 0..SEEDS {
-            let outcome = run(&study(seed, |study| {
+        let mut gaps: IndexMap<(&str, &str), Vec<f64>> = IndexMap::new();
+        let mut flattery = Vec::new();
+        // Three times the seeds: a share of so many has an error of 0.05.
+        for seed in 0..3 * SEEDS {
+            let file = study(seed, |study| {
                 study.workload.insert("seed".to_owned(), (1000 + seed).into());
-            }));
-            let finished = &outcome.finished;
-            let first = &outcome.journal.state().rounds()[0];
-            let best = finished.best.expect("a result");
+                study
+                    .workload
+                    .insert("skip".to_owned(), (114 * (1 + seed)).into());
+            });
+            let outcome = run(&file);
+            let state = outcome.journal.state();
+            let mut record = RunRecord::of("", seed, state).expect("the run has ended");
+            fresh::measure(&file, &mut record, None, None).expect("simulated models answer");
+            let of = |outcome: &Option<experiment::Outcome>, metric: &str| {
+                let outcome = outcome.as_ref().expect("it was measured");
+                outcome.cost(metric).unwrap_or(outcome.objective)
+            };
+            let met = |outcome: &Option<experiment::Outcome>| {
+                f64::from(u8::from(outcome.as_ref().is_some_and(|outcome| outcome.all_sat)))
+            };
+            flattery.push(met(&record.optimize) - met(&record.fresh));
             for metric in metrics {
-                let of = |score: &Score| match metric {
-                    "success" => score.objective,
-                    cost => score.costs[cost],
-                };
-                let seed_gap = of(&first.scores[&first.parents[0]]) - finished.seed_evaluation[metric].mean;
-                let returned_gap = of(&finished.final_scores[&best]) - finished.evaluation[metric].mean;
-                seed_gaps.entry(metric).or_default().push(seed_gap);
-                returned_gaps.entry(metric).or_default().push(returned_gap);
+                let truth = of(&record.fresh, metric);
+                for (what, gap) in [
+                    ("held out", of(&record.evaluate, metric) - truth),
+                    (
+                        "seed prompt held out",
+                        of(&record.seed_prompt, metric) - of(&record.seed_prompt_fresh, metric),
+                    ),
+                ] {
+                    gaps.entry((what, metric)).or_default().push(gap);
+                }
             }
         }
-        for metric in metrics {
-            let (seed_gap, returned_gap) = (estimate(&seed_gaps[metric]), estimate(&returned_gaps[metric]));
-            println!(
-                "{metric}, search minus held-out: seed prompt {seed_gap:?}, returned prompt {returned_gap:?}"
-            );
-            // Nobody chose the seed prompt: its gap is chance alone.
+        for ((what, metric), gaps) in &gaps {
+            let gap = estimate(gaps);
+            println!("{what} minus fresh, {metric}: {gap:?}");
+            // Nobody chose a prompt for how it did on held-out examples: the gap is chance alone.
             assert!(
-                seed_gap.mean.abs() < 3.0 * seed_gap.standard_error,
-                "{metric}: {seed_gap:?}"
+                gap.mean.abs() < 3.0 * gap.standard_error,
+                "{what}, {metric}: {gap:?}"
             );
-            // The returned prompt was chosen for how it did in the search, which flatters it, but by less
-            // than one run's own sampling error: the standard deviation of its gap.
-            let deviation = returned_gap.standard_error * (SEEDS as f64).sqrt();
-            assert!(returned_gap.mean.abs() < deviation, "{metric}: {returned_gap:?}");
         }
+        // Prompts are returned for meeting the thresholds in the search: fewer do than are called feasible (the
+        // winner's curse).
+        let flattery = estimate(&flattery);
+        println!("share that meets every threshold, search minus fresh: {flattery:?}");
+        assert!(flattery.mean > Z * flattery.standard_error, "{flattery:?}");
     }
 
     #[test]

@@ -80,6 +80,8 @@ fn every_file_is_known_here() {
     assert_eq!(
         names,
         [
+            "airline-8b.toml",
+            "airline-gpt-5.1.toml",
             "airline-simulated.toml",
             "airline.toml",
             "gsm8k.toml",
@@ -89,8 +91,12 @@ fn every_file_is_known_here() {
             "nine-constraints.toml",
             "own-agent.toml",
             "progressive.toml",
+            "retail-8b.toml",
+            "retail-gpt-5.1.toml",
             "retail-simulated.toml",
             "retail.toml",
+            "telecom-8b.toml",
+            "telecom-gpt-5.1.toml",
             "telecom-simulated.toml",
             "telecom.toml"
         ]
@@ -215,9 +221,15 @@ fn the_agent_of_ones_own_runs_with_a_simulated_rewriter() {
 #[test]
 fn the_tau2_domains_lack_nothing_but_their_data() {
     for (name, optimize, evaluate) in [
-        ("airline.toml", 39, 11),
+        ("airline.toml", 30, 20),
+        ("airline-gpt-5.1.toml", 30, 20),
+        ("airline-8b.toml", 30, 20),
         ("retail.toml", 74, 40),
+        ("retail-gpt-5.1.toml", 74, 40),
+        ("retail-8b.toml", 74, 40),
         ("telecom.toml", 74, 40),
+        ("telecom-gpt-5.1.toml", 74, 40),
+        ("telecom-8b.toml", 74, 40),
     ] {
         // Beside the study itself somebody may have put the data.
         let place = tempfile::tempdir().unwrap();

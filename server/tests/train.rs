@@ -37,7 +37,7 @@ provider = "simulated"
 /// So little that a test bears it; a model of this size learns how prompts look, and no more.
 const SETTINGS: &str = r"
 [sft]
-epochs = 2
+epochs = 6
 batch = 4
 learning_rate = 3e-3
 evaluate_every = 2

@@ -42,7 +42,7 @@ impl Quantity {
     /// ```
     pub fn of(spec: &MetricSpec) -> Self {
         let unit = spec.unit.trim().to_lowercase();
-        if happens_at_most_once(spec) {
+        if is_shown_as_share(spec) {
             return Self::Rate;
         }
         // An agent of somebody's own may call "rate" what has no bound.
@@ -236,7 +236,7 @@ impl Quantity {
     /// a plain number for what was counted, else the value.
     pub fn measurement(self, spec: &MetricSpec, value: f64) -> String {
         match (self, value) {
-            (Self::Rate, _) if happens_at_most_once(spec) => {
+            (Self::Rate, _) if is_shown_as_share(spec) => {
                 decimals(value, if value.fract() == 0.0 { 0 } else { 2 })
             }
             (Self::Rate, 1.0) => "yes".into(),
@@ -246,10 +246,10 @@ impl Quantity {
     }
 }
 
-/// Whether a kind of workload says of a metric that it counts what happens once in an example, or never.
-fn happens_at_most_once(spec: &MetricSpec) -> bool {
+/// Whether a kind of workload wants the mean of a metric that counts shown as a share.
+fn is_shown_as_share(spec: &MetricSpec) -> bool {
     let name = (spec.name.as_str(), spec.unit.as_str());
-    KINDS.iter().any(|kind| kind.at_most_once.contains(&name))
+    KINDS.iter().any(|kind| kind.shown_as_share.contains(&name))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::servers;
 
 /// Where a model's table sends keys: its own key, then those of its headers.
 pub fn destinations(table: &Value) -> Vec<Destination> {
-    let (Ok(spec), Some(origin)) = (ModelSpec::parse(table), servers::of_model(table)) else {
+    let (Ok(spec), Some(origin)) = (ModelSpec::read(table), servers::of_model(table)) else {
         return Vec::new();
     };
     let own = spec.api_key_env.as_deref();

@@ -33,8 +33,16 @@ pub struct Kind {
     pub about: fn(&Table) -> Option<String>,
     /// What the answers of a tool begin with that failed; none where it has no tools.
     pub failed: Option<&'static str>,
-    /// Metrics, by name and unit, that count what happens at most once in an example: their mean is a share.
-    pub at_most_once: &'static [(&'static str, &'static str)],
+    /// Metrics, by name and unit, that count what seldom happens twice in an example: their means are shown as shares.
+    pub shown_as_share: &'static [(&'static str, &'static str)],
+    /// Words of settings that older studies have, as (setting, old word, word).
+    pub former_words: &'static [(&'static str, &'static str, &'static str)],
+    /// Settings under which a number draws the examples that are searched on and held out: for 0 those that are given,
+    /// none where nothing is drawn.
+    pub drawn: fn(&Table, u64) -> Option<Table>,
+    /// Settings with so many held-out examples that no search with the given settings sees, others for another number as
+    /// long as there are; none where examples are given, not made.
+    pub fresh: fn(&Table, u32, u64) -> Option<Table>,
     /// What [`capo_core::workload::Trace::details`] of its rollouts say.
     pub view: fn(&Value) -> TraceView,
     /// The names of its settings.
@@ -62,7 +70,10 @@ impl Kind {
             shares_files: false,
             about: |_| None,
             failed: None,
-            at_most_once: &[],
+            shown_as_share: &[],
+            former_words: &[],
+            drawn: |_, _| None,
+            fresh: |_, _, _| None,
             view: |_| TraceView::default(),
             settings,
             check_written: |_| Ok(()),
@@ -78,6 +89,22 @@ impl Kind {
     pub fn takes_rows(&self) -> bool {
         self.files.contains(&"data")
     }
+}
+
+/// The settings with the seed of their split moved on by a number.
+pub(crate) fn reseeded(settings: &Table, number: u64) -> Table {
+    let mut drawn = settings.clone();
+    if number > 0 {
+        let own = settings.get("seed").and_then(Value::as_u64).unwrap_or(0);
+        drawn.insert("seed".into(), own.wrapping_add(number).into());
+    }
+    drawn
+}
+
+/// The same of a user's rows, unless they are taken in the order of the file.
+pub(crate) fn drawn_rows(settings: &Table, number: u64) -> Option<Table> {
+    let in_order = settings.get("shuffle").and_then(Value::as_bool) == Some(false);
+    (!in_order).then(|| reseeded(settings, number))
 }
 
 pub(crate) type Build = fn(Settings, &dyn Files, u64) -> Result<Workloads, BuildError>;

@@ -205,10 +205,10 @@ mod tests {
             error,
             "workload.optimise: there is no such setting; did you mean `optimize`?"
         );
-        let error = build_value(json!({"kind": "desk", "optimize": 1000}))
+        let error = build_value(json!({"kind": "desk", "optimize": 285_000}))
             .err()
             .unwrap();
-        assert!(error.contains("optimize = 1000"), "{error}");
+        assert!(error.contains("optimize = 285000"), "{error}");
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn a_campaign_measures_everything_and_writes_lines_and_a_table() {
     assert!((loss - 512f64.ln()).abs() < 0.5, "{loss}");
     let table = std::fs::read_to_string(folder.path().join("table.md")).expect("written");
     assert!(table.contains("Parity with PyTorch in f32: passed."), "{table}");
-    assert!(table.contains("| micro | decode, batch 3 |"), "{table}");
+    assert!(table.contains("| micro | decode, batch 3  |"), "{table}");
     assert!(table.contains("| micro | LoRA step 2 × 16 |"), "{table}");
     assert_eq!(
         text(&output).matches(": passed in").count(),

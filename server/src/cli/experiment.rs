@@ -5,6 +5,7 @@ mod learned;
 #[cfg(feature = "train")]
 mod transfer;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +19,10 @@ use capo_models::prices::PriceTable;
 use super::failure::{Ending, Failure, print};
 use super::layout::{count, counted, dollars};
 use super::{Outside, Prices};
+use crate::experiment::fresh::is_simulated;
 use crate::experiment::{
     DriveError, EXPERIMENTS, Experiment, ExperimentError, Progress, RunRecord, Runner, Runs, Seeds, Table,
-    Trial, Variant, drive, find, trials, write,
+    Trial, TrialError, Variant, drive, find, fresh, trials, write,
 };
 use crate::interrupt::Interrupts;
 use crate::session::{Session, SessionError, StudyFile, block_on, open_journal};
@@ -43,6 +45,9 @@ pub(crate) struct ExperimentArgs {
     /// Where journals, tables and plots go [default: runs/experiments/NAME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// All seeds search on the study's own split, instead of each on one that it draws.
+    #[arg(long)]
+    same_split: bool,
     /// Runs at once [default: one for each core if every model is simulated, else 1].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -133,10 +138,14 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         #[cfg(feature = "train")]
         Chosen::Dcapo => {
             args.without_rewriter(DCAPO)?;
+            args.with_its_split(DCAPO)?;
             learned::run(args)
         }
         #[cfg(feature = "train")]
-        Chosen::Transfer => transfer::run(args),
+        Chosen::Transfer => {
+            args.with_its_split(TRANSFER)?;
+            transfer::run(args)
+        }
     }
 }
 
@@ -169,6 +178,17 @@ impl ExperimentArgs {
         }
     }
 
+    /// Refuses what says how examples are drawn where the study's own split is used.
+    #[cfg(feature = "train")]
+    fn with_its_split(&self, experiment: &str) -> Result<(), Failure> {
+        if self.same_split {
+            return Err(Failure::usage(format!(
+                "`{experiment}` searches on the study's own split anyway; leave --same-split out"
+            )));
+        }
+        Ok(())
+    }
+
     fn out(&self, experiment: &str) -> PathBuf {
         let usual = || Path::new("runs/experiments").join(experiment);
         self.out.clone().unwrap_or_else(usual)
@@ -180,7 +200,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
     let variants = experiment.variants(&base.study)?;
     let metrics = measured(&base, &variants)?;
     let out = args.out(experiment.name);
-    let trials = trials(experiment.name, &variants, &args.seeds, &out);
+    let trials = trials(experiment.name, &variants, &args.seeds, &out, args.same_split);
     let prices = args.prices.table()?;
     let file = |trial: &Trial| StudyFile {
         study: trial.study(),
@@ -188,6 +208,11 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
     };
     if args.dry_run {
         return forecast(&base.study.study.name, &file, &trials, &prices);
+    }
+    // What a seed draws may be impossible: that is said before the first run is paid for.
+    let mut drawn = BTreeSet::new();
+    for trial in trials.iter().filter(|trial| drawn.insert(trial.seed)) {
+        file(trial).setup()?;
     }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
     let Some(records) = run_trials(&trials, jobs, &file, &prices)? else {
@@ -276,16 +301,10 @@ fn measured(base: &StudyFile, variants: &[Variant]) -> Result<Vec<MetricSpec>, S
 /// started; else one, for a provider's rate limits are better spent on one run at a time, and how
 /// many runs somebody's agent bears only they know.
 fn usual_jobs(study: &Study) -> NonZeroUsize {
-    let is_external = capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent);
-    let within = study.asked_models().all(is_simulated) && !is_external;
     match std::thread::available_parallelism() {
-        Ok(cores) if within => cores,
+        Ok(cores) if is_simulated(study) => cores,
         _ => NonZeroUsize::MIN,
     }
-}
-
-fn is_simulated(model: &serde_json::Value) -> bool {
-    model.get("provider").is_some_and(|name| name == "simulated")
 }
 
 /// Tells the bounds of all runs together.
@@ -317,17 +336,6 @@ fn forecast(name: &str, file: &FileOf, trials: &[Trial], prices: &PriceTable) ->
         grid.text(2)
     ))?;
     Ok(Ending::Done)
-}
-
-/// Why one run could not be carried on.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TrialError {
-    /// Its study, models or journal.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The system gives no event queue.
-    #[error("the system gives no event queue: {0}")]
-    Runtime(#[source] std::io::Error),
 }
 
 impl From<ExperimentError> for Failure {
@@ -394,6 +402,11 @@ impl Runner for SessionRunner<'_> {
             let record = trial.record(outcome.journal.state());
             record.expect("a run journals its end before it returns")
         }))
+    }
+
+    fn measure_fresh(&self, trial: &Trial, record: &mut RunRecord) -> Result<bool, TrialError> {
+        let kept = fresh::kept_beside(&trial.journal);
+        fresh::measure(&(self.file)(trial), record, Some(&kept), Some(&self.interrupts))
     }
 }
 

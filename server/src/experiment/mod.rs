@@ -12,6 +12,7 @@ mod feedback;
 mod figure;
 #[cfg(test)]
 mod fixture;
+pub mod fresh;
 mod nine_constraints;
 mod noise;
 mod output;
@@ -38,7 +39,7 @@ pub use paper::{Figure as PaperFigure, figures as paper_figures};
 pub use plot::{PlotError, svg};
 pub use progress::Progress;
 pub use record::{Outcome, RoundRecord, RunRecord, Runs};
-pub use run::{DriveError, Runner, Seeds, Trial, Watch, drive, trials};
+pub use run::{DriveError, Runner, Seeds, Trial, TrialError, Watch, drive, trials};
 pub use statistics::Share;
 pub use table::{Cell, Column, ColumnKind, Table};
 

@@ -61,8 +61,10 @@ fn by_constraint(runs: &Runs) -> Table {
         Column::new("seed prompt, held out", ColumnKind::Estimate),
         Column::new("returned, search", ColumnKind::Estimate),
         Column::new("returned, held out", ColumnKind::Estimate),
+        Column::new("returned, fresh", ColumnKind::Estimate),
         Column::new("met, search", ColumnKind::Share),
         Column::new("met, held out", ColumnKind::Share),
+        Column::new("met, fresh", ColumnKind::Share),
         Column::new("largest λ", ColumnKind::Estimate).decimals(2),
         Column::new("final λ", ColumnKind::Estimate).decimals(2),
     ];
@@ -77,6 +79,7 @@ fn by_constraint(runs: &Runs) -> Table {
         let seed = |record: &RunRecord| record.seed_prompt.as_ref()?.cost(metric);
         let search = |record: &RunRecord| record.optimize.as_ref()?.cost(metric);
         let held_out = |record: &RunRecord| record.evaluate.as_ref()?.cost(metric);
+        let fresh = |record: &RunRecord| record.fresh.as_ref()?.cost(metric);
         let largest = |record: &RunRecord| {
             let rounds = record.rounds.iter().map(|round| &round.multipliers);
             rounds
@@ -94,8 +97,10 @@ fn by_constraint(runs: &Runs) -> Table {
             over(&seed),
             over(&search),
             over(&held_out),
+            over(&fresh),
             sweep::share(records.iter().filter_map(|record| met(record, search(record)))),
             sweep::share(records.iter().filter_map(|record| met(record, held_out(record)))),
+            sweep::share(records.iter().filter_map(|record| met(record, fresh(record)))),
             over(&largest),
             over(&|record| record.multipliers.get(metric).copied()),
         ]);

@@ -12,7 +12,7 @@ use capo_core::study::Study;
 use capo_core::summary::{Failures, all_sat};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Variant;
 
@@ -41,6 +41,13 @@ pub struct RunRecord {
     pub evaluate: Option<Outcome>,
     /// The seed prompt on held-out examples.
     pub seed_prompt: Option<Outcome>,
+    /// The texts that were measured; `None` when nothing was returned.
+    pub prompts: Option<Prompts>,
+    /// The returned prompt on at least 1,000 rollouts that neither search nor held-out evaluation saw; `None` where they
+    /// would have to be paid for.
+    pub fresh: Option<Outcome>,
+    /// The seed prompt on the same.
+    pub seed_prompt_fresh: Option<Outcome>,
     /// Every round, in order.
     pub rounds: Vec<RoundRecord>,
     /// Multipliers after the last round.
@@ -55,8 +62,17 @@ pub struct RunRecord {
     pub usd: Option<f64>,
 }
 
+/// What a run started from and what it returned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompts {
+    /// Text of the seed prompt.
+    pub seed: String,
+    /// Text of the returned prompt.
+    pub returned: String,
+}
+
 /// A prompt's means on one split.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Mean objective.
     pub objective: f64,
@@ -66,7 +82,7 @@ pub struct Outcome {
     pub all_sat: bool,
     /// Standard errors over examples by metric, for held-out examples only: of the optimisation
     /// split a journal's last line keeps the means alone.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub standard_errors: IndexMap<String, f64>,
 }
 
@@ -109,8 +125,11 @@ impl RunRecord {
             reason: finished.reason.clone(),
             failures: Failures::of(state).map_or_else(Vec::new, |failures| failures.sentences()),
             optimize: searched(finished),
-            evaluate: held_out(&finished.evaluation, objective, &thresholds),
-            seed_prompt: held_out(&finished.seed_evaluation, objective, &thresholds),
+            evaluate: outcome(&finished.evaluation, objective, &thresholds),
+            seed_prompt: outcome(&finished.seed_evaluation, objective, &thresholds),
+            prompts: prompts(state, finished),
+            fresh: None,
+            seed_prompt_fresh: None,
             thresholds,
             rounds: state.rounds().iter().filter_map(RoundRecord::of).collect(),
             multipliers: finished.multipliers.clone(),
@@ -120,6 +139,15 @@ impl RunRecord {
             usd: usage.usd,
         })
     }
+}
+
+fn prompts(state: &RunState, finished: &FinishedEvent) -> Option<Prompts> {
+    let (_, seed) = state.candidates().next()?;
+    let returned = state.candidate(&finished.best?)?;
+    Some(Prompts {
+        seed: seed.prompt.to_string(),
+        returned: returned.prompt.to_string(),
+    })
 }
 
 fn searched(finished: &FinishedEvent) -> Option<Outcome> {
@@ -132,7 +160,8 @@ fn searched(finished: &FinishedEvent) -> Option<Outcome> {
     })
 }
 
-fn held_out(
+/// Means and standard errors of a prompt against thresholds.
+pub(super) fn outcome(
     estimates: &IndexMap<String, Estimate>,
     objective: &str,
     thresholds: &IndexMap<String, f64>,

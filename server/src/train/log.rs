@@ -14,7 +14,7 @@ pub enum LogError {
     /// It cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -22,7 +22,7 @@ pub enum LogError {
     /// A line of it is none of ours.
     #[error("{} line {line}: {source}; move the file away to go on", path.display())]
     Line {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,

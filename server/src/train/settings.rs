@@ -42,7 +42,7 @@ pub enum SettingsError {
     /// It says something unknown or impossible.
     #[error("{}: {message}", path.display())]
     Content {
-        /// Path of the file that could not be read or written.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What, and in which line.
         message: String,

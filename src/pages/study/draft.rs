@@ -88,7 +88,13 @@ impl Draft {
     }
 
     /// A study that was written elsewhere.
-    pub(super) fn of(study: Study) -> Self {
+    pub(super) fn of(mut study: Study) -> Self {
+        let kind = capo_workloads::of(&study.workload);
+        for (setting, old, word) in kind.map_or(&[][..], |kind| kind.former_words) {
+            if let Some(value) = study.workload.get_mut(*setting).filter(|value| *value == old) {
+                *value = (*word).into();
+            }
+        }
         Self {
             study,
             files: DataFiles::new(),
@@ -411,6 +417,14 @@ mod tests {
 
     fn draft() -> Draft {
         Draft::new().unwrap()
+    }
+
+    #[test]
+    fn a_word_of_older_studies_is_read_as_the_one_of_today() {
+        let text = "[study]\nname = \"a\"\nmethod = \"capo\"\n[workload]\nkind = \"tau2\"\nsplit = \"paper\"\n\
+                    [prompt]\ntext = \"Help.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"simulated\"\n";
+        let study = Study::parse(text, capo_core::study::Format::Toml).unwrap();
+        assert_eq!(Draft::of(study).study.workload["split"], "drawn");
     }
 
     #[test]

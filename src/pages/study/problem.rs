@@ -169,12 +169,12 @@ mod tests {
             "0 rounds search nothing; use 1 or more."
         );
         let split = Problem::of_text(
-            "[workload] optimize = 999 and evaluate = 40 need 1039 tasks, but the help desk has 114; lower one of them",
+            "[workload] optimize = 285000 and evaluate = 40 need 285040 tasks, but the help desk has 285000; lower one of them",
         );
         assert_eq!(split.key, "workload.optimize");
         assert_eq!(
             split.message,
-            "Optimize 999 and evaluate 40 need 1039 tasks, but the help desk has 114; lower one of them."
+            "Optimize 285000 and evaluate 40 need 285040 tasks, but the help desk has 285000; lower one of them."
         );
         let own = Problem::of_text("workload: there is no metric `my_metric`; there are `my_metric_2`");
         assert_eq!(

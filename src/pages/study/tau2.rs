@@ -70,6 +70,7 @@ pub(super) fn Tau2() -> impl IntoView {
             "tasks",
             "clusters",
             "seed",
+            "reference",
             "policy",
             "max_steps",
             "max_errors",

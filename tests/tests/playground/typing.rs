@@ -251,6 +251,22 @@ async fn a_value_that_makes_no_sense_is_refused_at_its_field() {
     }
 }
 
+/// The form knows no provider's rules: whoever looks at the study beside the page says what every call would be refused for.
+#[tokio::test]
+async fn what_a_provider_refuses_is_told_before_the_run() {
+    let study = Study::new("http://unused");
+    let shipped = include_str!("../../../studies/help-desk.toml");
+    let text = shipped.replace(
+        "provider = \"simulated\"\nmodel = \"sim-medium\"",
+        "provider = \"openai\"\nmodel = \"gpt-5-mini\"\ntemperature = 0.3",
+    );
+    assert_ne!(text, shipped);
+    std::fs::write(study.path(), text).unwrap();
+    let browser = open("/study").await;
+    browser.choose("Study file", &study.path()).await;
+    browser.until_shown("takes no temperature").await;
+}
+
 #[tokio::test]
 async fn a_refused_key_is_asked_for_where_it_is_told() {
     let study = Study::new("http://unused");

@@ -55,7 +55,7 @@ pub struct DataSettings {
     #[serde(default = "yes")]
     pub shuffle: bool,
     /// Draws the random split. Apart from the study's seed, so that runs over
-    /// several seeds share one split.
+    /// several seeds share one split; `capo experiment` draws one for each unless told not to.
     #[serde(default)]
     pub seed: u64,
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{ExternalSettings, build, check_written};
 use crate::data::{DataSettings, declared_by};
-use crate::kind::{Declared, Kind, Making};
+use crate::kind::{Declared, Kind, Making, drawn_rows};
 use crate::settings::{merged, names, schema};
 
 pub(crate) const KIND: Kind = Kind {
@@ -14,6 +14,7 @@ pub(crate) const KIND: Kind = Kind {
     own_agent: true,
     about: |_| Some("external agent".to_owned()),
     check_written,
+    drawn: drawn_rows,
     ..Kind::new(
         "external",
         "HTTP endpoint",

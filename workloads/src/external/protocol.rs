@@ -32,7 +32,7 @@ pub struct Request {
     /// 0 for the first rollout of this prompt on this example, then 1, 2, …
     pub repeat: u32,
     /// A whole number below 2⁵³, the same for every prompt on this example and repeat: seed
-    /// whatever is random with it, and prompts are compared on the same luck.
+    /// whatever is random with it, and prompts are compared on the same draws.
     pub seed: u64,
 }
 

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::{SETS, SetName, TableSettings, build};
 use crate::data::{DataSettings, declared_by};
-use crate::kind::{Declared, Kind, Making};
+use crate::kind::{Declared, Kind, Making, drawn_rows};
 use crate::settings::{merged, names, schema};
 
 pub(crate) const KIND: Kind = Kind {
     files: &["data", "evaluate_data"],
     about: |_| Some("own table".to_owned()),
+    drawn: drawn_rows,
     ..Kind::new("table", "Own table", include_str!("beginning.toml"), || {
         [names::<DataSettings>(), names::<TableSettings>(), &[SETS]].concat()
     })

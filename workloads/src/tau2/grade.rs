@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::environment::{Side, World, call_bare};
 use super::python;
+use super::settings::ReferenceActions;
 use super::task::{Action, Assertion, Basis, Criteria, Task, TaskError};
 use super::tool::ToolError;
 use super::trajectory::Trajectory;
@@ -193,25 +194,26 @@ pub struct Counts {
     pub user_calls: usize,
     /// Calls of the agent that hand over to a human.
     pub transfers: usize,
-    /// Calls of the agent in the reference.
+    /// Actions of the reference solution that count.
     pub reference: usize,
 }
 
 impl Counts {
     /// Counts a conversation about a task.
-    pub fn new(task: &Task, trajectory: &Trajectory) -> Self {
+    pub fn new(task: &Task, trajectory: &Trajectory, counted: ReferenceActions) -> Self {
         let transfers = |call: &&ToolCall| call.name == super::transfer::NAME;
         Self {
             agent_calls: trajectory.calls_of(Side::Assistant).count(),
             user_calls: trajectory.calls_of(Side::User).count(),
             transfers: trajectory.calls_of(Side::Assistant).filter(transfers).count(),
-            reference: task.agent_calls(),
+            reference: task.reference_actions(counted),
         }
     }
 
-    /// (calls − reference calls) ÷ reference calls, of the agent; divided by 1 where the reference has none.
-    pub fn excess(self) -> f64 {
-        let reference = self.reference as f64;
-        (self.agent_calls as f64 - reference) / reference.max(1.0)
+    /// (calls of the agent − actions of the reference) ÷ `mean`, the mean number of reference actions of the tasks of
+    /// one split. Over that split the mean of this is (all calls − all reference actions) ÷ all reference actions,
+    /// the paper's ToolEx.
+    pub fn excess(self, mean: f64) -> f64 {
+        (self.agent_calls as f64 - self.reference as f64) / mean
     }
 }

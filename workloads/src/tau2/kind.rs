@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::environment::FAILED;
 use super::settings::{KIND as NAME, Tau2Settings};
 use super::{build, metrics, texts_to_embed};
-use crate::kind::{Change, Changes, Declared, Fact, Kind, Making, Side, TraceView};
+use crate::kind::{Change, Changes, Declared, Fact, Kind, Making, Side, TraceView, reseeded};
 use crate::settings::{names, schema};
 
 pub(crate) const KIND: Kind = Kind {
@@ -21,8 +21,13 @@ pub(crate) const KIND: Kind = Kind {
         Some(format!("tau2 {}", domain.unwrap_or_default()))
     },
     failed: Some(FAILED),
-    // A dialogue ends with the person who takes over.
-    at_most_once: &[("human_requests", "calls per dialogue")],
+    shown_as_share: &[("human_requests", "calls per dialogue")],
+    former_words: &[("split", "paper", "drawn")],
+    drawn: |settings, number| {
+        let split = settings.get("split").and_then(Value::as_str);
+        let is_drawn = split.is_some_and(|split| split != "benchmark");
+        is_drawn.then(|| reseeded(settings, number))
+    },
     view,
     ..Kind::new(NAME, "tau2 benchmark", include_str!("beginning.toml"), || {
         names::<Tau2Settings>().to_vec()

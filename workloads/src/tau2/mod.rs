@@ -26,7 +26,7 @@
 //! |---|---|
 //! | `success` | 1 when the reward is 1, else 0 |
 //! | `human_requests` | calls of `transfer_to_human_agents` by the agent |
-//! | `excess_tools` | (calls of the agent − its reference calls) ÷ its reference calls; failed calls, calls of unknown tools and transfers count. Where the reference has no call of the agent (7 of 50 airline tasks, 2 of 114 retail, 23 of 114 telecom), divided by 1 |
+//! | `excess_tools` | (calls of the agent − actions of the task's reference) ÷ mean actions of the references of its split, so that the mean over a split is the pooled ratio (Σ calls − Σ actions) ÷ Σ actions; failed calls, calls of unknown tools and transfers count, and the customer's actions unless `reference = "agent"` |
 //! | `prompt_length` | characters of the candidate prompt ÷ 1000; the policy around it does not count |
 //! | `turns` | texts the agent sent after its greeting |
 //! | `latency` | seconds of all model calls of the agent |

@@ -31,7 +31,7 @@ pub(super) fn draw(
             if settings.tasks.is_some() {
                 return Err(BuildError::setting(
                     "workload.tasks",
-                    "the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"paper\"",
+                    "the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"drawn\"",
                 ));
             }
             let optimize = list(settings, lists, "train", "workload.split")?;
@@ -44,7 +44,7 @@ pub(super) fn draw(
             }
             Splits { optimize, evaluate }
         }
-        SplitRule::Paper => by_share(settings, lists)?,
+        SplitRule::Drawn => by_share(settings, lists)?,
         SplitRule::ClusterShift => {
             let Splits { optimize, evaluate } = by_share(settings, lists)?;
             let clusters = shift::clusters(settings, &optimize, &evaluate, embeddings, text)?;
@@ -103,7 +103,7 @@ pub(super) fn check_settings(settings: &Tau2Settings, lists: &Lists) -> Result<(
     Ok(())
 }
 
-/// The paper's proportions of the tasks, which the seed draws.
+/// So many of the tasks as the share says, which the seed draws.
 pub(super) fn by_share(settings: &Tau2Settings, lists: &Lists) -> Result<Splits, BuildError> {
     let tasks = settings.tasks.as_deref().unwrap_or("base");
     let mut optimize = shuffled(list(settings, lists, tasks, "workload.tasks")?, settings.seed);
@@ -127,7 +127,7 @@ fn list(settings: &Tau2Settings, lists: &Lists, name: &str, key: &str) -> Result
     Ok(kept.into_iter().cloned().collect())
 }
 
-/// How many of `all` tasks the paper searches on: 74 of 94 for airline, 74 of 114 for the others, rounded.
+/// How many of `all` tasks are searched on: 74 of 94 for airline, as the paper writes, 74 of 114 for the others, rounded.
 fn share(domain: DomainName, all: usize) -> usize {
     let (optimize, of) = match domain {
         DomainName::Airline => (74, 94),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn settings(more: &serde_json::Value) -> Tau2Settings {
-        let mut all = json!({ "domain": "airline", "data": "tau2" });
+        let mut all = json!({ "domain": "airline", "data": "tau2", "split": "drawn" });
         all.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn proportions_are_the_papers() {
+    fn the_drawn_split_keeps_its_share() {
         for (domain, all, optimize) in [
             ("airline", 94, 74),
             ("airline", 50, 39),
@@ -224,18 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn the_benchmarks_own_lists_are_taken_in_their_order() {
-        let splits = draw(
-            &settings(&json!({ "split": "benchmark", "optimize": 2 })),
-            &lists(5),
-        )
-        .unwrap();
+    fn the_benchmarks_own_lists_are_taken_in_their_order_unless_another_split_is_asked_for() {
+        let mut settings = settings(&json!({ "optimize": 2 }));
+        settings.split = SplitRule::default();
+        let splits = draw(&settings, &lists(5)).unwrap();
         assert_eq!(splits.optimize, ["0", "1"]);
         assert_eq!(splits.evaluate, ["3", "4"]);
     }
 
     #[test]
-    fn a_shift_holds_out_what_the_paper_does_and_searches_on_a_part_of_the_rest() {
+    fn a_shift_holds_out_what_is_drawn_and_searches_on_a_part_of_the_rest() {
         for more in [
             json!({}),
             json!({ "seed": 3 }),
@@ -247,10 +245,10 @@ mod tests {
                 settings.split = split;
                 draw(&settings, &lists(50)).unwrap()
             };
-            let (paper, shift) = (of(SplitRule::Paper), of(SplitRule::ClusterShift));
-            assert_eq!(shift.evaluate, paper.evaluate, "{more}");
-            assert!(shift.optimize.len() < paper.optimize.len(), "{more}");
-            let mut rest = paper.optimize.iter();
+            let (drawn, shift) = (of(SplitRule::Drawn), of(SplitRule::ClusterShift));
+            assert_eq!(shift.evaluate, drawn.evaluate, "{more}");
+            assert!(shift.optimize.len() < drawn.optimize.len(), "{more}");
+            let mut rest = drawn.optimize.iter();
             let in_order = shift.optimize.iter().all(|id| rest.any(|other| other == id));
             assert!(in_order, "{more}");
         }
@@ -274,7 +272,7 @@ mod tests {
             ),
             (
                 json!({ "split": "benchmark", "tasks": "full" }),
-                "workload.tasks: the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"paper\"",
+                "workload.tasks: the benchmark's own split has its own tasks; leave `tasks` out, or write split = \"drawn\"",
             ),
             (
                 json!({ "tasks": "full" }),

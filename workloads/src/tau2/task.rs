@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::environment::{Side, World};
+use super::settings::ReferenceActions;
 
 /// One task. Keys of its file that nothing here needs are not read.
 #[derive(Debug, Clone, Deserialize)]
@@ -248,10 +249,13 @@ impl Task {
             .unwrap_or_default()
     }
 
-    /// Calls of the agent in the reference solution.
-    pub fn agent_calls(&self) -> usize {
-        let of_agent = |action: &&Action| action.requestor == Side::Assistant;
-        self.reference().iter().filter(of_agent).count()
+    /// How many actions of the reference solution count.
+    pub fn reference_actions(&self, counted: ReferenceActions) -> usize {
+        let counts = |action: &&Action| match counted {
+            ReferenceActions::All => true,
+            ReferenceActions::Agent => action.requestor == Side::Assistant,
+        };
+        self.reference().iter().filter(counts).count()
     }
 
     /// What a judge must be asked, where that counts.

@@ -12,7 +12,7 @@ use super::prompts::STOPS;
 pub enum Event {
     /// One side spoke to the other.
     Said {
-        /// The side that made the call.
+        /// The side that spoke.
         by: Side,
         /// What.
         text: String,

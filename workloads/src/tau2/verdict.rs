@@ -12,6 +12,7 @@ use super::dialogue::Dialogue;
 use super::environment::{Side, World, changes};
 use super::grade::{Counts, Grade};
 use super::python;
+use super::settings::ReferenceActions;
 use super::task::{Action, Basis, Task};
 use super::trajectory::{Answered, End, Trajectory, Unpaired};
 
@@ -32,7 +33,7 @@ pub fn metrics() -> Vec<MetricSpec> {
             ..MetricSpec::cost(
                 "excess_tools",
                 "share of reference calls",
-                "(Tool calls of the agent − its reference calls) ÷ its reference calls, ÷ 1 where it has none; \
+                "(Tool calls of the agent − actions of the reference) ÷ mean reference actions of a task of the split; \
                  negative when fewer were made.",
             )
         },
@@ -74,6 +75,7 @@ pub(super) struct Verdict<'a> {
     end: End,
     seconds: f64,
     counts: Counts,
+    mean_reference: f64,
     repeated: Vec<String>,
     errors: usize,
     unasked: Vec<String>,
@@ -87,6 +89,8 @@ impl<'a> Verdict<'a> {
         task: &'a Task,
         dialogue: &'a Dialogue<W>,
         grade: Option<Grade>,
+        counted: ReferenceActions,
+        mean_reference: f64,
     ) -> Result<Self, Unpaired> {
         let trajectory = &dialogue.trajectory;
         let of_agent: Vec<Answered<'_>> = trajectory
@@ -109,7 +113,8 @@ impl<'a> Verdict<'a> {
             trajectory,
             end: dialogue.end,
             seconds: dialogue.seconds,
-            counts: Counts::new(task, trajectory),
+            counts: Counts::new(task, trajectory, counted),
+            mean_reference,
             repeated: repeated::<W>(&of_agent),
             errors: of_agent.iter().filter(|answered| answered.error).count(),
             unasked: unasked.map(|answered| written(answered.call)).collect(),
@@ -134,7 +139,7 @@ impl<'a> Verdict<'a> {
         [
             ("success", f64::from(u8::from(self.is_success()))),
             ("human_requests", self.counts.transfers as f64),
-            ("excess_tools", self.counts.excess()),
+            ("excess_tools", self.counts.excess(self.mean_reference)),
             (PROMPT_LENGTH, prompt_length(prompt)),
             ("turns", texts.len() as f64),
             ("latency", self.seconds),
@@ -172,7 +177,7 @@ impl<'a> Verdict<'a> {
         if self.counts.agent_calls > self.counts.reference {
             let _ = writeln!(
                 text,
-                "Tool calls of the agent: {}; the reference makes {}.",
+                "Tool calls of the agent: {}; actions of the reference: {}.",
                 self.counts.agent_calls, self.counts.reference
             );
         }
@@ -238,7 +243,7 @@ impl<'a> Verdict<'a> {
             "checks": self.grade,
             "agent_calls": self.counts.agent_calls,
             "user_calls": self.counts.user_calls,
-            "reference_calls": self.counts.reference,
+            "reference_actions": self.counts.reference,
             "repeated_calls": self.repeated,
             "unasked_writes": self.unasked,
             "changes": changes,

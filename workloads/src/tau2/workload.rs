@@ -21,7 +21,7 @@ use super::grade::Grade;
 use super::nl_assertions;
 use super::prompts;
 use super::retail::Retail;
-use super::settings::{DomainName, Tau2Settings};
+use super::settings::{DomainName, ReferenceActions, Tau2Settings};
 use super::shift;
 use super::split::{self, Splits};
 use super::task::{Action, Task};
@@ -47,6 +47,7 @@ pub struct Tau2<W> {
     offered: Offered,
     tasks: IndexMap<String, Task>,
     splits: Splits,
+    reference: ReferenceActions,
     metrics: Vec<MetricSpec>,
     max_steps: u32,
     max_errors: u32,
@@ -189,6 +190,7 @@ impl<W: Domain> Tau2<W> {
             offered,
             tasks,
             splits,
+            reference: settings.reference,
             metrics: metrics(),
             max_steps: settings.max_steps,
             max_errors: settings.max_errors,
@@ -218,6 +220,22 @@ impl<W: Domain> Tau2<W> {
         }
     }
 
+    /// Mean reference actions of the tasks of the split that an example belongs to; 1 where they have none at all.
+    pub(super) fn mean_reference(&self, example: &str) -> f64 {
+        let Splits { optimize, evaluate } = &self.splits;
+        let is_searched_on = optimize.iter().any(|id| id == example);
+        let split = if is_searched_on { optimize } else { evaluate };
+        let actions: usize = split
+            .iter()
+            .map(|id| self.tasks[id].reference_actions(self.reference))
+            .sum();
+        if actions == 0 {
+            1.0
+        } else {
+            actions as f64 / split.len() as f64
+        }
+    }
+
     async fn play(&self, context: RolloutContext<'_>) -> Result<Rollout, RolloutError> {
         let task = self
             .tasks
@@ -236,7 +254,8 @@ impl<W: Domain> Tau2<W> {
             }
             End::MaxSteps | End::TooManyErrors => None,
         };
-        let verdict = Verdict::new(task, &dialogue, grade).map_err(failed)?;
+        let mean = self.mean_reference(context.example);
+        let verdict = Verdict::new(task, &dialogue, grade, self.reference, mean).map_err(failed)?;
         Ok(Rollout {
             measurements: verdict.measurements(context.prompt),
             trace: Trace {
@@ -266,6 +285,8 @@ fn fingerprint(files: &str, offered: &Offered, splits: Option<&Splits>) -> Strin
         hash.update(id);
         hash.update([0]);
     }
+    // Not as in runs whose `excess_tools` was a ratio of each task's own.
+    hash.update([2]);
     for tool in offered.agent.iter().chain(offered.user.iter()) {
         hash.update(serde_json::to_string(tool).unwrap_or_default());
     }

@@ -26,11 +26,11 @@ pub(super) fn metrics() -> Vec<MetricSpec> {
             "Calls of transfer_to_human.",
         ),
         MetricSpec {
-            min: Some(-1.0),
+            min: None,
             ..MetricSpec::cost(
                 "excess_tools",
                 "share of reference calls",
-                "(Tool calls − reference tool calls) ÷ reference tool calls; negative when fewer were made.",
+                "(Tool calls − reference calls) ÷ mean reference calls of a task of the split; negative when fewer were made.",
             )
         },
         MetricSpec::prompt_length(),
@@ -74,6 +74,8 @@ pub(super) struct Verdict {
     errors: usize,
     calls: usize,
     reference: usize,
+    /// Mean reference calls of the tasks of the split.
+    mean_reference: f64,
     end: End,
     texts: usize,
     characters: usize,
@@ -81,8 +83,8 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges a dialogue by its task.
-    pub(super) fn new(task: &Task, dialogue: &Dialogue) -> Self {
+    /// Judges a dialogue by its task, whose split has so many reference calls a task.
+    pub(super) fn new(task: &Task, dialogue: &Dialogue, mean_reference: f64) -> Self {
         let changes = dialogue.state.changes();
         let absent = |from: &Changes, other: &Changes| -> Changes {
             from.iter()
@@ -124,6 +126,7 @@ impl Verdict {
             errors: dialogue.calls.iter().filter(|call| call.effect.is_none()).count(),
             calls: dialogue.calls.len(),
             reference: task.reference.len(),
+            mean_reference,
             end: dialogue.end,
             texts,
             characters,
@@ -141,7 +144,7 @@ impl Verdict {
 
     /// A value for each of [`metrics`].
     pub(super) fn measurements(&self, prompt: &str) -> Measurements {
-        let excess = (self.calls as f64 - self.reference as f64) / self.reference as f64;
+        let excess = (self.calls as f64 - self.reference as f64) / self.mean_reference;
         let verbosity = if self.texts == 0 {
             0.0
         } else {

@@ -1,7 +1,7 @@
 //! The help desk of *Ridgeway Cycles*: a tool-using customer-service domain of our own.
 //!
 //! A customer writes, the agent talks and calls tools on a small shop database, and at the end
-//! the database and the conversation are compared with what the task expects. 114 tasks, 12
+//! the database and the conversation are compared with what the task expects. 12
 //! tools, one policy; users are scripted (or played by a model).
 //!
 //! # What the agent sees
@@ -135,7 +135,7 @@
 //! packed "packed", "club", "club members"; address of an expensive order "1500.00", "1,500", …; moving on the
 //! day "day before", "same day", "on the day", "today", …; not verified "verify", "verified", "not match", …;
 //! nothing in stock "out of stock", "sold out", "not available", …. Whole words count, in any text of the
-//! agent, whatever the case of letters (`told` in `data/tasks.json`).
+//! agent, whatever the case of letters (`told` of a task).
 //!
 //! # Measurements
 //!
@@ -145,7 +145,7 @@
 //! |---|---|
 //! | `success` | 1 when the database changed exactly as expected, a transfer happened exactly if expected, and everything the customer must be told was told; else 0 |
 //! | `human_requests` | calls of `transfer_to_human` |
-//! | `excess_tools` | (tool calls − reference tool calls) ÷ reference tool calls, failed calls and transfers included; −1 when none was made |
+//! | `excess_tools` | (tool calls − the task's reference calls) ÷ mean reference calls of the tasks of its split, failed calls and transfers included; the mean over a split is the pooled ratio, −1 when no call was made |
 //! | `prompt_length` | characters of the candidate prompt ÷ 1000 |
 //! | `turns` | texts the agent sent to the customer |
 //! | `latency` | seconds of all model calls of the agent |
@@ -154,7 +154,7 @@
 //! | `tool_errors` | calls answered by an error |
 //! | `policy_violations` | writes to unverified accounts, unconfirmed writes, ineligible writes, and transfers without reason; a write may break several rules |
 //!
-//! An agent that only greets solves nothing (`excess_tools` −1, no violation). One that hands
+//! An agent that only greets solves nothing (`excess_tools` −1 on the mean, no violation). One that hands
 //! everything over at once solves the 16 tasks that must be handed over, with one violation each:
 //! it verified nobody.
 //!
@@ -164,16 +164,15 @@
 //!
 //! # Tasks
 //!
-//! 114 tasks of 23 scenarios in `data/tasks.json`, on the shop of `data/shop.json`, both written by
-//! the generator beside this file (test code) and committed. 76 can be done, 22 must be refused, 16
-//! must be handed to a human; references have 2 to 6 calls, 4 on average. [`task::Difficulty`] counts
+//! As many as a study asks for, up to 285,000, in batches of 114 of 23 scenarios, each batch about a shop of its own,
+//! made by the generator beside this file. A study that asks for fewer draws from 114, those of the first batch unless it skips some. Of a batch 76 can be
+//! done, 22 must be refused, 16 must be handed to a human; references have 2 to 6 calls, 4 on average. [`task::Difficulty`] counts
 //! what makes a task hard: look-ups, an order the customer cannot name, pushing, impossibility. Half of
 //! the customers who cannot name their order have another one with the same product. Splits are drawn
 //! by a seed so that both hold the same mix of scenarios.
 
 mod appointment;
 pub mod episode;
-#[cfg(test)]
 mod generator;
 mod judge;
 pub mod language;
@@ -199,10 +198,10 @@ use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, W
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
-use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use episode::{Customer, converse};
+pub use generator::BATCH;
 use judge::{Verdict, metrics};
 use persona::Persona;
 pub use settings::{DeskError, DeskSettings, UserKind};
@@ -211,20 +210,25 @@ pub use state::{Changes, Records, State};
 use task::Task;
 use user::ScriptedUser;
 
-const SHOP: &str = include_str!("data/shop.json");
-const TASKS: &str = include_str!("data/tasks.json");
 const MOST_STEPS: u32 = 200;
+/// Tasks that there are.
+pub const ALL_TASKS: usize = 2500 * BATCH;
 
 /// The help desk as a workload.
 pub struct Desk {
     user: UserKind,
     max_steps: u32,
-    records: Rc<Records>,
+    /// The shops of the batches of tasks, from the first one on.
+    shops: Vec<Rc<Records>>,
+    /// The tasks that are drawn from, of which the first so many of the first batch are passed over.
     tasks: IndexMap<String, Task>,
+    passed_over: usize,
     tools: Rc<[ToolSpec]>,
     metrics: Vec<MetricSpec>,
     optimize: Vec<String>,
     evaluate: Vec<String>,
+    /// Mean reference calls of the tasks that are searched on, and of those held out.
+    mean_reference: [f64; 2],
 }
 
 impl Desk {
@@ -240,6 +244,7 @@ impl Desk {
             seed,
             user,
             max_steps,
+            skip,
         } = settings;
         for (split, size) in [("optimize", optimize), ("evaluate", evaluate)] {
             if size == 0 {
@@ -249,15 +254,25 @@ impl Desk {
         if !(1..=MOST_STEPS).contains(&max_steps) {
             return Err(DeskError::Steps(max_steps));
         }
-        let shop: Shop = embedded("shop.json", SHOP)?;
-        let tasks: Vec<Task> = embedded("tasks.json", TASKS)?;
-        if optimize.saturating_add(evaluate) > tasks.len() {
+        let asked = optimize.saturating_add(evaluate);
+        if skip.saturating_add(asked) > ALL_TASKS {
             return Err(DeskError::TooMany {
                 optimize,
                 evaluate,
-                available: tasks.len(),
+                skip,
+                available: ALL_TASKS,
             });
         }
+        let end = (skip + asked.max(BATCH)).min(ALL_TASKS);
+        let (shops, tasks): (Vec<_>, Vec<_>) =
+            (skip / BATCH..end.div_ceil(BATCH)).map(generator::batch).unzip();
+        let passed_over = skip % BATCH;
+        let tasks: Vec<Task> = tasks
+            .into_iter()
+            .flatten()
+            .skip(passed_over)
+            .take(end - skip)
+            .collect();
         let order = split::mixed_order(&tasks, seed);
         let ids = |range: std::ops::Range<usize>| -> Vec<String> {
             order[range]
@@ -265,26 +280,43 @@ impl Desk {
                 .map(|&index| tasks[index].id.clone())
                 .collect()
         };
+        let mean_reference = [0..optimize, optimize..asked].map(|range| {
+            let calls: usize = order[range.clone()]
+                .iter()
+                .map(|&index| tasks[index].reference.len())
+                .sum();
+            calls as f64 / range.len() as f64
+        });
         Ok(Self {
             user,
             max_steps,
-            records: Rc::new(Records::new(shop)),
+            shops: shops
+                .into_iter()
+                .map(|shop| Rc::new(Records::new(shop)))
+                .collect(),
+            passed_over,
+            mean_reference,
             tools: tools::all().iter().map(tools::Tool::spec).collect(),
             metrics: metrics(),
             optimize: ids(0..optimize),
-            evaluate: ids(optimize..optimize + evaluate),
+            evaluate: ids(optimize..asked),
             tasks: tasks.into_iter().map(|task| (task.id.clone(), task)).collect(),
         })
     }
 
-    /// All tasks of the help desk by id, whatever the splits.
+    /// The tasks that the splits are drawn from, by id.
     pub fn tasks(&self) -> &IndexMap<String, Task> {
         &self.tasks
     }
 
-    /// The shop every dialogue starts from.
+    /// The shop that the first of the tasks are about.
     pub fn shop(&self) -> &Shop {
-        self.records.shop()
+        self.shops[0].shop()
+    }
+
+    /// The shop that the task at this place of [`Desk::tasks`] is about.
+    fn records(&self, index: usize) -> Rc<Records> {
+        Rc::clone(&self.shops[(self.passed_over + index) / BATCH])
     }
 
     /// The tools as the agent is offered them.
@@ -311,7 +343,7 @@ impl Workload for Desk {
 
     fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [SHOP, TASKS, policy::TEXT, &episode::frame("")] {
+        for part in [generator::VERSION, policy::TEXT, &episode::frame("")] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -349,14 +381,13 @@ impl Workload for Desk {
         context: RolloutContext<'a>,
     ) -> LocalBoxFuture<'a, Result<Rollout, RolloutError>> {
         async move {
-            let task = self.tasks.get(context.example).ok_or_else(|| {
+            let (index, id, task) = self.tasks.get_full(context.example).ok_or_else(|| {
                 RolloutError::failed(
                     capo_core::llm::FailureKind::Tool,
                     false,
                     format!(
-                        "the help desk has no task `{}`; tasks are desk-001 to desk-{:03}",
+                        "no task `{}` is drawn from at the help desk, which has desk-001 to desk-{ALL_TASKS}",
                         context.example,
-                        self.tasks.len()
                     ),
                 )
             })?;
@@ -366,13 +397,14 @@ impl Workload for Desk {
             };
             let dialogue = converse(
                 context,
-                Rc::clone(&self.records),
+                self.records(index),
                 Rc::clone(&self.tools),
                 customer,
                 self.max_steps,
             )
             .await?;
-            let verdict = Verdict::new(task, &dialogue);
+            let is_held_out = self.evaluate.contains(id);
+            let verdict = Verdict::new(task, &dialogue, self.mean_reference[usize::from(is_held_out)]);
             Ok(Rollout {
                 measurements: verdict.measurements(context.prompt),
                 trace: Trace {
@@ -385,11 +417,4 @@ impl Workload for Desk {
         }
         .boxed_local()
     }
-}
-
-fn embedded<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, DeskError> {
-    serde_json::from_str(text).map_err(|error| DeskError::Data {
-        file,
-        message: error.to_string(),
-    })
 }

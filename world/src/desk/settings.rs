@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct DeskSettings {
     /// Tasks used by the search, at least 1.
-    #[schemars(extend("x-unit" = "of 114"))]
+    #[schemars(extend("x-unit" = "tasks"))]
     pub optimize: usize,
-    /// Held-out tasks, at least 1. Together with `optimize` at most 114.
-    #[schemars(extend("x-unit" = "of 114"))]
+    /// Held-out tasks, at least 1. Together with `optimize` and `skip` at most 285,000.
+    #[schemars(extend("x-unit" = "tasks"))]
     pub evaluate: usize,
     /// Draws which tasks are in which split. Both splits hold the same mix of scenarios.
     pub seed: u64,
@@ -19,6 +19,9 @@ pub struct DeskSettings {
     pub user: UserKind,
     /// Answers the agent may give in a dialogue, 1 to 200; the dialogue is over after the last.
     pub max_steps: u32,
+    /// Tasks passed over: the splits are drawn from the 114 after them, or from as many as both need.
+    #[schemars(extend("x-unit" = "tasks"))]
+    pub skip: usize,
 }
 
 impl Default for DeskSettings {
@@ -29,6 +32,7 @@ impl Default for DeskSettings {
             seed: 0,
             user: UserKind::Scripted,
             max_steps: 30,
+            skip: 0,
         }
     }
 }
@@ -57,26 +61,22 @@ pub enum DeskError {
     },
     /// There are not that many tasks.
     #[error(
-        "[workload] optimize = {optimize} and evaluate = {evaluate} need {} tasks, but the help desk has {available}; lower one of them",
-        optimize.saturating_add(*evaluate)
+        "[workload] optimize = {optimize} and evaluate = {evaluate} need {} tasks{}, but the help desk has {available}; lower {}",
+        optimize.saturating_add(*evaluate),
+        if *skip == 0 { String::new() } else { format!(" after skip = {skip}") },
+        if *skip == 0 { "one of them" } else { "one of the three" }
     )]
     TooMany {
         /// Asked for.
         optimize: usize,
         /// Asked for.
         evaluate: usize,
+        /// Asked to be passed over.
+        skip: usize,
         /// There are.
         available: usize,
     },
     /// A dialogue of no steps, or of absurdly many.
     #[error("[workload] max_steps = {0}: a dialogue may have 1 to 200 answers of the agent")]
     Steps(u32),
-    /// The embedded data cannot be read: a defect of this program.
-    #[error("the embedded file {file} cannot be read: {message}")]
-    Data {
-        /// Its name.
-        file: &'static str,
-        /// What is wrong with it.
-        message: String,
-    },
 }

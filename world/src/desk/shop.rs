@@ -1,4 +1,4 @@
-//! The shop's records, as embedded in `data/shop.json`.
+//! The shop's records.
 
 use std::fmt;
 use std::iter::Sum;

@@ -19,9 +19,6 @@ use super::trace_reading;
 pub struct Errors {
     /// An edit aims at an issue drawn blindly instead of by its weight.
     pub wrong_issue: f64,
-    /// Added to `wrong_issue` when the weights tell no issue from another, in part when they
-    /// hardly do.
-    pub unguided: f64,
     /// An edit picks a policy at random instead of one the feedback or common sense suggests.
     pub wrong_policy: f64,
     /// An answer loses a sentence that was good.
@@ -40,7 +37,6 @@ impl Errors {
         let carelessness = 1.0 - parameters.competence;
         Self {
             wrong_issue: 0.5 * carelessness,
-            unguided: 0.5,
             wrong_policy: 0.6 * carelessness,
             drops_sentence: 0.25 * carelessness,
             adds_fluff: 0.4 * carelessness,
@@ -86,38 +82,20 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -
 }
 
 /// How much an issue presses: the objective by how far it is from perfect, a violated constraint by
-/// its weight and the size of the violation, a satisfied one by its weight alone, as its slack
-/// earns too.
+/// its weight and the size of the violation, a satisfied one not at all.
 fn pressure(issue: &Issue) -> f64 {
     if issue.objective {
         0.5 * issue.residual
     } else if issue.residual > 0.0 {
         issue.weight * (0.2 + issue.residual.min(1.5))
     } else {
-        0.2 * issue.weight
-    }
-}
-
-/// How little the weights tell the violated constraints apart, in [0, 1]: 1 when several are
-/// violated and all weigh the same, or nothing. Where one is violated there is nothing to tell apart.
-fn flatness(issues: &[Issue]) -> f64 {
-    let violated = issues
-        .iter()
-        .filter(|issue| !issue.objective && issue.residual > 0.0);
-    let weights: Vec<f64> = violated.map(|issue| issue.weight).collect();
-    let largest = weights.iter().copied().fold(0.0, f64::max);
-    let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
-    match weights.len() {
-        0 | 1 => 0.0,
-        _ if largest > 0.0 => (smallest / largest).clamp(0.0, 1.0),
-        _ => 1.0,
+        0.0
     }
 }
 
 fn edit(draft: &mut Draft, review: &Review<'_>, advice: &[(usize, Advice)], errors: Errors, draw: Draw) {
     let issues = &review.issues;
-    let unguided = errors.unguided * flatness(issues);
-    let blind = draw.named("blind").chance(errors.wrong_issue + unguided) || review.feedback.is_empty();
+    let blind = draw.named("blind").chance(errors.wrong_issue) || review.feedback.is_empty();
     let weights: Vec<f64> = issues
         .iter()
         .map(|issue| if blind { 1.0 } else { pressure(issue) })

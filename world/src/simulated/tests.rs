@@ -95,7 +95,7 @@ fn answers_depend_on_model_seed_and_request_alone() {
         let (messages, seed) = question(seed);
         ask(&model("sim-medium", 6), messages, seed).message != fresh(seed).message
     });
-    assert!(differing.count() > 5, "another model seed is another luck");
+    assert!(differing.count() > 5, "another model seed draws otherwise");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     name: Option<Benchmark>,
-    /// How many seeds `desk` compares [default: 20] or `dcapo` trains [default: 3]
+    /// How many splits and seeds `desk` compares [default: 20] or `dcapo` trains [default: 3]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on

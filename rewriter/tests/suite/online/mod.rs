@@ -325,7 +325,7 @@ fn a_run_that_is_killed_goes_on_as_if_it_had_not_been() {
         .filter(|(_, line)| line.starts_with("{\"event\":\"round\""))
         .map(|(place, _)| place)
         .collect();
-    // After two rounds; in the midst of the third; between a round and its lesson; and between the lesson
+    // After two rounds; in the midst of the third; between a round and its update; and between the update
     // and its line.
     for (kept, checkpointed) in [
         (rounds[1] + 2, 2),
@@ -364,7 +364,7 @@ fn rewrites_drawn_a_few_at_a_time_are_those_drawn_together() {
 }
 
 #[test]
-fn requests_without_room_give_no_child_and_no_lesson() {
+fn requests_without_room_give_no_child_and_no_update() {
     let folder = TempDir::new().expect("a folder");
     let way = Way {
         room: 500,

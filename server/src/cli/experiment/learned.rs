@@ -8,7 +8,7 @@ use crate::stderr::warn;
 
 pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let base = args.base(dcapo::STUDY)?;
-    if !base.study.asked_models().all(is_simulated) {
+    if !is_simulated(&base.study) {
         return Err(Failure::usage(format!(
             "{}: `{DCAPO}` makes hundreds of thousands of rollouts, so that every model of its study must be simulated; \
              set provider = \"simulated\" under [models]",

@@ -40,7 +40,7 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         .setup()?;
     }
     let out = args.out(TRANSFER);
-    let trials = trials(TRANSFER, &variants, &args.seeds, &out);
+    let trials = trials(TRANSFER, &variants, &args.seeds, &out, true);
     let prices = args.prices.table()?;
     if args.dry_run {
         return forecast(TRANSFER, &file, &trials, &prices);

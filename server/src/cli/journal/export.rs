@@ -271,8 +271,8 @@ mod tests {
     fn markdown_keeps_one_row_a_line() {
         assert_eq!(
             table(&rows()).markdown(),
-            "| id | mean | prompt                         |\n|:---|-----:|:-------------------------------|\n\
-             | a  |  0.5 | one, \"two\"<br>three \\| four |\n| b  |      |                                |\n"
+            "| id  | mean | prompt                      |\n| --- | ---: | --------------------------- |\n\
+             | a   |  0.5 | one, \"two\"<br>three \\| four |\n| b   |      |                             |\n"
         );
         assert_eq!(table(&[]).markdown(), "");
     }

@@ -64,7 +64,7 @@ impl<'a> PolicyEvaluator<'a> {
         let mut requests = Vec::new();
         let mut seen = HashSet::new();
         for search in 0..plan.evaluation_searches {
-            let journal = folder.join(format!("exam-{search}.jsonl"));
+            let journal = folder.join(format!("evaluation-{search}.jsonl"));
             let asking = Asking { depth: 1, form };
             world.simulated(
                 Plan::evaluation_seed(seed, search),
@@ -85,6 +85,7 @@ impl<'a> PolicyEvaluator<'a> {
             }
             std::fs::remove_file(&journal).map_err(|source| DcapoError::folder(&journal, source))?;
         }
+        // The name of the stream decides what is drawn, and stays.
         requests.shuffle(&mut Streams::new(seed).stream("exam", 0, 0));
         requests.truncate(plan.requests);
         Ok(Self {
@@ -154,8 +155,8 @@ impl<'a> PolicyEvaluator<'a> {
     /// J of a prompt on held-out examples under a request's multipliers.
     fn value(&mut self, facts: &RewriteFacts, prompt: &str) -> Result<f64, DcapoError> {
         if !self.measured.contains_key(prompt) {
-            let luck = Plan::rollout_seed(self.seed);
-            let found = self.world.held_out(luck, self.plan.repeats, prompt)?;
+            let seed = Plan::rollout_seed(self.seed);
+            let found = self.world.held_out(seed, self.plan.repeats, prompt)?;
             self.measured.insert(prompt.to_owned(), found);
         }
         let found = &self.measured[prompt];

@@ -79,9 +79,9 @@ impl HeldOut {
 
 /// A seed's record with what it is a record of.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct Kept<R> {
     identity: Value,
-    record: SeedRecord,
+    record: R,
 }
 
 /// The record of a seed that is finished: of this study and plan.
@@ -91,23 +91,25 @@ pub(super) fn read(path: &Path, identity: &Value) -> Result<Option<SeedRecord>, 
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(DcapoError::folder(path, source)),
     };
-    let kept: Kept = serde_json::from_str(&text).map_err(|why| DcapoError::Record {
+    let unreadable = |why: serde_json::Error| DcapoError::Record {
         path: path.to_owned(),
         reason: format!("it is no record of this program: {why}"),
-    })?;
+    };
+    // A record of other settings may have other fields.
+    let kept: Kept<Value> = serde_json::from_str(&text).map_err(unreadable)?;
     if kept.identity != *identity {
         return Err(DcapoError::Record {
             path: path.to_owned(),
-            reason: "it is of another study or of other settings".into(),
+            reason: "it is of another study, of other settings or of another version".into(),
         });
     }
-    Ok(Some(kept.record))
+    serde_json::from_value(kept.record).map(Some).map_err(unreadable)
 }
 
 pub(super) fn write(path: &Path, identity: &Value, record: &SeedRecord) -> Result<(), DcapoError> {
     let kept = Kept {
         identity: identity.clone(),
-        record: record.clone(),
+        record,
     };
     let text = serde_json::to_string_pretty(&kept).expect("a record holds nothing JSON cannot write");
     let unfinished = path.with_extension("part");

@@ -224,7 +224,7 @@ fn gain_by_round(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
             .push((f64::from(search * plan.grpo_extent.rounds) - 0.5, String::new()));
     }
     Figure {
-        name: "practice".into(),
+        name: "grpo".into(),
         title: "GRPO".into(),
         caption:
             "Mean over seeds, band: one standard error. Dotted: the next search begins, from the seed prompt."

@@ -32,7 +32,7 @@ pub(super) fn run(
         Ok((fine_tuned, started.elapsed().as_secs_f64()))
     })?;
     say(&format!(
-        "taught {} pairs in {seconds:.0} s, held-out loss {:.3}",
+        "fine-tuned on {} pairs in {seconds:.0} s, held-out loss {:.3}",
         fine_tuned.figures.pairs,
         fine_tuned.figures.held_out_loss.unwrap_or(f64::NAN),
     ));

@@ -120,7 +120,7 @@ fn pairs(world: &World, plan: &Plan, seed: u64, folder: &Path) -> Result<Pairs, 
     let mut journals = Vec::new();
     for search in 0..plan.sft_searches {
         let asking = ASKED[search as usize % ASKED.len()];
-        let journal = folder.join(format!("taught-{search}.jsonl"));
+        let journal = folder.join(format!("sft-{search}.jsonl"));
         world.simulated(Plan::sft_seed(seed, search), asking, plan.sft_extent, &journal)?;
         journals.push(journal);
     }

@@ -33,13 +33,21 @@ pub struct Trial<'a> {
     pub seed: u64,
     /// Where its journal lies.
     pub journal: PathBuf,
+    /// Whether it searches on the study's own split instead of one that its seed draws.
+    pub same_split: bool,
 }
 
 impl Trial<'_> {
-    /// The study of this trial.
+    /// The study of this trial: its seed is the run's, and where examples are drawn, it draws which are searched on and
+    /// which held out. Seed 0 has the study's own.
     pub fn study(&self) -> Study {
         let mut study = self.variant.study.clone();
         study.study.seed = self.seed;
+        let drawn =
+            capo_workloads::of(&study.workload).and_then(|kind| (kind.drawn)(&study.workload, self.seed));
+        if let Some(drawn) = drawn.filter(|_| !self.same_split) {
+            study.workload = drawn;
+        }
         study
     }
 
@@ -55,7 +63,13 @@ impl Trial<'_> {
 }
 
 /// Every trial of the experiment of a name, seed by seed, so that an interrupted one has whole seeds.
-pub fn trials<'a>(experiment: &str, variants: &'a [Variant], seeds: &Seeds, out: &Path) -> Vec<Trial<'a>> {
+pub fn trials<'a>(
+    experiment: &str,
+    variants: &'a [Variant],
+    seeds: &Seeds,
+    out: &Path,
+    same_split: bool,
+) -> Vec<Trial<'a>> {
     seeds
         .iter()
         .flat_map(|seed| {
@@ -65,6 +79,7 @@ pub fn trials<'a>(experiment: &str, variants: &'a [Variant], seeds: &Seeds, out:
                     variant,
                     seed,
                     journal: out.join("journals").join(file),
+                    same_split,
                 }
             })
         })
@@ -89,6 +104,34 @@ pub trait Runner: Sync {
     /// # Errors
     /// When the run cannot begin, or its journal is of another study or fails.
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, Self::Error>;
+
+    /// Adds to the record of a run that went its whole way what its prompts measure on fresh examples, if there are any;
+    /// `false` when the person interrupted that.
+    ///
+    /// # Errors
+    /// When they cannot be measured.
+    fn measure_fresh(&self, _trial: &Trial, _record: &mut RunRecord) -> Result<bool, Self::Error> {
+        Ok(true)
+    }
+}
+
+/// Why one run could not be carried on.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// Its study, models or journal.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The system gives no event queue.
+    #[error("the system gives no event queue: {0}")]
+    Runtime(#[source] std::io::Error),
+    /// What was measured on fresh examples cannot be kept.
+    #[error("{}: {source}", path.display())]
+    Fresh {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
 }
 
 /// Why an experiment stopped before every trial was run.
@@ -199,13 +242,14 @@ fn one<R: Runner>(
         let known = trial
             .record(&recorded.state)
             .filter(|record| same && record.complete);
-        if let Some(record) = known {
+        if let Some(mut record) = known {
+            let measured = runner.measure_fresh(trial, &mut record).map_err(failed)?;
             watch.done(trial, false);
-            return Ok(Some(record));
+            return Ok(measured.then_some(record));
         }
     }
     watch.started(trial);
-    let Some(record) = runner.run(trial).map_err(failed)? else {
+    let Some(mut record) = runner.run(trial).map_err(failed)? else {
         return Ok(None);
     };
     match record.status {
@@ -215,8 +259,9 @@ fn one<R: Runner>(
         }),
         Status::Stopped => Ok(None),
         _ => {
+            let measured = !record.complete || runner.measure_fresh(trial, &mut record).map_err(failed)?;
             watch.done(trial, true);
-            Ok(Some(record))
+            Ok(measured.then_some(record))
         }
     }
 }

@@ -184,6 +184,7 @@ fn every_cell_is_run_once_and_never_again() {
         &variants,
         &"0,3,7".parse().unwrap(),
         out.path(),
+        false,
     );
     let counts = Counts::default();
     let first = drive(&trials, jobs(3), &counts, &Honest).unwrap();
@@ -221,6 +222,7 @@ fn a_run_cut_off_is_carried_on() {
         &variants[..1],
         &"1".parse().unwrap(),
         out.path(),
+        false,
     );
     let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
     let text = std::fs::read_to_string(&trials[0].journal).unwrap();
@@ -245,6 +247,7 @@ fn a_run_whose_journal_is_cut_in_its_first_line_is_started_anew() {
         &variants[..1],
         &"1".parse().unwrap(),
         out.path(),
+        false,
     );
     let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
     for cut in ["", "{\"event\":\"study\",\"sch"] {
@@ -263,7 +266,7 @@ fn a_run_whose_held_out_evaluation_was_cut_by_the_budget_is_carried_on() {
     variants.truncate(1);
     let seeds = "1".parse().unwrap();
     let run = |variants: &[Variant]| {
-        let trials = trials(EXPERIMENTS[0].name, variants, &seeds, out.path());
+        let trials = trials(EXPERIMENTS[0].name, variants, &seeds, out.path(), false);
         let counts = Counts::default();
         let records = drive(&trials, jobs(1), &counts, &Honest).unwrap();
         (records[0].clone(), counts.fresh.load(Relaxed))
@@ -273,7 +276,7 @@ fn a_run_whose_held_out_evaluation_was_cut_by_the_budget_is_carried_on() {
     assert_eq!(run(&variants), (whole.clone(), 0), "it is finished");
 
     // The search is in the journal, its two rollouts are the budget, and the third one is held out.
-    let journal = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path())[0]
+    let journal = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false)[0]
         .journal
         .clone();
     let text = std::fs::read_to_string(&journal).unwrap();
@@ -312,7 +315,13 @@ fn a_run_that_is_dropped_is_an_interruption() {
     }
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(EXPERIMENTS[0].name, &variants, &"1".parse().unwrap(), out.path());
+    let trials = trials(
+        EXPERIMENTS[0].name,
+        &variants,
+        &"1".parse().unwrap(),
+        out.path(),
+        false,
+    );
     let error = drive(&trials, jobs(1), &Counts::default(), &Dropped).unwrap_err();
     assert!(
         matches!(error, DriveError::Interrupted { done: 0, all: 2 }),
@@ -326,14 +335,14 @@ fn a_journal_of_another_study_is_refused() {
     let mut variants = variants();
     let seeds = "1".parse().unwrap();
     drive(
-        &trials(EXPERIMENTS[0].name, &variants, &seeds, out.path()),
+        &trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false),
         jobs(1),
         &Counts::default(),
         &Honest,
     )
     .unwrap();
     variants[0].study.constraints[0].threshold = Some(2.0);
-    let trials = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path());
+    let trials = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false);
     let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
         .unwrap_err()
         .to_string();
@@ -348,7 +357,13 @@ fn a_journal_of_another_study_is_refused() {
 fn a_broken_journal_is_named() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(EXPERIMENTS[0].name, &variants, &"1".parse().unwrap(), out.path());
+    let trials = trials(
+        EXPERIMENTS[0].name,
+        &variants,
+        &"1".parse().unwrap(),
+        out.path(),
+        false,
+    );
     std::fs::create_dir_all(out.path().join("journals")).unwrap();
     std::fs::write(&trials[0].journal, "hello\n").unwrap();
     let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
@@ -364,7 +379,13 @@ fn a_broken_journal_is_named() {
 fn the_first_error_stops_what_has_not_begun() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(EXPERIMENTS[0].name, &variants, &"3".parse().unwrap(), out.path());
+    let trials = trials(
+        EXPERIMENTS[0].name,
+        &variants,
+        &"3".parse().unwrap(),
+        out.path(),
+        false,
+    );
     let counts = Counts::default();
     let error = drive(&trials, jobs(1), &counts, &Keyless)
         .unwrap_err()

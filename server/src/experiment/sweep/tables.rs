@@ -34,6 +34,15 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
     table
         .columns
         .push(Column::new("AllSat, search", ColumnKind::Share));
+    let is_fresh = runs.records.iter().any(|record| record.fresh.is_some());
+    if is_fresh {
+        let columns = [
+            ("AllSat, fresh", ColumnKind::Share),
+            ("objective, fresh", ColumnKind::Estimate),
+        ];
+        let columns = columns.map(|(name, kind)| Column::new(name, kind));
+        table.columns.extend(columns);
+    }
     table
         .columns
         .push(Column::new("rollouts", ColumnKind::Estimate).decimals(0));
@@ -62,6 +71,16 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         Cell::Empty,
     ];
     row.extend(cells(&started));
+    if is_fresh {
+        row.push(Cell::Empty);
+        let of_reference = runs
+            .records
+            .iter()
+            .filter(|record| record.variant == sweep.reference);
+        row.extend(fresh(
+            of_reference.filter_map(|record| record.seed_prompt_fresh.as_ref()),
+        ));
+    }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);
 
@@ -79,6 +98,9 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         row.extend(cells(&held_out));
         let searched = records.iter().filter_map(|record| record.optimize.as_ref());
         row.push(share(searched.map(|outcome| outcome.all_sat)));
+        if is_fresh {
+            row.extend(fresh(records.iter().filter_map(|record| record.fresh.as_ref())));
+        }
         row.push(mean(records.iter().map(|record| record.rollouts as f64)));
         row.extend(
             settings
@@ -92,6 +114,14 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
          Wilson's 95 % interval. Differences are paired by seed.",
         counted(runs.seeds() as u64, "seed")
     ));
+    if is_fresh {
+        table.notes.push(
+            "Search: the examples searched on. Held out: those of the same split that only the end measures. Fresh: at \
+             least 1,000 rollouts that neither saw, on new examples where the workload makes them, else on the held-out \
+             ones under another seed."
+                .into(),
+        );
+    }
     if let Some(label) = sweep.paper {
         table.notes.push(format!(
             "Paper columns: objective of its table `{label}`, tau2-bench with GPT-5-mini; ✓ and ✗ say whether every \
@@ -99,6 +129,15 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         ));
     }
     table
+}
+
+/// How a prompt does on fresh examples.
+fn fresh<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> [Cell; 2] {
+    let outcomes: Vec<&Outcome> = outcomes.collect();
+    [
+        share(outcomes.iter().map(|outcome| outcome.all_sat)),
+        mean(outcomes.iter().map(|outcome| outcome.objective)),
+    ]
 }
 
 /// Final multipliers by variant, with the paper's where it prints them.

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 
 use capo_core::llm::ToolCall;
+use capo_core::workload::{Split, Workload as _};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::airline::Airline;
 use super::super::environment::{Side, World};
+use super::super::folder::Domain;
 use super::super::grade::{Counts, Grade};
 use super::super::replay::replay;
 use super::super::retail::Retail;
+use super::super::settings::{ReferenceActions, Tau2Settings};
 use super::super::task::{Basis, Task};
 use super::super::telecom::Telecom;
 use super::super::trajectory::{Event, Trajectory};
-use super::{fresh, recordings, tasks};
+use super::super::workload::Tau2;
+use super::{SharedFiles, fresh, from_folder, recordings, tasks};
 
 #[derive(Deserialize)]
 struct Recording {
@@ -105,12 +109,15 @@ fn differences<W: World>(task: &Task, fresh: &W, recording: Recording) -> Vec<St
             ));
         }
     };
-    let counts = Counts::new(task, &trajectory);
+    let counts = Counts::new(task, &trajectory, ReferenceActions::All);
     let ours: BTreeMap<String, usize> = [
         ("n_actual_agent_tool_calls", counts.agent_calls),
         ("n_actual_user_tool_calls", counts.user_calls),
-        ("n_reference_all", task.reference().len()),
-        ("n_reference_assistant", counts.reference),
+        ("n_reference_all", counts.reference),
+        (
+            "n_reference_assistant",
+            task.reference_actions(ReferenceActions::Agent),
+        ),
         ("n_transfer_calls", counts.transfers),
     ]
     .into_iter()
@@ -224,4 +231,76 @@ fn tau2_parity_telecom_grades() {
     if let Some(fresh) = fresh::<Telecom>() {
         grades_agree(&fresh);
     }
+}
+
+/// Reference actions of the tasks that the benchmark holds out, all and the agent's, as counted in its data.
+fn expect_reference<W: Domain>(all: usize, agent: usize) {
+    let Some((tasks, lists)) = tasks::<W>().zip(from_folder::<W, _>(|folder| folder.splits().unwrap()))
+    else {
+        return;
+    };
+    let sum = |counted| -> usize {
+        let test = lists["test"].iter();
+        test.map(|id| tasks[id].reference_actions(counted)).sum()
+    };
+    let sums = [ReferenceActions::All, ReferenceActions::Agent].map(sum);
+    assert_eq!(sums, [all, agent], "{}", W::NAME);
+}
+
+#[test]
+fn the_paper_s_denominators_are_the_actions_of_the_held_out_references() {
+    expect_reference::<Airline>(58, 58);
+    expect_reference::<Retail>(185, 185);
+    expect_reference::<Telecom>(162, 41);
+}
+
+#[test]
+fn the_mean_excess_over_a_split_is_the_pooled_ratio() {
+    // Calls made and reference actions of five conversations, one without a reference.
+    let conversations = [(3, 2), (0, 4), (7, 0), (5, 5), (9, 1)];
+    let reference: usize = conversations.iter().map(|(_, reference)| reference).sum();
+    let calls: usize = conversations.iter().map(|(calls, _)| calls).sum();
+    let mean = reference as f64 / conversations.len() as f64;
+    let excess = conversations.map(|(agent_calls, reference)| {
+        let counts = Counts {
+            agent_calls,
+            user_calls: 0,
+            transfers: 0,
+            reference,
+        };
+        counts.excess(mean)
+    });
+    let pooled = (calls as f64 - reference as f64) / reference as f64;
+    assert!(
+        (excess.iter().sum::<f64>() / 5.0 - pooled).abs() < 1e-12,
+        "{excess:?}"
+    );
+}
+
+/// Of every task of both splits, the mean of the split that it is in.
+fn expect_mean_reference<W: Domain>() {
+    let Some(tasks) = tasks::<W>() else {
+        return;
+    };
+    for (written, counted) in [("all", ReferenceActions::All), ("agent", ReferenceActions::Agent)] {
+        let settings = json!({ "domain": W::NAME, "data": "tau2/data", "reference": written, "evaluate": 7 });
+        let settings: Tau2Settings = serde_json::from_value(settings).unwrap();
+        let workload = Tau2::<W>::new(&settings, &SharedFiles).unwrap();
+        for split in [Split::Optimize, Split::Evaluate] {
+            let ids = workload.examples(split);
+            let actions: usize = ids.iter().map(|id| tasks[id].reference_actions(counted)).sum();
+            let mean = actions as f64 / ids.len() as f64;
+            assert!(
+                ids.iter().all(|id| workload.mean_reference(id) == mean),
+                "{} {written}",
+                W::NAME
+            );
+        }
+    }
+}
+
+#[test]
+fn excess_calls_are_measured_against_the_mean_of_the_task_s_own_split() {
+    expect_mean_reference::<Airline>();
+    expect_mean_reference::<Telecom>();
 }

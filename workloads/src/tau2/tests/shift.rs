@@ -29,7 +29,7 @@ fn shifted<W: Domain>(seed: u64) {
     let Some(tasks) = tasks::<W>() else {
         return;
     };
-    let (pool, held_out) = splits::<W>("paper", seed);
+    let (pool, held_out) = splits::<W>("drawn", seed);
     let (searched, same) = splits::<W>("cluster-shift", seed);
     assert_eq!(same, held_out);
 

@@ -64,6 +64,8 @@ impl Draft {
     ) -> Self {
         let customer = world.customer(club, locked);
         let record = world.shop.customers[&customer].clone();
+        // Of another batch, who speaks so has other orders beside the one that is meant.
+        let index = index + world.batch;
         let mut draft = Self {
             scenario,
             index,

@@ -1,7 +1,7 @@
-//! Writes the embedded data: the shop and the tasks, always the same from the same seed.
+//! The generator of tasks: batch after batch, each with a shop of its own, always the same from the same number.
 //!
-//! The data is committed. `CAPO_WRITE_DATA=1 cargo test -p capo-world embedded_data` writes it
-//! anew; without the variable the same test fails when data and generator differ.
+//! A batch holds the scenarios in the same proportions. Other batches have other customers, orders, prices in stock,
+//! calendars, voices and records that can be confused with each other.
 
 #![expect(
     clippy::cast_possible_wrap,
@@ -24,6 +24,12 @@ use super::shop::{
 };
 use super::task::Task;
 use catalogue::{CARRIERS, FAMILY_NAMES, FLEET, GIVEN_NAMES, STREETS, TODAY, TOWNS};
+
+/// Tasks of a batch, and those drawn from where a study needs no more.
+pub const BATCH: usize = 114;
+
+/// What the tasks of every number are. Another value of it tells runs apart whose tasks were other ones.
+pub(super) const VERSION: &str = "desk tasks 2";
 
 /// Numbers drawn one after the other from one named stream.
 pub(super) struct Draws {
@@ -55,11 +61,12 @@ pub(super) struct World {
     draws: Draws,
     shop: Shop,
     names: BTreeSet<String>,
+    batch: usize,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
-        let mut draws = Draws::new(seed);
+    fn new(batch: usize) -> Self {
+        let mut draws = Draws::new(1 + batch as u64);
         let products = catalogue::products(&mut draws);
         let slots = catalogue::slots(&mut draws);
         let fleet = Customer {
@@ -85,6 +92,7 @@ impl World {
             draws,
             shop,
             names: BTreeSet::new(),
+            batch,
         }
     }
 
@@ -240,65 +248,57 @@ fn product_of(sku: &str) -> &str {
     sku.rsplit_once('-').expect("a sku ends with its option").0
 }
 
-/// The shop and the tasks.
-fn generate() -> (Shop, Vec<Task>) {
-    let mut world = World::new(1);
+/// A batch of [`BATCH`] tasks, and the shop that they are about. Batch 0 has the tasks `desk-001` to `desk-114`.
+pub(super) fn batch(batch: usize) -> (Shop, Vec<Task>) {
+    let mut world = World::new(batch);
     let mut tasks = scenarios::all(&mut world);
     for (index, task) in tasks.iter_mut().enumerate() {
-        task.id = format!("desk-{:03}", index + 1);
+        task.id = format!("desk-{:03}", batch * BATCH + index + 1);
     }
     world.shop.orders.sort_unstable_keys();
     world.shop.shipments.sort_unstable_keys();
     (world.shop, tasks)
 }
 
-/// One record a line, so that a change of the data can be read.
-fn shop_text(shop: &Shop) -> String {
-    let serde_json::Value::Object(tables) = serde_json::to_value(shop).expect("the shop can be written")
-    else {
-        panic!("the shop is an object")
-    };
-    let mut parts = Vec::new();
-    for (table, records) in &tables {
-        match records {
-            serde_json::Value::Object(records) => {
-                let lines: Vec<_> = records
-                    .iter()
-                    .map(|(id, record)| format!("\"{id}\":{record}"))
-                    .collect();
-                parts.push(format!("\"{table}\":{{\n{}\n}}", lines.join(",\n")));
-            }
-            value => parts.push(format!("\"{table}\":{value}")),
-        }
+#[cfg(test)]
+mod tests {
+    use capo_core::ids::hex;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    /// Of a batch as JSON.
+    fn hash(number: usize) -> String {
+        let data = serde_json::to_string(&batch(number)).expect("shop and tasks can be written");
+        hex(&Sha256::digest(data))[..16].to_owned()
     }
-    format!("{{\n{}\n}}\n", parts.join(",\n"))
-}
 
-/// One task a line.
-fn tasks_text(tasks: &[Task]) -> String {
-    let lines: Vec<_> = tasks
-        .iter()
-        .map(|task| serde_json::to_string(task).expect("tasks can be written"))
-        .collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
-}
+    #[test]
+    fn tasks_stay_what_they_are() {
+        let hashes = [0, 1, 2499].map(hash);
+        assert_eq!(
+            hashes,
+            ["aaf59c836d8fe481", "428324b2b0790914", "d5cc3d968205a3b8"],
+            "raise VERSION if the tasks are meant to change"
+        );
+    }
 
-#[test]
-fn embedded_data_is_what_the_generator_writes() {
-    let (shop, tasks) = generate();
-    let files = [
-        ("shop.json", shop_text(&shop), super::SHOP),
-        ("tasks.json", tasks_text(&tasks), super::TASKS),
-    ];
-    for (file, written, embedded) in files {
-        if std::env::var_os("CAPO_WRITE_DATA").is_some() {
-            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/desk/data");
-            std::fs::write(folder.join(file), written).expect("the data folder is writable");
-        } else {
-            assert!(
-                written == embedded,
-                "{file} differs from the generator; run with CAPO_WRITE_DATA=1"
-            );
+    #[test]
+    fn every_batch_holds_the_same_scenarios_about_other_people() {
+        let scenarios = |tasks: &[Task]| tasks.iter().map(|task| task.scenario.clone()).collect::<Vec<_>>();
+        let openings = |tasks: &[Task]| {
+            tasks
+                .iter()
+                .map(|task| task.script.requests[0].text.clone())
+                .collect::<BTreeSet<_>>()
+        };
+        let (_, first) = batch(0);
+        assert_eq!(first.len(), BATCH);
+        for number in 1..2500 {
+            let (_, tasks) = batch(number);
+            assert_eq!(scenarios(&tasks), scenarios(&first));
+            let same = openings(&tasks).intersection(&openings(&first)).count();
+            assert!(same < BATCH / 4, "batch {number} repeats {same} openings");
         }
     }
 }

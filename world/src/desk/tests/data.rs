@@ -7,21 +7,22 @@ use crate::desk::task::{Difficulty, Task};
 use crate::desk::tools::{self, Effect};
 use crate::desk::user::{STOP, ScriptedUser};
 
-use super::{desk, fresh};
+use super::{State, desk, fresh, hundred_batches};
 
 #[test]
-fn there_are_114_tasks_and_12_tools() {
+fn there_are_114_tasks_unless_more_are_asked_for_and_12_tools() {
     let desk = desk();
     assert_eq!(desk.tasks().len(), 114);
+    assert_eq!(hundred_batches().tasks().len(), 11_400);
     assert_eq!(tools::all().len(), 12);
     assert_eq!(desk.tools().len(), 12);
 }
 
 #[test]
 fn references_reach_exactly_the_expected_changes_within_the_rules() {
-    let desk = desk();
-    for task in desk.tasks().values() {
-        let mut state = fresh(&desk);
+    let desk = hundred_batches();
+    for (index, task) in desk.tasks().values().enumerate() {
+        let mut state = State::new(desk.records(index));
         let mut transferred = false;
         for action in &task.reference {
             let tool = tools::named(&action.tool).unwrap();
@@ -50,7 +51,7 @@ fn references_reach_exactly_the_expected_changes_within_the_rules() {
 
 #[test]
 fn references_have_one_to_nine_calls_and_four_on_average() {
-    let desk = desk();
+    let desk = hundred_batches();
     let counts: Vec<usize> = desk.tasks().values().map(|task| task.reference.len()).collect();
     assert!(counts.iter().all(|count| (1..=9).contains(count)), "{counts:?}");
     let mean = counts.iter().sum::<usize>() as f64 / counts.len() as f64;

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 
 use capo_core::llm::{AssistantMessage, ChatRequest, Message, Role};
-use capo_core::workload::{RolloutContext, RolloutError, Workload};
+use capo_core::workload::{RolloutContext, RolloutError, Split, Workload};
 use futures::executor::block_on;
 use serde_json::json;
 
 use super::agents::{Answering, calls, last_user, perfect, playing, says};
-use super::{Desk, DeskSettings, UserKind, desk, rollout, value};
+use super::{Desk, DeskSettings, UserKind, desk, hundred_batches, rollout, value};
 use crate::desk::task::Task;
 use crate::desk::user::STOP;
 
@@ -21,7 +21,7 @@ fn task<'a>(desk: &'a Desk, scenario: &str) -> &'a Task {
 
 #[test]
 fn a_perfect_agent_solves_every_task_without_excess_or_violation() {
-    let desk = desk();
+    let desk = hundred_batches();
     for task in desk.tasks().values() {
         let done = rollout(&desk, &task.id, &perfect(task));
         let story = || {
@@ -58,10 +58,11 @@ fn a_perfect_agent_solves_every_task_without_excess_or_violation() {
 #[test]
 fn an_agent_that_only_greets_solves_nothing_and_calls_nothing() {
     let desk = desk();
-    for task in desk.tasks().values() {
-        let done = rollout(&desk, &task.id, &playing(vec![says("Hello and welcome.")]));
-        assert_eq!(value(&done.measurements, "success"), 0.0, "{}", task.id);
-        assert_eq!(value(&done.measurements, "excess_tools"), -1.0);
+    let mut excess = Vec::new();
+    for id in desk.examples(Split::Optimize) {
+        let done = rollout(&desk, id, &playing(vec![says("Hello and welcome.")]));
+        assert_eq!(value(&done.measurements, "success"), 0.0, "{id}");
+        excess.push(value(&done.measurements, "excess_tools"));
         assert_eq!(value(&done.measurements, "policy_violations"), 0.0);
         assert_eq!(
             value(&done.measurements, "turns"),
@@ -69,6 +70,8 @@ fn an_agent_that_only_greets_solves_nothing_and_calls_nothing() {
             "the customer loses patience"
         );
     }
+    let mean = excess.iter().sum::<f64>() / excess.len() as f64;
+    assert!((mean + 1.0).abs() < 1e-12, "{mean}");
 }
 
 #[test]

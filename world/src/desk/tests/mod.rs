@@ -7,8 +7,6 @@ mod played;
 mod settings;
 mod tools;
 
-use std::rc::Rc;
-
 use capo_core::metric::Measurements;
 use capo_core::workload::{Caller, Rollout, RolloutContext, Workload};
 use futures::executor::block_on;
@@ -19,8 +17,18 @@ fn desk() -> Desk {
     Desk::new(DeskSettings::default()).unwrap()
 }
 
+/// The tasks of a hundred batches.
+fn hundred_batches() -> Desk {
+    let settings = DeskSettings {
+        optimize: 11_000,
+        evaluate: 400,
+        ..DeskSettings::default()
+    };
+    Desk::new(settings).unwrap()
+}
+
 fn fresh(desk: &Desk) -> State {
-    State::new(Rc::clone(&desk.records))
+    State::new(desk.records(0))
 }
 
 /// One rollout of an agent on a task.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use capo_core::llm::Role;
 use capo_core::workload::{Split, Workload};
 use proptest::prelude::*;
+use serde_json::json;
 
-use super::{Desk, DeskSettings, UserKind};
+use super::agents::{calls, playing, says};
+use super::{Desk, DeskSettings, UserKind, rollout, value};
 use crate::desk::DeskError;
 
 #[test]
@@ -21,9 +23,9 @@ fn splits_that_cannot_be_are_refused() {
     };
     assert_eq!(with(0, 40), Some(DeskError::EmptySplit { split: "optimize" }));
     assert_eq!(with(74, 0), Some(DeskError::EmptySplit { split: "evaluate" }));
-    let error = with(80, 40).unwrap();
+    let error = with(284_961, 40).unwrap();
     assert!(
-        error.to_string().contains("need 120 tasks") && error.to_string().contains("114"),
+        error.to_string().contains("need 285001 tasks") && error.to_string().contains("285000"),
         "{error}"
     );
     assert!(with(usize::MAX, usize::MAX).is_some());
@@ -113,6 +115,58 @@ proptest! {
                 prop_assert!((found - share).abs() <= 2.0, "{scenario}: {found} for {share}");
             }
         }
+    }
+}
+
+#[test]
+fn tasks_passed_over_are_in_no_split() {
+    let of = |skip, evaluate| {
+        let settings = DeskSettings {
+            evaluate,
+            skip,
+            ..DeskSettings::default()
+        };
+        let desk = Desk::new(settings).unwrap();
+        let examples = [Split::Optimize, Split::Evaluate].map(|split| desk.examples(split).to_vec());
+        let numbers = examples
+            .concat()
+            .iter()
+            .map(|id| id[5..].parse().unwrap())
+            .collect::<BTreeSet<usize>>();
+        (numbers.len(), *numbers.first().unwrap(), *numbers.last().unwrap())
+    };
+    assert_eq!(of(0, 40), (114, 1, 114));
+    assert_eq!(of(114, 40), (114, 115, 228));
+    assert_eq!(of(10, 40), (114, 11, 124));
+    assert_eq!(of(200, 1000), (1074, 201, 1274));
+    assert_eq!(of(284_886, 40), (114, 284_887, 285_000));
+}
+
+/// (Σ calls − Σ reference calls) ÷ Σ reference calls, as the paper's ToolEx.
+#[test]
+fn the_mean_of_excess_tools_over_a_split_is_the_pooled_ratio() {
+    for (split, seed) in [(Split::Optimize, 0), (Split::Evaluate, 5)] {
+        let settings = DeskSettings {
+            seed,
+            ..DeskSettings::default()
+        };
+        let desk = Desk::new(settings).unwrap();
+        let examples = desk.examples(split);
+        let (mut sum, mut all, mut reference) = (0.0, 0, 0);
+        for (index, id) in (0_u32..).zip(examples) {
+            let made = index % 7;
+            let mut answers = vec![calls("search_products", json!({ "query": "helmet" })); made as usize];
+            answers.push(says("Hello."));
+            sum += value(
+                &rollout(&desk, id, &playing(answers)).measurements,
+                "excess_tools",
+            );
+            all += made;
+            reference += desk.tasks()[id].reference.len() as u32;
+        }
+        let pooled = (f64::from(all) - f64::from(reference)) / f64::from(reference);
+        let mean = sum / examples.len() as f64;
+        assert!((mean - pooled).abs() < 1e-9, "{mean} for {pooled}");
     }
 }
 

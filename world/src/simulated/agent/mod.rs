@@ -48,7 +48,7 @@ impl Instructed {
 
     /// The next message of a conversation with tools.
     pub(super) fn act(&self, notes: &Notes, tools: &[ToolSpec], draw: Draw) -> AssistantMessage {
-        let clerk = HelpDeskAgent {
+        let agent = HelpDeskAgent {
             notes,
             behaviours: &self.behaviours,
             handbook: &self.handbook,
@@ -56,13 +56,13 @@ impl Instructed {
             draw,
             redundant_at: Default::default(),
         };
-        match clerk.act() {
+        match agent.act() {
             Act::Say(text) => AssistantMessage {
                 content: Some(text),
                 tool_calls: Vec::new(),
             },
             Act::Call(calls) => AssistantMessage {
-                content: clerk.thinks_aloud(&calls),
+                content: agent.thinks_aloud(&calls),
                 tool_calls: calls
                     .into_iter()
                     .enumerate()

@@ -44,8 +44,12 @@ pub(super) fn preference(world: &World, index: usize, service: Service) -> (Stri
                 .slots
                 .values()
                 .filter(|slot| slot.service == service && slot.booked_by.is_some() && slot.date > TODAY)
+                .filter(|slot| {
+                    free.iter()
+                        .any(|(_, other)| (other.date, &other.time) > (slot.date, &slot.time))
+                })
                 .collect();
-            let slot = taken[1 + index % 3];
+            let slot = taken[(1 + index % 3).min(taken.len() - 1)];
             let (id, _) = free
                 .iter()
                 .find(|(_, other)| (other.date, &other.time) > (slot.date, &slot.time))

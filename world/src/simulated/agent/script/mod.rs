@@ -1,6 +1,6 @@
 //! What an agent does that knows a reference solution: it follows it, and errs where its behaviour model says so.
 //!
-//! The agent of the tau2 domains. Nobody wrote a help-desk clerk for their hundred kinds of request, so
+//! The agent of the tau2 domains. Nobody wrote an agent for their hundred kinds of request, so
 //! this one is told what solves the task and decides, step by step, whether it does that: whether it
 //! verifies, looks things up, sees that nothing may be done, asks before it changes something, gets an
 //! argument wrong, gives up. Every decision has a name, so that the same task under another prompt meets

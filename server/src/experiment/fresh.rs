@@ -1,0 +1,161 @@
+//! The truth beside the sample: what a prompt measures where neither the search nor its held-out evaluation has been.
+
+use std::path::{Path, PathBuf};
+
+use capo_core::budget::Budget;
+use capo_core::journal::{Journal, MemoryJournal};
+use capo_core::study::Study;
+use capo_core::workload::Split;
+use capo_models::Environment;
+use capo_models::prices::PriceTable;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Outcome, Prompts, RunRecord, outcome};
+use super::run::TrialError;
+use crate::files::write_whole;
+use crate::interrupt::Interrupts;
+use crate::session::{Session, StudyFile, block_on};
+
+/// Rollouts of a prompt, at least.
+const ROLLOUTS: u32 = 1000;
+
+/// What was measured, so that it is not measured again.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// [`Problem::id`](capo_core::problem::Problem::id) of the study with fresh examples.
+    study: String,
+    prompts: Prompts,
+    returned: Outcome,
+    seed: Outcome,
+}
+
+/// Adds to the record what the returned prompt and the seed prompt measure on fresh examples: on new ones where the
+/// workload makes as many as are asked for, else on the held-out ones under another seed. Nothing unless every model
+/// of the study is simulated, since elsewhere it would be paid for. What is found is kept in a file, if one is named.
+/// `false` when it was interrupted.
+///
+/// # Errors
+/// When the study cannot be set up, its models fail, or the file cannot be written.
+pub fn measure(
+    file: &StudyFile,
+    record: &mut RunRecord,
+    kept: Option<&Path>,
+    interrupts: Option<&Interrupts>,
+) -> Result<bool, TrialError> {
+    let (Some(prompts), true) = (record.prompts.clone(), is_simulated(&file.study)) else {
+        return Ok(true);
+    };
+    let file = fresh(file, &record.thresholds)?;
+    let study = file.setup()?.problem.id();
+    let known = kept.and_then(|path| std::fs::read(path).ok());
+    let known = known.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
+    let known = known.filter(|known| known.study == study && known.prompts == prompts);
+    let found = if let Some(known) = known {
+        known
+    } else {
+        let of = |prompt: &str| on(&file, prompt, &record.thresholds, interrupts);
+        let (Some(returned), Some(seed)) = (of(&prompts.returned)?, of(&prompts.seed)?) else {
+            return Ok(false);
+        };
+        let found = Kept {
+            study,
+            prompts,
+            returned,
+            seed,
+        };
+        if let Some(path) = kept {
+            keep(path, &found).map_err(|source| TrialError::Fresh {
+                path: path.to_owned(),
+                source,
+            })?;
+        }
+        found
+    };
+    record.fresh = Some(found.returned);
+    record.seed_prompt_fresh = Some(found.seed);
+    Ok(true)
+}
+
+/// The file for what a run with this journal measures on fresh examples.
+pub fn kept_beside(journal: &Path) -> PathBuf {
+    let name = journal.file_name().unwrap_or_default();
+    let folder = journal.parent().and_then(Path::parent).unwrap_or(Path::new(""));
+    folder.join("fresh").join(name).with_extension("json")
+}
+
+fn keep(path: &Path, found: &Kept) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    write_whole(path, &serde_json::to_vec(found)?)
+}
+
+/// Whether all models that a study asks run in this process and cost nothing.
+pub fn is_simulated(study: &Study) -> bool {
+    let is_external = capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent);
+    let mut models = study.asked_models();
+    !is_external && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
+}
+
+/// The study whose held-out examples are fresh ones.
+fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<StudyFile, TrialError> {
+    let mut file = file.clone();
+    let study = &mut file.study;
+    study.budget = Budget::default();
+    for model in study.models.values_mut() {
+        // What is simulated answers at once.
+        if let Some(table) = model.as_object_mut() {
+            table.shift_remove("latency");
+        }
+    }
+    for constraint in &mut study.constraints {
+        if let Some(threshold) = thresholds.get(&constraint.metric) {
+            (constraint.threshold, constraint.relative_to_seed) = (Some(*threshold), None);
+        }
+    }
+    let kind = capo_workloads::of(&study.workload);
+    if let Some(settings) = kind.and_then(|kind| (kind.fresh)(&study.workload, ROLLOUTS, study.study.seed)) {
+        study.workload = settings;
+        return Ok(file);
+    }
+    // Far from the seeds of other runs.
+    study.study.seed = study.study.seed.wrapping_add(1_000_000);
+    let problem = file.setup()?.problem;
+    let workloads = problem.workloads().iter();
+    let examples: usize = workloads
+        .map(|workload| workload.examples(Split::Evaluate).len())
+        .sum();
+    file.study.study.repeats = ROLLOUTS.div_ceil(u32::try_from(examples).unwrap_or(u32::MAX).max(1));
+    Ok(file)
+}
+
+/// A prompt on the held-out examples of a study; `None` when it was interrupted.
+fn on(
+    file: &StudyFile,
+    prompt: &str,
+    thresholds: &IndexMap<String, f64>,
+    interrupts: Option<&Interrupts>,
+) -> Result<Option<Outcome>, TrialError> {
+    if interrupts.is_some_and(Interrupts::is_asked) {
+        return Ok(None);
+    }
+    let session = Session::new(file, &Environment, PriceTable::shipped())?;
+    let mut journal = Journal::create(Box::new(MemoryJournal::new()));
+    if let Some(interrupts) = interrupts {
+        let (asked, control) = (interrupts.clone(), session.wires().control());
+        journal.observe(Box::new(move |_, _| {
+            // While models in this process answer at once, nothing else gets its turn.
+            if asked.is_asked() {
+                control.interrupt();
+            }
+        }));
+    }
+    let measured =
+        block_on(session.evaluate(journal, prompt, Split::Evaluate)).map_err(TrialError::Runtime)??;
+    Ok(outcome(
+        &measured.estimates,
+        &file.study.objective.metric,
+        thresholds,
+    ))
+}
