@@ -65,8 +65,10 @@ trait Writing: Declared {
     /// The id of the record that the confirmation must name.
     fn record(&self) -> &str;
 
-    /// The customer the record belongs to, if it exists.
-    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str>;
+    /// The customer the record belongs to, if it exists. Most records are orders.
+    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str> {
+        Some(&state.order(self.record())?.customer)
+    }
 
     /// The rule of the policy that this write breaks, seen before it happens.
     fn broken_rule(&self, state: &State) -> Option<&'static str>;

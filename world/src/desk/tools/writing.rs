@@ -21,9 +21,12 @@ fn owned<'a>(state: &'a State, order_id: &str) -> Option<(&'a Order, &'a Custome
     Some((order, state.customer(&order.customer)?))
 }
 
-/// The owner of an order.
-fn owner_of<'a>(state: &'a State, order_id: &str) -> Option<&'a str> {
-    Some(state.order(order_id)?.customer.as_str())
+/// Fails unless the order has not been shipped; `so` says what cannot be done then.
+fn unshipped(state: &State, order_id: &str, so: &str) -> Result<(), ToolError> {
+    match order(state, order_id)?.state {
+        OrderState::Placed | OrderState::Packed => Ok(()),
+        now => Err(ToolError::new(format!("order {order_id} is {}{so}", now.name()))),
+    }
 }
 
 /// The order, to be changed.
@@ -61,24 +64,13 @@ impl Writing for CancelOrder {
         &self.order_id
     }
 
-    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str> {
-        owner_of(state, &self.order_id)
-    }
-
     fn broken_rule(&self, state: &State) -> Option<&'static str> {
         let (order, owner) = owned(state, &self.order_id)?;
         policy::cancellation(order, owner)
     }
 
     fn write(&self, state: &mut State) -> Result<Cancelled, ToolError> {
-        let now = order(state, &self.order_id)?.state;
-        if !matches!(now, OrderState::Placed | OrderState::Packed) {
-            return Err(ToolError::new(format!(
-                "order {} is {} and cannot be cancelled",
-                self.order_id,
-                now.name()
-            )));
-        }
+        unshipped(state, &self.order_id, " and cannot be cancelled")?;
         let order = order_mut(state, &self.order_id)?;
         let amount = order.total();
         order.state = OrderState::Cancelled;
@@ -127,10 +119,6 @@ impl Writing for ReturnItems {
 
     fn record(&self) -> &str {
         &self.order_id
-    }
-
-    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str> {
-        owner_of(state, &self.order_id)
     }
 
     fn broken_rule(&self, state: &State) -> Option<&'static str> {
@@ -221,10 +209,6 @@ impl Writing for ExchangeItem {
         &self.order_id
     }
 
-    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str> {
-        owner_of(state, &self.order_id)
-    }
-
     fn broken_rule(&self, state: &State) -> Option<&'static str> {
         let (order, owner) = owned(state, &self.order_id)?;
         policy::exchange(state, order, owner, &self.sku)
@@ -295,24 +279,13 @@ impl Writing for ChangeAddress {
         &self.order_id
     }
 
-    fn owner<'a>(&'a self, state: &'a State) -> Option<&'a str> {
-        owner_of(state, &self.order_id)
-    }
-
     fn broken_rule(&self, state: &State) -> Option<&'static str> {
         let (order, owner) = owned(state, &self.order_id)?;
         policy::new_address(order, owner)
     }
 
     fn write(&self, state: &mut State) -> Result<Redirected, ToolError> {
-        let now = order(state, &self.order_id)?.state;
-        if !matches!(now, OrderState::Placed | OrderState::Packed) {
-            return Err(ToolError::new(format!(
-                "order {} is {}; its address can no longer be changed",
-                self.order_id,
-                now.name()
-            )));
-        }
+        unshipped(state, &self.order_id, "; its address can no longer be changed")?;
         let postcode = self.postcode.trim();
         if postcode.len() != 4 || !postcode.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(ToolError::new(format!(
