@@ -389,56 +389,45 @@ impl<B: PolicyBackend> GrpoLearner<B> {
         samples: &[TrainingSample],
     ) -> Result<Step<B>, RequestError> {
         guarded(MEND_MEMORY, || {
-            self.unguarded_step(round, epoch, policy, optimizer, samples)
-        })
-    }
-
-    fn unguarded_step(
-        &self,
-        round: Round,
-        epoch: u32,
-        policy: &Policy<B>,
-        optimizer: &mut Optimizer<B>,
-        samples: &[TrainingSample],
-    ) -> Result<Step<B>, RequestError> {
-        let shares = shares(samples, self.replicas.devices(), |one| one.sample.length());
-        let temperature = self.rewriter.temperature();
-        let references = self.references.as_deref();
-        let settings = self.settings;
-        let stop = self.rewriter.stop();
-        let (log, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
-            let means = LossContext {
-                settings: &settings,
-                temperature,
-                reference: references.and_then(|references| references.get(device)),
-                stop,
-            };
-            means.learn(policy, share, |pass| {
-                let pass_seed = u64::from(epoch) << 32 | (device as u64) << 24 | pass;
-                Streams::new(settings.seed).number("dropout", u64::from(round), pass_seed)
+            let shares = shares(samples, self.replicas.devices(), |one| one.sample.length());
+            let temperature = self.rewriter.temperature();
+            let references = self.references.as_deref();
+            let settings = self.settings;
+            let stop = self.rewriter.stop();
+            let (log, gradient) = self.replicas.learn(policy, &shares, |device, policy, share| {
+                let means = LossContext {
+                    settings: &settings,
+                    temperature,
+                    reference: references.and_then(|references| references.get(device)),
+                    stop,
+                };
+                means.learn(policy, share, |pass| {
+                    let pass_seed = u64::from(epoch) << 32 | (device as u64) << 24 | pass;
+                    Streams::new(settings.seed).number("dropout", u64::from(round), pass_seed)
+                })
+            })?;
+            let log = log.into_iter().reduce(|one, other| one.with(&other));
+            let StepLog {
+                loss,
+                statistics,
+                entropy,
+            } = log.ok_or(RequestError::EmptyBatch)?;
+            RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
+            let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
+            let figures = [
+                ("loss", loss),
+                ("gradient_norm", after.gradient_norm),
+                ("entropy", entropy / statistics.tokens.max(1) as f64),
+                ("kl", statistics.kl_mean),
+                ("clip_low", statistics.clip_low),
+                ("clip_high", statistics.clip_high),
+                ("ratio", statistics.ratio_mean),
+                ("tokens", statistics.tokens as f64),
+            ];
+            Ok(Step {
+                policy: after.parameters,
+                figures: figures.map(|(name, figure)| (name.to_owned(), figure)),
             })
-        })?;
-        let log = log.into_iter().reduce(|one, other| one.with(&other));
-        let StepLog {
-            loss,
-            statistics,
-            entropy,
-        } = log.ok_or(RequestError::EmptyBatch)?;
-        RequestError::check_finite(loss, MEND_LOSS, || format!("the loss of round {round}"))?;
-        let after = optimizer.step(policy, gradient, self.settings.learning_rate)?;
-        let figures = [
-            ("loss", loss),
-            ("gradient_norm", after.gradient_norm),
-            ("entropy", entropy / statistics.tokens.max(1) as f64),
-            ("kl", statistics.kl_mean),
-            ("clip_low", statistics.clip_low),
-            ("clip_high", statistics.clip_high),
-            ("ratio", statistics.ratio_mean),
-            ("tokens", statistics.tokens as f64),
-        ];
-        Ok(Step {
-            policy: after.parameters,
-            figures: figures.map(|(name, figure)| (name.to_owned(), figure)),
         })
     }
 
