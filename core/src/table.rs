@@ -114,9 +114,11 @@ impl Table {
     pub fn csv(&self) -> String {
         let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
         let written = self.rows.iter().try_for_each(|row| writer.write_record(row));
-        written.expect("a record always fits in memory");
+        // A flexible writer refuses no record for its length, and a vector no byte.
+        written.expect("records of any length go into a vector");
         let bytes = writer.into_inner().expect("a vector takes every byte");
-        String::from_utf8(bytes).expect("only strings were written")
+        // Cells are strings, and what CSV puts between and around them is ASCII.
+        String::from_utf8(bytes).expect("strings parted by ASCII are UTF-8")
     }
 
     fn align(&self, column: usize) -> Align {
