@@ -181,6 +181,55 @@ fn each_seed_draws_a_split_of_its_own_unless_told_not_to() {
 }
 
 #[test]
+fn without_held_out_examples_there_is_nothing_fresh_and_with_them_another_seed_measures() {
+    const TABLE: &str = r#"
+        [study]
+        name = "questions"
+        method = "capo"
+        rounds = 1
+        [workload]
+        kind = "table"
+        data = "rows.jsonl"
+        user = "{{ question }}"
+        evaluate = 0
+        [[workload.metric]]
+        type = "regex"
+        name = "numbers"
+        pattern = "[0-9]"
+        [[workload.metric]]
+        type = "length"
+        name = "length"
+        [prompt]
+        text = "Answer."
+        [objective]
+        metric = "numbers"
+        [[constraint]]
+        metric = "length"
+        threshold = 400
+        [models.agent]
+        provider = "simulated"
+    "#;
+    let place = Place::new();
+    let row = |row: u8| format!("{{\"question\": \"How many letters e are in word number {row}?\"}}");
+    let rows = (0..9).map(row).collect::<Vec<_>>().join("\n");
+    std::fs::write(place.path("rows.jsonl"), rows).unwrap();
+    for (held_out, is_measured) in [("evaluate = 0", false), ("evaluate = 4", true)] {
+        std::fs::write(place.path("study.toml"), TABLE.replace("evaluate = 0", held_out)).unwrap();
+        let out = if is_measured { "with" } else { "without" };
+        let output = place.run("feedback", "1", out);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert_eq!(
+            text(&output.stdout).contains("AllSat, fresh"),
+            is_measured,
+            "{held_out}"
+        );
+        for run in place.report(out)["runs"].as_array().unwrap() {
+            assert_eq!(run["fresh"].is_object(), is_measured, "{run}");
+        }
+    }
+}
+
+#[test]
 fn goes_on_after_a_crash_to_the_same_report() {
     let place = Place::new();
     assert!(place.run("dual-step", "2", "whole").status.success());

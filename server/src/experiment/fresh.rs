@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use capo_core::arena::Halt;
 use capo_core::budget::Budget;
 use capo_core::journal::{Journal, MemoryJournal};
 use capo_core::study::Study;
@@ -46,7 +47,9 @@ pub fn measure(
     let (Some(prompts), true) = (record.prompts.clone(), is_simulated(&file.study)) else {
         return Ok(true);
     };
-    let file = fresh(file, &record.thresholds)?;
+    let Some(file) = fresh(file, &record.thresholds)? else {
+        return Ok(true);
+    };
     let study = file.setup()?.problem.id();
     let known = kept.and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
@@ -98,8 +101,8 @@ pub fn is_simulated(study: &Study) -> bool {
     !is_external && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
 }
 
-/// The study whose held-out examples are fresh ones.
-fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<StudyFile, TrialError> {
+/// The study whose held-out examples are fresh ones; `None` for one that holds out none.
+fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Option<StudyFile>, TrialError> {
     let mut file = file.clone();
     let study = &mut file.study;
     study.budget = Budget::default();
@@ -117,7 +120,7 @@ fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<StudyFi
     let kind = capo_workloads::of(&study.workload);
     if let Some(settings) = kind.and_then(|kind| (kind.fresh)(&study.workload, ROLLOUTS, study.study.seed)) {
         study.workload = settings;
-        return Ok(file);
+        return Ok(Some(file));
     }
     // Far from the seeds of other runs.
     study.study.seed = study.study.seed.wrapping_add(1_000_000);
@@ -126,8 +129,11 @@ fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<StudyFi
     let examples: usize = workloads
         .map(|workload| workload.examples(Split::Evaluate).len())
         .sum();
-    file.study.study.repeats = ROLLOUTS.div_ceil(u32::try_from(examples).unwrap_or(u32::MAX).max(1));
-    Ok(file)
+    if examples == 0 {
+        return Ok(None);
+    }
+    file.study.study.repeats = ROLLOUTS.div_ceil(u32::try_from(examples).unwrap_or(u32::MAX));
+    Ok(Some(file))
 }
 
 /// A prompt on the held-out examples of a study; `None` when it was interrupted.
@@ -151,11 +157,14 @@ fn on(
             }
         }));
     }
-    let measured =
-        block_on(session.evaluate(journal, prompt, Split::Evaluate)).map_err(TrialError::Runtime)??;
-    Ok(outcome(
-        &measured.estimates,
-        &file.study.objective.metric,
-        thresholds,
-    ))
+    let measured = block_on(session.evaluate(journal, prompt, Split::Evaluate));
+    let measured = measured.map_err(TrialError::Runtime)??;
+    match measured.halt {
+        None => {}
+        Some(Halt::Interrupted) => return Ok(None),
+        Some(halt) => return Err(TrialError::NotMeasured(halt.to_string())),
+    }
+    let found = outcome(&measured.estimates, &file.study.objective.metric, thresholds);
+    let missing = || TrialError::NotMeasured("no example was left".into());
+    found.ok_or_else(missing).map(Some)
 }

@@ -124,6 +124,9 @@ pub enum TrialError {
     /// The system gives no event queue.
     #[error("the system gives no event queue: {0}")]
     Runtime(#[source] std::io::Error),
+    /// A prompt could not be measured on fresh examples.
+    #[error("the prompt could not be measured on fresh examples: {0}")]
+    NotMeasured(String),
     /// What was measured on fresh examples cannot be kept.
     #[error("{}: {source}", path.display())]
     Fresh {

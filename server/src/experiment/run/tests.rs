@@ -175,17 +175,15 @@ fn jobs(jobs: usize) -> NonZeroUsize {
     NonZeroUsize::new(jobs).unwrap()
 }
 
+fn trials_of<'a>(variants: &'a [Variant], seeds: &str, out: &Path) -> Vec<Trial<'a>> {
+    trials(EXPERIMENTS[0].name, variants, &seeds.parse().unwrap(), out, false)
+}
+
 #[test]
 fn every_cell_is_run_once_and_never_again() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants,
-        &"0,3,7".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants, "0,3,7", out.path());
     let counts = Counts::default();
     let first = drive(&trials, jobs(3), &counts, &Honest).unwrap();
     assert_eq!((counts.fresh.load(Relaxed), counts.known.load(Relaxed)), (6, 0));
@@ -217,13 +215,7 @@ fn every_cell_is_run_once_and_never_again() {
 fn a_run_cut_off_is_carried_on() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants[..1],
-        &"1".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants[..1], "1", out.path());
     let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
     let text = std::fs::read_to_string(&trials[0].journal).unwrap();
     let lines = text.lines().count();
@@ -242,13 +234,7 @@ fn a_run_cut_off_is_carried_on() {
 fn a_run_whose_journal_is_cut_in_its_first_line_is_started_anew() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants[..1],
-        &"1".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants[..1], "1", out.path());
     let whole = drive(&trials, jobs(1), &Counts::default(), &Honest).unwrap();
     for cut in ["", "{\"event\":\"study\",\"sch"] {
         std::fs::write(&trials[0].journal, cut).unwrap();
@@ -264,9 +250,8 @@ fn a_run_whose_held_out_evaluation_was_cut_by_the_budget_is_carried_on() {
     let out = tempfile::tempdir().unwrap();
     let mut variants = variants();
     variants.truncate(1);
-    let seeds = "1".parse().unwrap();
     let run = |variants: &[Variant]| {
-        let trials = trials(EXPERIMENTS[0].name, variants, &seeds, out.path(), false);
+        let trials = trials_of(variants, "1", out.path());
         let counts = Counts::default();
         let records = drive(&trials, jobs(1), &counts, &Honest).unwrap();
         (records[0].clone(), counts.fresh.load(Relaxed))
@@ -276,9 +261,7 @@ fn a_run_whose_held_out_evaluation_was_cut_by_the_budget_is_carried_on() {
     assert_eq!(run(&variants), (whole.clone(), 0), "it is finished");
 
     // The search is in the journal, its two rollouts are the budget, and the third one is held out.
-    let journal = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false)[0]
-        .journal
-        .clone();
+    let journal = trials_of(&variants, "1", out.path())[0].journal.clone();
     let text = std::fs::read_to_string(&journal).unwrap();
     let held_out =
         |line: &&str| line.contains(r#""split":"evaluate""#) || line.contains(r#""event":"finished""#);
@@ -315,13 +298,7 @@ fn a_run_that_is_dropped_is_an_interruption() {
     }
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants,
-        &"1".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants, "1", out.path());
     let error = drive(&trials, jobs(1), &Counts::default(), &Dropped).unwrap_err();
     assert!(
         matches!(error, DriveError::Interrupted { done: 0, all: 2 }),
@@ -333,16 +310,15 @@ fn a_run_that_is_dropped_is_an_interruption() {
 fn a_journal_of_another_study_is_refused() {
     let out = tempfile::tempdir().unwrap();
     let mut variants = variants();
-    let seeds = "1".parse().unwrap();
     drive(
-        &trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false),
+        &trials_of(&variants, "1", out.path()),
         jobs(1),
         &Counts::default(),
         &Honest,
     )
     .unwrap();
     variants[0].study.constraints[0].threshold = Some(2.0);
-    let trials = trials(EXPERIMENTS[0].name, &variants, &seeds, out.path(), false);
+    let trials = trials_of(&variants, "1", out.path());
     let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
         .unwrap_err()
         .to_string();
@@ -357,13 +333,7 @@ fn a_journal_of_another_study_is_refused() {
 fn a_broken_journal_is_named() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants,
-        &"1".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants, "1", out.path());
     std::fs::create_dir_all(out.path().join("journals")).unwrap();
     std::fs::write(&trials[0].journal, "hello\n").unwrap();
     let error = drive(&trials, jobs(1), &Counts::default(), &Honest)
@@ -379,13 +349,7 @@ fn a_broken_journal_is_named() {
 fn the_first_error_stops_what_has_not_begun() {
     let out = tempfile::tempdir().unwrap();
     let variants = variants();
-    let trials = trials(
-        EXPERIMENTS[0].name,
-        &variants,
-        &"3".parse().unwrap(),
-        out.path(),
-        false,
-    );
+    let trials = trials_of(&variants, "3", out.path());
     let counts = Counts::default();
     let error = drive(&trials, jobs(1), &counts, &Keyless)
         .unwrap_err()

@@ -48,9 +48,6 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     table
         .columns
         .push(Column::new("AllSat, search", ColumnKind::Share));
-    table
-        .columns
-        .push(Column::new("AllSat, fresh", ColumnKind::Share));
     table.columns.push(Column::new("J, search", ColumnKind::Estimate));
     table
         .columns
@@ -104,8 +101,6 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
             .filter_map(|record| record.optimize.as_ref())
             .map(|outcome| outcome.all_sat),
     ));
-    let fresh = records.iter().filter_map(|record| record.fresh.as_ref());
-    row.push(share(fresh.map(|outcome| outcome.all_sat)));
     row.push(mean(
         records
             .iter()
