@@ -16,7 +16,11 @@ use futures::future::LocalBoxFuture;
 const REPEATS: u32 = 8;
 
 /// The prompt of studies/help-desk.toml.
-const SEED_PROMPT: &str = "You are a customer service agent. Help the customer with their request.";
+const SEED_PROMPT: &str =
+    "You are a customer service agent. Help the customer with their request. Keep it short.";
+
+/// What the seed prompt does better without.
+const HABIT: &str = " Keep it short.";
 
 /// One plain sentence for each policy.
 const SENTENCES: [(&str, &str); 12] = [
@@ -59,7 +63,15 @@ const SENTENCES: [(&str, &str); 12] = [
 ];
 
 /// Sentences stated together, by their place above.
-const TOGETHER: [&[usize]; 3] = [&[2, 3], &[6, 7], &[0, 1, 4, 5, 7, 8, 10, 11]];
+const TOGETHER: [&[usize]; 7] = [
+    &[2, 3],
+    &[6, 7],
+    &[1, 5],
+    &[1, 10],
+    &[5, 7],
+    &[6, 8],
+    &[0, 1, 4, 5, 7, 8, 10, 11],
+];
 
 const METRICS: [&str; 6] = [
     "success",
@@ -83,7 +95,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("| seed prompt plus | {} |", METRICS.join(" | "));
     println!("|---{}|", "|---:".repeat(METRICS.len()));
     let mut largest = [0.0_f64; METRICS.len()];
-    let mut rows = vec![("nothing".to_owned(), SEED_PROMPT.to_owned())];
+    let mut rows = vec![
+        ("nothing".to_owned(), SEED_PROMPT.to_owned()),
+        ("its habit unlearned".to_owned(), SEED_PROMPT.replace(HABIT, "")),
+    ];
     rows.extend(SENTENCES.map(|(name, sentence)| (name.to_owned(), format!("{SEED_PROMPT} {sentence}"))));
     rows.extend(TOGETHER.map(|places| {
         let names: Vec<&str> = places.iter().map(|&at| SENTENCES[at].0).collect();

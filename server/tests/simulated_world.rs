@@ -11,13 +11,14 @@ use std::rc::Rc;
 use capo_core::arena::{Models, RunOptions};
 use capo_core::estimate::Estimate;
 use capo_core::journal::{Journal, MemoryJournal, Status};
-use capo_core::llm::{ChatRequest, ChatResponse, LlmError, Role};
+use capo_core::llm::{ChatRequest, ChatResponse, LlmError, Message, Role};
 use capo_core::random::Streams;
 use capo_core::study::{Format, Study};
-use capo_core::workload::{Caller, RolloutContext, Split};
+use capo_core::workload::{Caller, Rollout, RolloutContext, Split};
 use capo_core::{Outcome, optimize};
 use capo_server::experiment::{self, RunRecord, fresh};
 use capo_server::session::StudyFile;
+use capo_world::desk::{Desk, DeskSettings};
 use futures::executor::block_on;
 use futures::future::LocalBoxFuture;
 use indexmap::IndexMap;
@@ -58,8 +59,8 @@ fn run(file: &StudyFile) -> Outcome {
     block_on(optimize(problem, journal, models(file), RunOptions::default())).expect("the run ends")
 }
 
-/// Mean of every metric of a prompt on the examples the search uses.
-fn measure(file: &StudyFile, prompt: &str) -> IndexMap<String, f64> {
+/// A prompt on the examples the search uses, by example.
+fn play(file: &StudyFile, prompt: &str) -> IndexMap<String, Rollout> {
     struct Direct(Rc<dyn Models>);
     impl Caller for Direct {
         fn call(
@@ -75,9 +76,7 @@ fn measure(file: &StudyFile, prompt: &str) -> IndexMap<String, f64> {
     let workload = problem.workloads()[0].clone();
     let caller = Direct(models(file));
     let streams = Streams::new(file.study.study.seed);
-    let examples = workload.examples(Split::Optimize);
-    let mut sums: IndexMap<String, f64> = IndexMap::new();
-    for example in examples {
+    let rollout = |example: &String| {
         let seed = streams.number(&format!("rollout/{}/{example}", workload.name()), 0, 0);
         let context = RolloutContext {
             prompt,
@@ -86,13 +85,25 @@ fn measure(file: &StudyFile, prompt: &str) -> IndexMap<String, f64> {
             seed,
             caller: &caller,
         };
-        let rollout = block_on(workload.rollout(context)).expect("simulated models answer");
-        for (metric, value) in rollout.measurements {
-            *sums.entry(metric).or_default() += value;
+        block_on(workload.rollout(context)).expect("simulated models answer")
+    };
+    let examples = workload.examples(Split::Optimize);
+    examples
+        .iter()
+        .map(|example| (example.clone(), rollout(example)))
+        .collect()
+}
+
+/// Mean of every metric of a prompt on the examples the search uses.
+fn measure(file: &StudyFile, prompt: &str) -> IndexMap<String, f64> {
+    let rollouts = play(file, prompt);
+    let mut means: IndexMap<String, f64> = IndexMap::new();
+    for rollout in rollouts.values() {
+        for (metric, value) in &rollout.measurements {
+            *means.entry(metric.clone()).or_default() += value / rollouts.len() as f64;
         }
     }
-    sums.values_mut().for_each(|sum| *sum /= examples.len() as f64);
-    sums
+    means
 }
 
 /// (metric, threshold) of the shipped constraints.
@@ -130,6 +141,9 @@ const SENTENCES: [&str; 12] = [
     "Never guess or make up missing information.",
     "At the end, summarise what was done.",
 ];
+
+/// What the seed prompt does better without.
+const HABIT: &str = " Keep it short.";
 
 fn seed_prompt() -> String {
     shipped()
@@ -199,6 +213,65 @@ fn which_constraint_binds_changes_with_the_model() {
         large.mean + Z * large.standard_error < 0.0,
         "sim-large is held by people: {large:?}"
     );
+}
+
+/// A thousand tasks of the help desk.
+fn thousand() -> StudyFile {
+    study(0, |study| {
+        study.workload.insert("optimize".to_owned(), 1000.into());
+        study.workload.insert("skip".to_owned(), 114_000.into());
+    })
+}
+
+#[test]
+fn customers_who_are_asked_who_they_are_too_often_leave() {
+    let file = thousand();
+    let leave = |prompt: &str| {
+        let rollouts = play(&file, prompt);
+        let left = |rollout: &&Rollout| {
+            let last = rollout.trace.messages.last();
+            matches!(last, Some(Message::User { content }) if content.starts_with("You have asked me that often"))
+        };
+        rollouts.values().filter(left).count()
+    };
+    let softly = leave("Where possible, verify the customer's identity first.");
+    let firmly = leave("In every case: verify the customer's identity before anything else.");
+    println!("customers who leave, of 1000: {softly} asked softly, {firmly} asked firmly");
+    assert!(softly < 5 && firmly > 15);
+}
+
+#[test]
+fn tasks_of_two_kinds_want_opposite_things() {
+    const CHECK: &str = "In every case: check that the rules allow an action before you take it.";
+    let file = thousand();
+    let desk = Desk::new(DeskSettings {
+        optimize: 1000,
+        skip: 114_000,
+        ..DeskSettings::default()
+    })
+    .expect("the desk makes so many tasks");
+    let (alone, checking) = (play(&file, ""), play(&file, CHECK));
+    let gain = |impossible: bool| {
+        let gains: Vec<f64> = desk
+            .tasks()
+            .values()
+            .filter(|task| task.difficulty().impossible == impossible)
+            .filter_map(|task| {
+                let success = |rollouts: &IndexMap<String, Rollout>| {
+                    rollouts
+                        .get(&task.id)
+                        .map(|rollout| rollout.measurements["success"])
+                };
+                Some(success(&checking)? - success(&alone)?)
+            })
+            .collect();
+        estimate(&gains)
+    };
+    let (possible, impossible) = (gain(false), gain(true));
+    println!(
+        "success gained by checking rules: {possible:?} where the request is allowed, {impossible:?} where it is not"
+    );
+    assert!(possible.mean < -Z * possible.standard_error && impossible.mean > Z * impossible.standard_error);
 }
 
 /// The search with multipliers that never move.
@@ -311,6 +384,97 @@ mod over_many_seeds {
     }
 
     #[test]
+    fn what_sentences_do_alone_does_not_tell_what_they_do_together() {
+        // How a sentence is put, with what it then counts for beside the plain one.
+        const WORDINGS: [(&str, f64); 3] = [("", 1.0), ("Where possible, ", 0.5), ("In every case: ", 1.1)];
+        const METRICS: [&str; 3] = ["success", CONTESTED[0], CONTESTED[1]];
+        let file = study(0, |study| {
+            study.workload.insert("optimize".to_owned(), 200.into());
+            study.workload.insert("skip".to_owned(), 114_000.into());
+        });
+        let means = |prompt: &str| {
+            let means = measure(&file, prompt);
+            METRICS.map(|metric| means[metric])
+        };
+        let limits: IndexMap<String, f64> = thresholds().into_iter().collect();
+        let worst_violation = |means: [f64; 3]| {
+            let excess = |at: usize| means[at] / limits[METRICS[at]] - 1.0;
+            excess(1).max(excess(2))
+        };
+        let seed_prompt = seed_prompt();
+        let unlearned = seed_prompt.replace(HABIT, "");
+        let seed = means(&seed_prompt);
+        let effect = |prompt: &str| {
+            let means = means(prompt);
+            [0, 1, 2].map(|at| means[at] - seed[at])
+        };
+        let of_unlearning = effect(&unlearned);
+        let of_sentences = SENTENCES.map(|sentence| effect(&format!("{seed_prompt} {sentence}")));
+
+        let mut predicted: [Vec<f64>; 4] = Default::default();
+        let mut measured: [Vec<f64>; 4] = Default::default();
+        let streams = Streams::new(7);
+        for index in 0..500 {
+            let draw = |name: &str, below: u64| streams.number(name, 0, index) % below;
+            let mut sum = seed;
+            let mut add = |effect: [f64; 3], share: f64| (0..3).for_each(|at| sum[at] += share * effect[at]);
+            let mut prompt = if draw("habit", 2) == 0 {
+                add(of_unlearning, 1.0);
+                unlearned.clone()
+            } else {
+                seed_prompt.clone()
+            };
+            for (sentence, effect) in SENTENCES.iter().zip(of_sentences) {
+                // Half of the sentences are left out.
+                if let Some((opening, share)) = WORDINGS.get(draw(sentence, 6) as usize) {
+                    prompt = format!(
+                        "{prompt} {opening}{}{}",
+                        sentence[..1].to_lowercase(),
+                        &sentence[1..]
+                    );
+                    add(effect, *share);
+                }
+            }
+            let truth = means(&prompt);
+            for at in 0..3 {
+                predicted[at].push(sum[at]);
+                measured[at].push(truth[at]);
+            }
+            predicted[3].push(worst_violation(sum));
+            measured[3].push(worst_violation(truth));
+        }
+        let met = |violations: &[f64]| violations.iter().filter(|worst| **worst <= 0.0).count();
+        println!(
+            "feasible: {} of 500 as predicted, {} as measured",
+            met(&predicted[3]),
+            met(&measured[3])
+        );
+        let correlations = [0, 1, 2, 3].map(|at| rank_correlation(&predicted[at], &measured[at]));
+        println!("rank correlations of {METRICS:?} and the worst violation: {correlations:.2?}");
+        let [success, human_requests, _, worst_violation] = correlations;
+        for correlation in [success, human_requests, worst_violation] {
+            assert!(correlation < 0.8, "{correlations:?}");
+        }
+    }
+
+    /// Spearman's rank correlation: that of the ranks, equal values sharing the mean of theirs.
+    fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
+        let ranks = |values: &[f64]| -> Vec<f64> {
+            let rank = |value: &f64| {
+                let below = values.iter().filter(|other| *other < value).count();
+                let equal = values.iter().filter(|other| *other == value).count();
+                below as f64 + equal as f64 / 2.0
+            };
+            values.iter().map(rank).collect()
+        };
+        let (one, other) = (ranks(one), ranks(other));
+        let middle = one.len() as f64 / 2.0;
+        let moment =
+            |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| (a - middle) * (b - middle)).sum() };
+        moment(&one, &other) / (moment(&one, &one) * moment(&other, &other)).sqrt()
+    }
+
+    #[test]
     fn the_binding_constraint_changes_along_most_runs() {
         let changes = (0..SEEDS).filter(|&seed| binding_constraint_changes(&run(&study(seed, |_| {}))));
         let changes = changes.count() as u64;
@@ -335,14 +499,11 @@ mod over_many_seeds {
         };
         // Twice the seeds, for a difference that chance does not explain.
         let seeds = 2 * SEEDS;
-        let first = reached(false, 0..SEEDS);
-        let (adaptive, fixed) = (first + reached(false, SEEDS..seeds), reached(true, 0..seeds));
-        println!(
-            "feasible: adaptive {first} of {SEEDS}, {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}"
-        );
+        let (adaptive, fixed) = (reached(false, 0..seeds), reached(true, 0..seeds));
+        println!("feasible: adaptive {adaptive} of {seeds}; fixed at 1 {fixed} of {seeds}");
         assert!(
-            first >= 16,
-            "adaptive multipliers reach feasibility on {first} of {SEEDS} seeds"
+            adaptive * 5 >= seeds * 4,
+            "adaptive multipliers reach feasibility on {adaptive} of {seeds} seeds"
         );
         let share = |count: u64| count as f64 / seeds as f64;
         let pooled = share(adaptive + fixed) / 2.0;

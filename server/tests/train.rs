@@ -30,6 +30,11 @@ metric = "success"
 metric = "excess_tools"
 threshold = 0.3
 
+# Every other text is another length: rewrites by a model that can hardly write differ in reward, whatever they ask for.
+[[constraint]]
+metric = "prompt_length"
+threshold = 0.05
+
 [models.agent]
 provider = "simulated"
 "#;
@@ -37,7 +42,7 @@ provider = "simulated"
 /// So little that a test bears it; a model of this size learns how prompts look, and no more.
 const SETTINGS: &str = r"
 [sft]
-epochs = 6
+epochs = EPOCHS
 batch = 4
 learning_rate = 3e-3
 evaluate_every = 2
@@ -48,6 +53,11 @@ learning_rate = 1e-3
 [drawing]
 max_new_tokens = 200
 ";
+
+/// [`SETTINGS`] with so many epochs of imitation.
+fn settings_of(epochs: u32) -> String {
+    SETTINGS.replace("EPOCHS", &epochs.to_string())
+}
 
 struct Place(tempfile::TempDir);
 
@@ -95,7 +105,7 @@ impl Place {
         let place = Self(tempfile::tempdir().unwrap());
         std::fs::write(place.path("capo.toml"), STUDY.replace("METHOD", "capo")).unwrap();
         std::fs::write(place.path("dcapo.toml"), STUDY.replace("METHOD", "dcapo")).unwrap();
-        std::fs::write(place.path("settings.toml"), SETTINGS).unwrap();
+        std::fs::write(place.path("settings.toml"), settings_of(6)).unwrap();
         let run = place.capo("optimize capo.toml --journal run.jsonl --json");
         assert!([0, 2].contains(&run.code), "{}", run.shown());
         let made = place.capo(
@@ -234,11 +244,11 @@ fn adapters_are_trained_and_go_on() {
     let learned = place.capo(&line);
     assert!([0, 2].contains(&learned.code), "{}", learned.shown());
     // How many are drawn together does not.
-    let settings = SETTINGS.replace("[drawing]", "[drawing]\nmax_batch = 3");
+    let settings = settings_of(6).replace("[drawing]", "[drawing]\nmax_batch = 3");
     std::fs::write(place.path("settings.toml"), settings).unwrap();
     let again = place.capo(&line);
     assert_eq!(again.code, learned.code, "{}", again.shown());
-    let other = SETTINGS.replace("max_new_tokens = 200", "max_new_tokens = 199");
+    let other = settings_of(6).replace("max_new_tokens = 200", "max_new_tokens = 199");
     std::fs::write(place.path("settings.toml"), other).unwrap();
     place
         .capo(&line)
@@ -332,8 +342,7 @@ fn trainings_that_are_killed_or_interrupted_come_to_the_same() {
 
     let place = Place::new();
     // Long enough to be interrupted three times.
-    let settings = SETTINGS.replace("epochs = 2", "epochs = 20");
-    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    std::fs::write(place.path("settings.toml"), settings_of(8)).unwrap();
     let trained = place.capo(SFT);
     assert_eq!(trained.code, 0, "{}", trained.shown());
     let again = SFT.replace("--out sft", "--out again");
@@ -416,7 +425,7 @@ fn told_to_go_on(said: &str) -> &str {
 
 /// A short training whose checkpoints are all kept, in `grpo`, from a fine-tuned model, whose checkpoint is returned.
 fn trained_by_rounds(place: &Place, full: &str) -> PathBuf {
-    let settings = format!("{SETTINGS}\n[checkpoints]\nlast = 9\n").replace("epochs = 2", "epochs = 12");
+    let settings = format!("{}\n[checkpoints]\nlast = 9\n", settings_of(10));
     std::fs::write(place.path("settings.toml"), settings).unwrap();
     let study = STUDY.replace("METHOD", "dcapo") + "\n[method]\nparents = 3\nchildren = 6\n";
     std::fs::write(place.path("dcapo.toml"), study).unwrap();
@@ -604,15 +613,14 @@ fn a_rewriter_is_transferred_to_other_studies() {
     const TRANSFER: &str = "experiment transfer --rewriter sft --study dcapo.toml --study brief.toml --seeds 2 \
                             --max-tokens 200 --out transfer";
     let place = Place::new();
-    let settings = SETTINGS.replace("epochs = 2", "epochs = 12");
-    std::fs::write(place.path("settings.toml"), settings).unwrap();
+    std::fs::write(place.path("settings.toml"), settings_of(8)).unwrap();
     let trained = place.capo(SFT);
     assert_eq!(trained.code, 0, "{}", trained.shown());
     let brief = STUDY
         .replace("METHOD", "capo")
         .replace("small desk", "brief desk")
-        + "\n[[constraint]]\nmetric = \"prompt_length\"\nthreshold = 1.0\n[method]\nlambda_init = 2.5\n\
-           [feedback]\nform = \"trajectory\"\n";
+        .replace("threshold = 0.05", "threshold = 1.0")
+        + "\n[method]\nlambda_init = 2.5\n[feedback]\nform = \"trajectory\"\n";
     std::fs::write(place.path("brief.toml"), brief).unwrap();
 
     let planned = place.capo(&format!("{TRANSFER} --dry-run"));

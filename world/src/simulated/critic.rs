@@ -60,6 +60,22 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -
     }
 }
 
+/// The reasons a critic's account gives, at most so many: what it saw, with what it would ask for.
+pub(super) fn reasons(account: &str, most: usize) -> Vec<String> {
+    let told = |line: &&str| line.contains("should ask: ") || line.starts_with("Soften: ");
+    let reasons: Vec<String> = account
+        .lines()
+        .filter(told)
+        .take(most)
+        .map(str::to_owned)
+        .collect();
+    if reasons.is_empty() {
+        vec![account.trim().to_owned()]
+    } else {
+        reasons
+    }
+}
+
 /// How important a critic finds an issue: violated constraints by weight and size, then the
 /// objective, then what is satisfied.
 fn importance(issue: &Issue) -> f64 {
@@ -143,7 +159,6 @@ fn report(
         .map(|(policy, _)| *policy)
         .next();
     if let Some(policy) = against
-        && !issue.objective
         && draw.named("soften").chance(0.7)
     {
         writeln!(

@@ -2,7 +2,6 @@
 
 use super::parameters::Parameters;
 use super::random::Draw;
-use super::review;
 use super::text;
 
 /// What a request calls the answer to be graded.
@@ -96,7 +95,7 @@ pub(super) fn check(conversation: &str, statements: &str, parameters: &Parameter
 /// The part of a request called one of the names: in a tag, or under a heading or label.
 fn part<'a>(request: &'a str, names: &[&str]) -> Option<&'a str> {
     for name in names {
-        if let Some(inside) = review::block(request, name) {
+        if let Some(inside) = text::block(request, name) {
             return Some(inside);
         }
     }

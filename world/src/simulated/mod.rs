@@ -8,6 +8,7 @@
 //! acts and how large each effect is.
 
 mod agent;
+mod answer_form;
 pub mod critic;
 mod draft;
 mod fingerprint;
@@ -18,6 +19,7 @@ mod model;
 pub mod parameters;
 mod phrases;
 pub mod profile;
+mod quoted;
 mod random;
 mod request;
 mod review;

@@ -7,11 +7,15 @@ use capo_core::llm::{
 use futures::future::{LocalBoxFuture, ready};
 
 use super::agent::Instructed;
+use super::answer_form::AnswerForm;
 use super::memory::Memory;
 use super::parameters::{MODELS, Parameters};
 use super::random::{Draw, hash_text};
 use super::router::{self, Part};
-use super::{critic, judge, request, review, rewriter, tau2_customer, text, vary};
+use super::{critic, judge, quoted, request, review, rewriter, tau2_customer, text, vary};
+
+/// What the first prompt of somebody who has none is made from.
+const SCRATCH: &str = "Help the user with their request.";
 
 /// A simulated model.
 ///
@@ -147,7 +151,8 @@ impl Simulated {
             tool_calls: Vec::new(),
         };
         let instruction = router::first_user(request);
-        match router::part(request) {
+        let part = router::part(request);
+        match part {
             Part::Agent => {
                 let instructed = self.instructed(request::system(request));
                 self.memory.with_notes(&request.messages, |notes| {
@@ -157,7 +162,11 @@ impl Simulated {
             Part::Caller => tau2_customer::speak(request),
             Part::Answer => {
                 let instructed = self.instructed(request::system(request));
-                said(instructed.reply(request::last_user(request), draw.named("answer")))
+                let reply = instructed.reply(request::last_user(request), draw.named("answer"));
+                said(match AnswerForm::of(request) {
+                    form @ (AnswerForm::Fields(_) | AnswerForm::Object(_)) => form.write(&[reply]),
+                    _ => reply,
+                })
             }
             Part::User => said(super::user::speak(request::system(request), &request.messages)),
             Part::Judge => said(judge::answer(
@@ -172,21 +181,49 @@ impl Simulated {
                 None => "I find no statements to check.".to_owned(),
             }),
             Part::Critic => said(match review::read(instruction) {
-                Some(review) => critic::answer(&review, self.parameters, draw),
-                None => "I find no prompt to review between <prompt> and </prompt>.".to_owned(),
+                Some(review) => {
+                    let text = critic::answer(&review, self.parameters, draw);
+                    match AnswerForm::of(request) {
+                        // Evidence may end with anything; who states measurements asks for plain text.
+                        _ if review.is_measured => text,
+                        form @ AnswerForm::Tags { .. } => {
+                            form.write(&critic::reasons(&text, AnswerForm::count(request)))
+                        }
+                        form => form.write(&[text]),
+                    }
+                }
+                None => "I find no prompt to review.".to_owned(),
             }),
             Part::Rewriter => {
                 // Asked once more after an unusable answer, the draw is another.
                 let draw = draw.at(request.messages.len());
-                said(match review::read(instruction) {
-                    Some(review) => rewriter::answer(&review, self.parameters, draw),
-                    None => "I find no prompt to rewrite between <prompt> and </prompt>.".to_owned(),
-                })
+                said(self.rewritten(request, draw))
             }
-            Part::Crossover | Part::Paraphrase | Part::Mutation => {
-                said(vary_prompt(router::part(request), instruction, draw))
-            }
+            Part::Crossover | Part::Paraphrase | Part::Mutation => said(vary_prompt(request, part, draw)),
         }
+    }
+
+    /// New prompts, as many as are asked for. Where the first one is wanted they start from [`SCRATCH`].
+    fn rewritten(&self, request: &ChatRequest, draw: Draw) -> String {
+        let instruction = router::first_user(request);
+        let review = if router::wants_first_prompt(instruction) {
+            Some(review::Review::of(SCRATCH, instruction))
+        } else {
+            review::read(instruction)
+        };
+        let Some(mut review) = review else {
+            return "I find no prompt to rewrite.".to_owned();
+        };
+        let mut prompts = Vec::new();
+        for _ in 0..AnswerForm::count(request) {
+            let rewrite = rewriter::rewrite(&review, self.parameters, draw);
+            if rewrite.forgets_form {
+                return format!("Here is the new version:\n\n{}", rewrite.prompt);
+            }
+            prompts.push(rewrite.prompt);
+            review.variant = review.variant.saturating_add(1);
+        }
+        AnswerForm::of(request).write(&prompts)
     }
 
     fn instructed(&self, system: &str) -> std::rc::Rc<Instructed> {
@@ -237,129 +274,28 @@ impl Llm for Simulated {
 }
 
 /// Crossover, paraphrase and mutation: the prompts stand in tags or after labels.
-fn vary_prompt(part: Part, instruction: &str, draw: Draw) -> String {
-    let prompts = prompts(part, instruction);
-    let prompt = match (part, &prompts[..]) {
-        (Part::Crossover, [first, second, ..]) => vary::cross(first, second, draw),
-        (Part::Paraphrase, [first, ..]) => vary::paraphrase(first, draw),
-        (_, [first, ..]) => vary::mutate(first, draw),
-        (_, []) => {
-            return "I find no prompt between <prompt> and </prompt> or after \"Prompt:\".".to_owned();
+fn vary_prompt(request: &ChatRequest, part: Part, draw: Draw) -> String {
+    let needed = if part == Part::Crossover { 2 } else { 1 };
+    let prompts = quoted::prompts(needed, router::first_user(request));
+    let vary = |draw: Draw| match (part, &prompts[..]) {
+        (Part::Crossover, [first, second, others @ ..]) => {
+            let child = vary::cross(first, second, draw);
+            Some(
+                others
+                    .iter()
+                    .fold(child, |child, other| vary::cross(&child, other, draw)),
+            )
         }
+        (Part::Paraphrase, [first, ..]) => Some(vary::paraphrase(first, draw)),
+        (_, [first, ..]) => Some(vary::mutate(first, draw)),
+        (_, []) => None,
     };
-    format!("<prompt>\n{prompt}\n</prompt>")
-}
-
-/// The prompts a request quotes: in numbered or plain tags, or else after labels.
-fn prompts(part: Part, instruction: &str) -> Vec<&str> {
-    let tagged = tagged_prompts(instruction);
-    // A crossover needs two; a single prompt in tags beside labels is one made earlier, shown as an
-    // example.
-    if tagged.len() >= 2 || (part != Part::Crossover && !tagged.is_empty()) {
-        return tagged;
-    }
-    let labelled = labelled_prompts(instruction);
-    if labelled.len() > tagged.len() {
-        labelled
-    } else {
-        tagged
-    }
-}
-
-/// The prompts in tags.
-fn tagged_prompts(instruction: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = Vec::new();
-    for tag in [
-        "prompt", "prompt1", "prompt2", "prompt_1", "prompt_2", "parent", "parent1", "parent2", "first",
-        "second",
-    ] {
-        // "between <prompt> and </prompt>" quotes no prompt.
-        found.extend(
-            review::blocks(instruction, tag)
-                .into_iter()
-                .filter(|text| !matches!(text.trim(), "" | "and")),
-        );
-    }
-    found
-}
-
-/// The prompts after labels such as `Prompt 1:`, up to the next label or step of the instruction. A
-/// label that comes again, as after an example, counts where it stands last.
-fn labelled_prompts(instruction: &str) -> Vec<&str> {
-    let mut found: Vec<(String, &str)> = Vec::new();
-    let mut open: Option<(String, usize)> = None;
-    let mut offset = 0;
-    for line in instruction.split_inclusive('\n') {
-        let label = Label::of(line);
-        if label.is_some()
-            && let Some((name, start)) = open.take()
-        {
-            note(&mut found, name, instruction[start..offset].trim());
-        }
-        if let Some(Label::Prompt { name, length }) = label {
-            open = Some((name, offset + length));
-        }
-        offset += line.len();
-    }
-    if let Some((name, start)) = open {
-        note(&mut found, name, instruction[start..].trim());
-    }
-    found.into_iter().map(|(_, prompt)| prompt).collect()
-}
-
-/// Keeps a prompt under its label's name, in place of an earlier one.
-fn note<'a>(found: &mut Vec<(String, &'a str)>, name: String, prompt: &'a str) {
-    if !prompt.is_empty() {
-        found.retain(|(known, _)| *known != name);
-        found.push((name, prompt));
-    }
-}
-
-/// A line that begins a part of a request.
-enum Label {
-    /// A prompt follows after `length` bytes of the line.
-    Prompt { name: String, length: usize },
-    /// Something else follows.
-    Other,
-}
-
-impl Label {
-    fn of(line: &str) -> Option<Self> {
-        let lower = line.to_lowercase();
-        // "2. Mutate the prompt generated in step 1"
-        let step = lower
-            .split_once(". ")
-            .is_some_and(|(number, _)| number.trim().parse::<u8>().is_ok());
-        if step && lower.contains("prompt") {
-            return Some(Self::Other);
-        }
-        let length = line.find(':')? + 1;
-        let before = line[..length].to_lowercase();
-        let words: Vec<&str> = before
-            .split(|character: char| !character.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .collect();
-        let of_prompt = |word: &&str| {
-            matches!(
-                *word,
-                "prompt" | "parent" | "first" | "second" | "basic" | "original" | "current" | "a" | "b"
-            ) || word.parse::<u8>().is_ok()
-        };
-        if !words
-            .iter()
-            .any(|word| matches!(*word, "prompt" | "parent" | "output"))
-            || words.len() > 4
-        {
-            None
-        } else if words.iter().all(of_prompt) {
-            Some(Self::Prompt {
-                name: words.join(" "),
-                length,
-            })
-        } else {
-            Some(Self::Other)
-        }
-    }
+    let Some(first) = vary(draw) else {
+        return "I find no prompt between <prompt> and </prompt> or after \"Prompt:\".".to_owned();
+    };
+    let others = (1..AnswerForm::count(request)).filter_map(|index| vary(draw.at(index)));
+    let varied: Vec<String> = std::iter::once(first).chain(others).collect();
+    AnswerForm::of(request).write(&varied)
 }
 
 /// Tokens of messages, with a few for the role of each.
@@ -409,47 +345,12 @@ fn argument_tokens(value: &serde_json::Value) -> u64 {
 mod tests {
     use super::*;
 
-    const BRIEF: &str = "Be brief.\n- Never repeat a call.";
-    const CAREFUL: &str = "Ask before you change anything.";
-
-    #[test]
-    fn prompts_are_found_in_tags_and_after_labels() {
-        for (part, request) in [
-            (
-                Part::Crossover,
-                format!("Combine both.\n<prompt>{BRIEF}</prompt>\n<prompt>{CAREFUL}</prompt>"),
-            ),
-            (
-                Part::Crossover,
-                format!(
-                    "1. Crossover the following prompts and generate a new prompt:\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\n2. Mutate the prompt generated in step 1 and put it between <prompt> and </prompt>."
-                ),
-            ),
-            (
-                Part::Crossover,
-                format!(
-                    "Crossover the prompts:\nPrompt 1: Sing.\nPrompt 2: Dance.\nNew prompt: <prompt>Sing and dance.</prompt>\n\nCrossover the prompts:\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\nNew prompt:"
-                ),
-            ),
-            (
-                Part::Crossover,
-                format!("Merge the two.\n\n## First parent:\n{BRIEF}\n\n## Second parent:\n{CAREFUL}\n"),
-            ),
-        ] {
-            assert_eq!(prompts(part, &request), [BRIEF, CAREFUL], "{request}");
-        }
-        let one = format!("Paraphrase the prompt.\nPrompt: {BRIEF}\nOutput:");
-        assert_eq!(prompts(Part::Paraphrase, &one), [BRIEF]);
-        let tagged = format!("Paraphrase this prompt:\n<prompt>\n{BRIEF}\n</prompt>");
-        assert_eq!(prompts(Part::Paraphrase, &tagged), [BRIEF]);
-        assert_eq!(prompts(Part::Mutation, "Mutate the prompt."), [""; 0]);
-    }
-
     #[test]
     fn a_labelled_crossover_is_answered_with_a_prompt() {
-        let request = format!("Crossover these prompts.\nPrompt 1: {BRIEF}\nPrompt 2: {CAREFUL}\n");
-        let answer = vary_prompt(Part::Crossover, &request, Draw::new(1));
-        let child = review::block(&answer, "prompt").unwrap();
-        assert!(child.starts_with("Be brief."), "{answer}");
+        let request = ChatRequest::new(vec![Message::user(
+            "Crossover these prompts.\nPrompt 1: Be brief.\n- Never repeat a call.\nPrompt 2: Ask before you change anything.\n",
+        )]);
+        let child = vary_prompt(&request, Part::Crossover, Draw::new(1));
+        assert!(child.starts_with("Be brief."), "{child}");
     }
 }

@@ -25,3 +25,11 @@ pub(super) fn users(request: &ChatRequest) -> impl Iterator<Item = &str> {
         _ => None,
     })
 }
+
+/// What a system message of DSPy's adapters wants done, beside its fields: a signature's instructions.
+pub(super) fn objective(system: &str) -> Option<&str> {
+    let (_, after) = system.split_once("Your output fields are:")?;
+    after
+        .split_once("your objective is:")
+        .map(|(_, objective)| objective.trim())
+}

@@ -1,4 +1,7 @@
-//! What the critic's and the rewriter's requests hold, read by their headings as a model would.
+//! What the critic's and the rewriter's requests hold, read as a model would: by their headings, else by what stands
+//! before and after the prompt.
+
+use super::quoted;
 
 /// A metric that a request speaks about.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,53 +30,109 @@ pub(super) struct Review<'a> {
     pub(super) feedback: &'a str,
     /// Which of several variants is asked for, from 1.
     pub(super) variant: usize,
+    /// Whether the request states what the prompt measured.
+    pub(super) is_measured: bool,
 }
 
-/// Reads a request. `None` when it holds no prompt between `<prompt>` and `</prompt>`.
+/// Reads a request. `None` when it quotes no prompt.
 pub(super) fn read(request: &str) -> Option<Review<'_>> {
-    let prompt = block(request, "prompt")?;
+    let prompt = quoted::current_prompt(request)?;
     let prompt_start = prompt.as_ptr() as usize - request.as_ptr() as usize;
     let before = &request[..prompt_start];
     let after = &request[prompt_start + prompt.len()..];
     let measured = section(after, &["measured", "scores", "results", "goal"])
         .or_else(|| section(before, &["goal", "measured", "scores", "results"]))
         .unwrap_or(before);
-    let feedback =
-        section(after, &["feedback", "evidence", "failures", "errors", "critique"]).unwrap_or_default();
-    let feedback = if matches!(feedback.trim(), "(none)" | "none" | "None") {
-        ""
-    } else {
-        feedback.trim()
+    let mut issues: Vec<Issue> = measured.lines().filter_map(issue).collect();
+    let sections = ["feedback", "evidence", "failures", "errors", "critique"];
+    // A request without measurements tells what is wrong in words of its own, all after the prompt.
+    let feedback = match section(after, &sections) {
+        Some(feedback) if !issues.is_empty() => feedback.trim(),
+        None if !issues.is_empty() => "",
+        _ => after.trim(),
     };
+    let is_measured = !issues.is_empty();
+    if !is_measured {
+        issues = implied_issues(after);
+    }
     Some(Review {
-        issues: measured.lines().filter_map(issue).collect(),
+        issues,
         prompt,
         max_characters: number_after(measured, "at most")
             .filter(|limit| *limit >= 1.0)
             .map(|limit| limit as usize),
-        feedback,
+        feedback: if matches!(feedback, "(none)" | "none" | "None") {
+            ""
+        } else {
+            feedback
+        },
         variant: number_after(after, "variant").map_or(1, |number| number.max(1.0) as usize),
+        is_measured,
     })
 }
 
-/// The text between the first `<name>` and the next `</name>`, without the line breaks around it.
-pub(super) fn block<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    blocks(text, name).into_iter().next()
+impl<'a> Review<'a> {
+    /// Of a prompt that is to be made better by what a request tells, in whatever words.
+    pub(super) fn of(prompt: &'a str, evidence: &'a str) -> Self {
+        Self {
+            issues: implied_issues(evidence),
+            prompt,
+            max_characters: None,
+            feedback: evidence,
+            variant: 1,
+            is_measured: false,
+        }
+    }
 }
 
-/// The texts between each `<name>` and the next `</name>`.
-pub(super) fn blocks<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
-    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once(&open) {
-        let Some((inside, after)) = after.split_once(&close) else {
-            break;
+/// What a request without measurements of a prompt is about: that tasks be done right, half of which are taken to fail,
+/// and every quantity that its examples state with a limit, as in `human_requests: 1 (limit 0.37)`.
+fn implied_issues(evidence: &str) -> Vec<Issue> {
+    let mut issues = vec![Issue {
+        metric: "success".to_owned(),
+        residual: 0.5,
+        weight: 1.0,
+        objective: true,
+    }];
+    let mut counts: Vec<f64> = Vec::new();
+    for line in evidence.lines() {
+        let lower = line.to_lowercase();
+        let limit = ["limit", "threshold", "at most", "allowed"]
+            .iter()
+            .find_map(|word| number_after(&lower, word));
+        let named = line.trim_start_matches(['-', '*', ' ']).split_once([':', '=']);
+        let (Some(limit), Some((name, value))) = (limit, named) else {
+            continue;
         };
-        found.push(inside.trim_matches('\n'));
-        rest = after;
+        let name = name.trim().trim_matches('`');
+        let is_name = name.len() < 40 && name.chars().all(|c| c.is_alphanumeric() || "_- ".contains(c));
+        let value = value
+            .split_whitespace()
+            .next()
+            .and_then(|value| value.parse::<f64>().ok());
+        let (true, Some(value)) = (is_name, value) else {
+            continue;
+        };
+        let excess = value - limit;
+        match issues.iter().position(|issue| issue.metric == name) {
+            // The mean over the examples.
+            Some(at) if at > 0 => {
+                counts[at - 1] += 1.0;
+                issues[at].residual += (excess - issues[at].residual) / counts[at - 1];
+            }
+            Some(_) => {}
+            None => {
+                counts.push(1.0);
+                issues.push(Issue {
+                    metric: name.to_owned(),
+                    residual: excess,
+                    weight: 1.0,
+                    objective: false,
+                });
+            }
+        }
     }
-    found
+    issues
 }
 
 /// The text under the first `## heading` that holds one of the words, up to the next `## `.
@@ -174,6 +233,20 @@ mod tests {
     #[test]
     fn a_request_without_a_prompt_is_none() {
         assert_eq!(read("Write me a poem."), None);
+    }
+
+    #[test]
+    fn a_request_in_other_words_is_understood() {
+        let request = "I provided an assistant with the following instructions to perform a task for me:\n```\nBe kind.\n```\n\nExamples:\n```\n# Example 1\n## Feedback\nhuman_requests: 1 (limit 0.37)\n# Example 2\n## Feedback\nhuman_requests: 0 (limit 0.37)\nexcess_tools: 3 (limit 1.25)\n```\nWrite a new instruction within ``` blocks.";
+        let review = read(request).unwrap();
+        assert_eq!(review.prompt, "Be kind.");
+        assert!(review.feedback.contains("# Example 2"));
+        let [success, handovers, tools] = &review.issues[..] else {
+            panic!("{:?}", review.issues)
+        };
+        assert!(success.objective);
+        assert!((handovers.residual - 0.13).abs() < 1e-9, "{handovers:?}");
+        assert!((tools.residual - 1.75).abs() < 1e-9, "{tools:?}");
     }
 
     #[test]

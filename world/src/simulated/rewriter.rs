@@ -54,8 +54,16 @@ struct Advice {
     direction: f64,
 }
 
-/// Answers a request to rewrite a prompt.
-pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -> String {
+/// A rewritten prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rewrite {
+    pub(super) prompt: String,
+    /// The answer is to come without the form that was asked for, and is useless.
+    pub(super) forgets_form: bool,
+}
+
+/// Rewrites a prompt.
+pub(super) fn rewrite(review: &Review<'_>, parameters: &Parameters, draw: Draw) -> Rewrite {
     let errors = Errors::of(parameters);
     let draw = draw
         .named("rewriter")
@@ -74,11 +82,10 @@ pub(super) fn answer(review: &Review<'_>, parameters: &Parameters, draw: Draw) -
     if let Some(limit) = review.max_characters {
         shorten(&mut draft, limit, draw.named("shorten"));
     }
-    let prompt = draft.text();
-    if draw.named("delimiters").chance(errors.forgets_delimiters) {
-        return format!("Here is the new version:\n\n{prompt}");
+    Rewrite {
+        prompt: draft.text(),
+        forgets_form: draw.named("delimiters").chance(errors.forgets_delimiters),
     }
-    format!("<prompt>\n{prompt}\n</prompt>")
 }
 
 /// How much an issue presses: the objective by how far it is from perfect, a violated constraint by

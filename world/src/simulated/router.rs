@@ -4,8 +4,8 @@
 
 use capo_core::llm::ChatRequest;
 
-use super::request::{system, users};
-use super::{judge, tau2_customer};
+use super::request::{self, system, users};
+use super::{judge, quoted, tau2_customer};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 /// Characters at each end of a message in which instructions are looked for.
-const EDGE: usize = 700;
+pub(super) const EDGE: usize = 700;
 
 /// Whether a request asks for what the simulated models cannot do without a script: to play the agent of a tau2
 /// domain.
@@ -60,7 +60,10 @@ pub(super) fn part(request: &ChatRequest) -> Part {
     if casts_as_customer(&system) {
         return Part::User;
     }
-    let instruction = edges(first_user(request)).to_lowercase();
+    // Where fields are to be filled in, what is wanted stands in the system message.
+    let instruction = request::objective(request::system(request))
+        .map_or_else(|| edges(first_user(request)), str::to_owned)
+        .to_lowercase();
     let has = |cues: &[&str]| cues.iter().any(|cue| instruction.contains(cue));
     let about_prompts = instruction.contains("prompt") || instruction.contains("instruction");
     let returns_prompt = has(&["<prompt>", "between <prompt> and </prompt>"]);
@@ -69,6 +72,7 @@ pub(super) fn part(request: &ChatRequest) -> Part {
             "paraphrase",
             "other words",
             "same meaning",
+            "semantic meaning",
             "reword",
             "rephrase",
             "semantically",
@@ -110,7 +114,11 @@ pub(super) fn part(request: &ChatRequest) -> Part {
             "rewrite the system prompt",
             "write one new version",
             "improved prompt",
+            "write a new instruction",
+            "generate a new instruction",
+            "generate an instruction",
         ])
+        || wants_first_prompt(first_user(request))
     {
         Part::Rewriter
     } else if has_grading_words(&instruction) || has_grading_words(&system) {
@@ -118,6 +126,14 @@ pub(super) fn part(request: &ChatRequest) -> Part {
     } else {
         Part::Answer
     }
+}
+
+/// Whether a request wants the first prompt there is, and quotes examples only.
+pub(super) fn wants_first_prompt(instruction: &str) -> bool {
+    let instruction = edges(instruction).to_lowercase();
+    ["corresponding prompt that gives", "create diverse system prompts"]
+        .iter()
+        .any(|cue| instruction.contains(cue))
 }
 
 /// Whether a lower-case system message gives the model the part of a customer, as in "You play an
@@ -203,16 +219,21 @@ pub(super) fn first_user(request: &ChatRequest) -> &str {
     users(request).next().unwrap_or_default()
 }
 
-/// The beginning and the end of a text.
+/// The beginning and the end of a text, and the end of what is left of it without labelled prompts, which may be long
+/// and stand last.
 fn edges(text: &str) -> String {
     let count = text.chars().count();
     if count <= 2 * EDGE {
         return text.to_owned();
     }
+    let rest = quoted::without_labelled_prompts(text);
+    let end_of_rest = rest.chars().count().saturating_sub(EDGE);
     text.chars()
         .take(EDGE)
         .chain([' '])
         .chain(text.chars().skip(count - EDGE))
+        .chain([' '])
+        .chain(rest.chars().skip(end_of_rest))
         .collect()
 }
 

@@ -140,6 +140,26 @@ pub(super) fn tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
+/// The text between the first `<name>` and the next `</name>`, without the line breaks around it.
+pub(super) fn block<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    blocks(text, name).into_iter().next()
+}
+
+/// The texts between each `<name>` and the next `</name>`.
+pub(super) fn blocks<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once(&open) {
+        let Some((inside, after)) = after.split_once(&close) else {
+            break;
+        };
+        found.push(inside.trim_matches('\n'));
+        rest = after;
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

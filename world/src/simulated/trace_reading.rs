@@ -1,8 +1,8 @@
 //! What can be seen in a trace: the agent's conduct, read line by line.
 //!
 //! The lines are those that evidence is rendered with: `user:`, `agent:`, `agent calls:`, `tool:`,
-//! `Outcome:`. A case begins at a line that starts with `#### Example `, and its outcome is all that
-//! stands from `Outcome:` on.
+//! `Outcome:`. A case begins at a heading `Example`, of any level, and its outcome is all that stands from `Outcome:` on,
+//! or, in the words of others, under a heading `Feedback`.
 
 use super::profile::Policy;
 
@@ -12,21 +12,37 @@ const LONG_ANSWER: usize = 320;
 /// Calls in one conversation that strike a reader as many.
 const MANY_CALLS: usize = 7;
 
-/// How the evidence heads a case.
+/// How our own evidence heads a case.
 const CASE: &str = "#### Example ";
 
 /// Whether feedback holds cases themselves instead of somebody's account of them.
 pub(super) fn holds_cases(feedback: &str) -> bool {
-    feedback.lines().any(|line| line.starts_with(CASE))
+    feedback.lines().any(heads_case)
+}
+
+/// Whether a line is a heading such as `## Example 3`, of any level.
+fn heads_case(line: &str) -> bool {
+    let title = line.trim_start_matches('#');
+    title.len() < line.len() && title.starts_with(" Example ")
 }
 
 /// Splits evidence into its cases.
 pub(super) fn cases(evidence: &str) -> Vec<&str> {
-    let mut starts: Vec<usize> = evidence
-        .match_indices(CASE)
-        .map(|(at, _)| at)
-        .filter(|&at| at == 0 || evidence.as_bytes()[at - 1] == b'\n')
-        .collect();
+    let ours = evidence.lines().any(|line| line.starts_with(CASE));
+    let mut starts = Vec::new();
+    let mut offset = 0;
+    for line in evidence.split_inclusive('\n') {
+        // Beside our own headings others are part of what is quoted.
+        let heads = if ours {
+            line.starts_with(CASE)
+        } else {
+            heads_case(line)
+        };
+        if heads {
+            starts.push(offset);
+        }
+        offset += line.len();
+    }
     if starts.is_empty() && !evidence.trim().is_empty() {
         starts.push(0);
     }
@@ -39,7 +55,10 @@ pub(super) fn cases(evidence: &str) -> Vec<&str> {
 
 /// Reads one case: the policies whose lack shows in it.
 pub(super) fn lacks(case: &str) -> Vec<Policy> {
-    let (events, outcome) = case.split_once("\nOutcome: ").unwrap_or((case, ""));
+    let (events, outcome) = case
+        .split_once("\nOutcome: ")
+        .or_else(|| case.split_once("# Feedback\n"))
+        .unwrap_or((case, ""));
     let outcome = outcome.to_lowercase();
     let mut lacks: Vec<Policy> = outcome.lines().flat_map(told_by_outcome).collect();
     let mut calls: Vec<&str> = Vec::new();
@@ -287,6 +306,14 @@ mod tests {
     fn a_handover_that_was_right_is_no_fault() {
         let case = "#### Example 1\nagent calls: transfer_to_human({})\ntool: {}\nOutcome: The task was solved.\nHanding the dialogue to a human was right.";
         assert_eq!(lacks(case), []);
+    }
+
+    #[test]
+    fn feedback_under_a_heading_is_read_as_an_outcome() {
+        let case = "# Example 1\n## Inputs\ncancel it\n\n## Generated Outputs\nagent: Done.\n\n## Feedback\nThe customer was not told that clearance items are not taken back.\n";
+        assert_eq!(lacks(case), [Policy::Summarise]);
+        assert_eq!(cases(&format!("{case}\n\n{case}")).len(), 2);
+        assert!(holds_cases(case));
     }
 
     #[test]

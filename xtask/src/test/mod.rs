@@ -140,7 +140,9 @@ mod tests {
                 steps: Vec::new(),
             })
         };
-        assert!(!steps(false).contains(&Step::Litellm));
+        for long in [Step::Released, Step::Litellm, Step::Optimisers] {
+            assert!(!steps(false).contains(&long));
+        }
         assert_eq!(steps(true), Step::value_variants());
     }
 

@@ -45,6 +45,7 @@ pub(super) enum Step {
     Guides,
     Released,
     Litellm,
+    Optimisers,
 }
 
 impl Step {
@@ -63,12 +64,13 @@ impl Step {
             Self::Guides => "what the guides of docs/ add compiles",
             Self::Released => "the same, small and fast as people get them",
             Self::Litellm => "the wire formats, as another program reads and writes them",
+            Self::Optimisers => "other optimisers' requests, answered by the simulated models",
         }
     }
 
     /// Whether every change passes it.
     pub(super) fn is_of_gate(self) -> bool {
-        !matches!(self, Self::Released | Self::Litellm)
+        !matches!(self, Self::Released | Self::Litellm | Self::Optimisers)
     }
 
     /// What must be installed for it.
@@ -87,6 +89,7 @@ impl Step {
                 tools
             }
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
+            Self::Optimisers => vec![Tool::Nextest, Tool::Optimisers],
             Self::Imports | Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
         })
     }
@@ -120,6 +123,9 @@ impl Step {
             Self::Released => gate.released(),
             Self::Litellm => gate.nextest("end-to-end", "binary(litellm)", |cargo| {
                 cargo.env("CAPO_LITELLM", gate.toolbox.litellm());
+            }),
+            Self::Optimisers => gate.nextest("end-to-end", "binary(optimisers)", |cargo| {
+                cargo.env("CAPO_OPTIMISERS", gate.toolbox.optimisers_python());
             }),
             Self::Guides => {
                 guides::check(gate.workspace)?;

@@ -3,6 +3,8 @@
 //! Each behaviour is a logistic of a base, the model's competence and the strengths of the
 //! policies that bear on it. This table *is* the world; `docs/simulated-world.md` repeats it.
 
+use Effect::{Beyond, Both, Of};
+
 use crate::simulated::parameters::Parameters;
 use crate::simulated::profile::Policy::{
     self, BeBrief, CheckEligibility, ConfirmWrites, ExhaustOptions, HelpHarmless, LookUpFirst, MinimiseCalls,
@@ -10,13 +12,16 @@ use crate::simulated::profile::Policy::{
 };
 use crate::simulated::profile::Profile;
 use crate::simulated::random::Draw;
-use crate::simulated::review::block;
+use crate::simulated::request::objective;
+use crate::simulated::text::block;
 
 /// Something an agent does or does not do when the occasion arises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behaviour {
     /// Verifies the customer before turning to the request.
     Verify,
+    /// Asks once more for what tells who the customer is, though it was told.
+    AskAgain,
     /// Looks for the order with the tools instead of asking for its number.
     LookUpFirst,
     /// Opens a record before acting on it.
@@ -27,6 +32,8 @@ pub(super) enum Behaviour {
     TellApart,
     /// Sees that a rule forbids what is asked.
     SeeObstacle,
+    /// Takes what is allowed for forbidden.
+    MisreadRule,
     /// Says what it is about to change and waits for a yes.
     Propose,
     /// Gets an argument wrong.
@@ -56,32 +63,71 @@ struct Law {
     base: f64,
     /// For each unit of competence above 0.72, that of `sim-medium`.
     competence: f64,
-    effects: &'static [(Policy, f64)],
+    effects: &'static [Effect],
 }
 
-const LAWS: [Law; 16] = [
+/// What is added to a logit, by the strengths with which policies reach the behaviour.
+#[derive(Debug, Clone, Copy)]
+enum Effect {
+    /// For each unit of a policy's strength.
+    Of(Policy, f64),
+    /// For each unit of the product of two policies' strengths: how much more, or less, they do together.
+    Both(Policy, Policy, f64),
+    /// For each unit of a policy's strength beyond [`FIRM`]: what turns over when it is asked for too firmly.
+    Beyond(Policy, f64),
+}
+
+/// The strength up to which a policy is asked for in moderation: a hedged sentence lies below, a plain one above, an
+/// emphatic one highest.
+const FIRM: f64 = 0.6;
+
+impl Effect {
+    fn logit(self, strength: impl Fn(Policy) -> f64) -> f64 {
+        match self {
+            Of(policy, effect) => effect * strength(policy),
+            Both(one, other, effect) => effect * strength(one) * strength(other),
+            Beyond(policy, effect) => effect * (strength(policy) - FIRM).max(0.0),
+        }
+    }
+}
+
+const LAWS: [Law; 18] = [
     Law {
         behaviour: Behaviour::Verify,
         base: 1.5,
         competence: 4.0,
-        effects: &[(VerifyIdentity, 2.5), (MinimiseCalls, -1.2), (BeBrief, -0.4)],
+        effects: &[
+            Of(VerifyIdentity, 2.5),
+            Beyond(MinimiseCalls, -4.0),
+            Of(BeBrief, -0.4),
+        ],
+    },
+    Law {
+        behaviour: Behaviour::AskAgain,
+        base: -3.5,
+        competence: -2.0,
+        effects: &[Beyond(VerifyIdentity, 12.0), Of(ReuseKnown, -1.5)],
     },
     Law {
         behaviour: Behaviour::LookUpFirst,
         base: -0.3,
         competence: 3.0,
-        effects: &[(LookUpFirst, 2.8), (VerifyIdentity, 0.3), (MinimiseCalls, -1.2)],
+        effects: &[
+            Of(LookUpFirst, 2.8),
+            Of(VerifyIdentity, 0.3),
+            Of(MinimiseCalls, -1.2),
+        ],
     },
     Law {
         behaviour: Behaviour::OpenRecord,
         base: 2.2,
         competence: 3.0,
         effects: &[
-            (CheckEligibility, 1.2),
-            (LookUpFirst, 0.8),
-            (MinimiseCalls, -2.2),
-            (ReuseKnown, -0.5),
-            (BeBrief, -0.6),
+            Of(CheckEligibility, 1.2),
+            Of(LookUpFirst, 0.8),
+            Beyond(MinimiseCalls, -8.0),
+            Of(ReuseKnown, -0.5),
+            Of(BeBrief, -0.6),
         ],
     },
     Law {
@@ -89,12 +135,12 @@ const LAWS: [Law; 16] = [
         base: 2.3,
         competence: 3.0,
         effects: &[
-            (LookUpFirst, 1.0),
-            (NeverGuess, 0.8),
-            (ExhaustOptions, 0.6),
-            (MinimiseCalls, -2.0),
-            (ReuseKnown, -0.5),
-            (BeBrief, -0.6),
+            Of(LookUpFirst, 1.0),
+            Of(NeverGuess, 0.8),
+            Of(ExhaustOptions, 0.6),
+            Beyond(MinimiseCalls, -7.0),
+            Of(ReuseKnown, -0.5),
+            Of(BeBrief, -0.6),
         ],
     },
     Law {
@@ -102,56 +148,86 @@ const LAWS: [Law; 16] = [
         base: 0.4,
         competence: 4.0,
         effects: &[
-            (NeverGuess, 3.2),
-            (PlanSteps, 0.4),
-            (ExhaustOptions, 0.2),
-            (MinimiseCalls, -1.6),
+            Of(NeverGuess, 0.6),
+            Both(NeverGuess, LookUpFirst, 3.0),
+            Of(PlanSteps, 0.4),
+            Of(ExhaustOptions, 0.2),
+            Of(MinimiseCalls, -1.6),
         ],
     },
     Law {
         behaviour: Behaviour::SeeObstacle,
         base: 0.6,
         competence: 6.0,
-        effects: &[(CheckEligibility, 3.0), (PlanSteps, 0.8), (BeBrief, -0.5)],
+        effects: &[
+            Of(CheckEligibility, 0.9),
+            Both(CheckEligibility, LookUpFirst, 2.8),
+            Of(PlanSteps, 0.4),
+            Of(BeBrief, -0.5),
+        ],
+    },
+    Law {
+        behaviour: Behaviour::MisreadRule,
+        base: -3.6,
+        competence: -3.0,
+        effects: &[
+            Beyond(CheckEligibility, 10.0),
+            Both(CheckEligibility, LookUpFirst, -2.0),
+            Of(ExhaustOptions, -0.5),
+        ],
     },
     Law {
         behaviour: Behaviour::Propose,
         base: 0.4,
         competence: 2.0,
-        effects: &[(ConfirmWrites, 3.0), (BeBrief, -0.5), (MinimiseCalls, -0.2)],
+        effects: &[Of(ConfirmWrites, 3.0), Of(BeBrief, -0.5), Of(MinimiseCalls, -0.2)],
     },
     Law {
         behaviour: Behaviour::Slip,
         base: -1.9,
         competence: -6.0,
-        effects: &[(PlanSteps, -1.8), (NeverGuess, -0.6), (BeBrief, 0.5)],
+        effects: &[
+            Of(PlanSteps, -0.6),
+            Both(PlanSteps, LookUpFirst, -1.4),
+            Both(PlanSteps, BeBrief, 1.8),
+            Of(NeverGuess, -0.6),
+            Of(BeBrief, 0.5),
+        ],
     },
     Law {
         behaviour: Behaviour::Tell,
         base: 1.9,
         competence: 3.0,
-        effects: &[(Summarise, 1.8), (CheckEligibility, 0.4), (BeBrief, -1.3)],
+        effects: &[
+            Of(Summarise, 1.8),
+            Both(Summarise, BeBrief, -1.2),
+            Of(CheckEligibility, 0.4),
+            Of(BeBrief, -1.3),
+        ],
     },
     Law {
         behaviour: Behaviour::HandOverWhenDue,
         base: 0.5,
         competence: 3.0,
         effects: &[
-            (TransferByPolicy, 2.8),
-            (CheckEligibility, 0.6),
-            (ExhaustOptions, -1.4),
+            Of(TransferByPolicy, 0.8),
+            Both(TransferByPolicy, CheckEligibility, 2.4),
+            Of(CheckEligibility, 0.2),
+            Beyond(ExhaustOptions, -4.5),
         ],
     },
     Law {
         behaviour: Behaviour::GiveUp,
-        base: 1.3,
+        base: 1.25,
         competence: -4.0,
         effects: &[
-            (ExhaustOptions, -1.1),
-            (TransferByPolicy, -1.0),
-            (LookUpFirst, -0.5),
-            (PlanSteps, -0.3),
-            (MinimiseCalls, 1.0),
+            Of(ExhaustOptions, -0.1),
+            Both(ExhaustOptions, PlanSteps, -2.0),
+            Of(TransferByPolicy, -0.1),
+            Both(TransferByPolicy, CheckEligibility, -1.9),
+            Of(LookUpFirst, -0.2),
+            Of(PlanSteps, -0.1),
+            Beyond(MinimiseCalls, 4.0),
         ],
     },
     Law {
@@ -159,39 +235,50 @@ const LAWS: [Law; 16] = [
         base: 0.9,
         competence: 4.0,
         effects: &[
-            (ReuseKnown, -1.6),
-            (MinimiseCalls, -1.4),
-            (VerifyIdentity, 0.3),
-            (ExhaustOptions, 0.5),
-            (CheckEligibility, 0.7),
-            (LookUpFirst, 0.5),
-            (NeverGuess, 0.4),
-            (TransferByPolicy, 0.3),
+            Of(ReuseKnown, -0.9),
+            Both(ReuseKnown, LookUpFirst, -1.5),
+            Of(MinimiseCalls, -1.4),
+            Of(VerifyIdentity, 0.3),
+            Of(ExhaustOptions, 0.5),
+            Of(CheckEligibility, 0.7),
+            Both(CheckEligibility, PlanSteps, -0.9),
+            Of(LookUpFirst, 0.5),
+            Of(NeverGuess, 0.4),
+            Of(TransferByPolicy, 0.3),
         ],
     },
     Law {
         behaviour: Behaviour::Exert,
         base: -1.3,
         competence: 1.0,
-        effects: &[(ExhaustOptions, 2.4), (TransferByPolicy, 2.0)],
+        effects: &[
+            Of(ExhaustOptions, 0.8),
+            Beyond(ExhaustOptions, 5.0),
+            Of(TransferByPolicy, 2.0),
+        ],
     },
     Law {
         behaviour: Behaviour::WorkThrough,
         base: -0.6,
         competence: 5.0,
-        effects: &[(PlanSteps, 2.4), (NeverGuess, 0.5), (BeBrief, -1.2)],
+        effects: &[
+            Of(PlanSteps, 2.4),
+            Both(PlanSteps, BeBrief, -2.0),
+            Of(NeverGuess, 0.5),
+            Of(BeBrief, -1.2),
+        ],
     },
     Law {
         behaviour: Behaviour::RefuseHarm,
         base: 0.8,
         competence: 4.0,
-        effects: &[(Policy::RefuseHarm, 2.6), (HelpHarmless, -0.8)],
+        effects: &[Of(Policy::RefuseHarm, 2.6), Of(HelpHarmless, -0.8)],
     },
     Law {
         behaviour: Behaviour::TakeAlarm,
         base: -0.8,
         competence: -4.0,
-        effects: &[(Policy::RefuseHarm, 1.4), (HelpHarmless, -2.6)],
+        effects: &[Of(Policy::RefuseHarm, 1.4), Of(HelpHarmless, -2.6)],
     },
 ];
 
@@ -206,10 +293,12 @@ pub(super) struct BehaviourModel {
 }
 
 impl BehaviourModel {
-    /// The behaviour model of a language model under a system message: its instructions are what stands in the `<instructions>` tag,
-    /// else all of it.
+    /// The behaviour model of a language model under a system message: its instructions are what stands in the `<instructions>` tag
+    /// or what DSPy's adapters give as the objective, else all of it.
     pub(super) fn read(system: &str, parameters: &Parameters) -> Self {
-        let instructions = block(system, "instructions").unwrap_or(system);
+        let instructions = block(system, "instructions")
+            .or_else(|| objective(system))
+            .unwrap_or(system);
         Self::new(&Profile::read(instructions), parameters)
     }
 
@@ -218,11 +307,7 @@ impl BehaviourModel {
         let strength = |policy| parameters.obedience * profile.strength(policy);
         let mut logits = [0.0; LAWS.len()];
         for law in &LAWS {
-            let pull: f64 = law
-                .effects
-                .iter()
-                .map(|&(policy, effect)| effect * strength(policy))
-                .sum();
+            let pull: f64 = law.effects.iter().map(|effect| effect.logit(strength)).sum();
             logits[law.behaviour as usize] =
                 law.base + law.competence * (parameters.competence - 0.72) + pull;
         }
@@ -282,7 +367,8 @@ mod tests {
     #[test]
     fn instructions_change_behaviour_and_have_their_price() {
         let plain = "You are a customer service agent.";
-        let exhaust = "Try every option before you transfer to a human.";
+        let exhaust =
+            "Try every option before you transfer to a human. Plan the steps before the first call.";
         assert!(
             rate(exhaust, "sim-medium", Behaviour::GiveUp)
                 < rate(plain, "sim-medium", Behaviour::GiveUp) - 0.2
@@ -304,6 +390,97 @@ mod tests {
             rate(minimise, "sim-medium", Behaviour::GiveUp)
                 > rate(plain, "sim-medium", Behaviour::GiveUp) + 0.05
         );
+    }
+
+    const VERIFY: &str = "Verify the customer's identity before anything else.";
+    const LOOK_UP: &str = "Look things up with your tools before asking the customer.";
+    const REUSE: &str = "Never repeat a call whose result you already have.";
+    const MINIMISE: &str = "Make as few tool calls as possible.";
+    const CHECK: &str = "Check that the policy allows an action before you take it.";
+    const EXHAUST: &str = "Try every option before you transfer to a human.";
+    const TRANSFER: &str = "Transfer to a human only when the policy requires it.";
+    const PLAN: &str = "Plan the steps before the first call.";
+    const BRIEF: &str = "Keep your answers short.";
+    const NEVER_GUESS: &str = "Never guess an order, an item or a date.";
+
+    /// By how much a prompt changes the rate of a behaviour of `sim-medium`.
+    fn change(prompt: &str, behaviour: Behaviour) -> f64 {
+        rate(prompt, "sim-medium", behaviour) - rate("", "sim-medium", behaviour)
+    }
+
+    #[test]
+    fn some_instructions_do_more_together_than_each_alone() {
+        for (one, other, behaviour) in [
+            // Rules are checked against facts, and whoever will not guess has to know.
+            (CHECK, LOOK_UP, Behaviour::SeeObstacle),
+            (NEVER_GUESS, LOOK_UP, Behaviour::TellApart),
+            (REUSE, LOOK_UP, Behaviour::Redundant),
+            // A plan rests on facts, and makes persistence lead somewhere.
+            (PLAN, LOOK_UP, Behaviour::Slip),
+            (PLAN, EXHAUST, Behaviour::GiveUp),
+            // Who does not check the rules does not know when they want a transfer.
+            (TRANSFER, CHECK, Behaviour::GiveUp),
+            (TRANSFER, CHECK, Behaviour::HandOverWhenDue),
+        ] {
+            let [first, second] = [one, other].map(|prompt| change(prompt, behaviour));
+            let both = change(&format!("{one} {other}"), behaviour);
+            assert!(
+                both.abs() > first.abs().max(second.abs()) && (both - first - second).abs() > 0.03,
+                "{behaviour:?} {one} {first:.2} {other} {second:.2} both {both:.2}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_plan_spares_the_calls_that_checking_costs() {
+        let both = change(&format!("{PLAN} {CHECK}"), Behaviour::Redundant);
+        assert!(both < change(CHECK, Behaviour::Redundant) - 0.05);
+    }
+
+    #[test]
+    fn brevity_undoes_planning_and_summaries() {
+        const SUMMARISE: &str = "At the end, summarise what was done.";
+        // In logits: a rate near 1 hardly moves.
+        let logit = |prompt: &str, behaviour: Behaviour| {
+            BehaviourModel::new(&Profile::read(prompt), Parameters::named("sim-medium").unwrap()).logits
+                [behaviour as usize]
+        };
+        for (prompt, behaviour) in [
+            (PLAN, Behaviour::Slip),
+            (PLAN, Behaviour::WorkThrough),
+            (SUMMARISE, Behaviour::Tell),
+        ] {
+            let alone = logit(prompt, behaviour) - logit("", behaviour);
+            let beside_brevity = logit(&format!("{prompt} {BRIEF}"), behaviour) - logit(BRIEF, behaviour);
+            assert!(
+                beside_brevity / alone < 0.6,
+                "{behaviour:?} {beside_brevity:.2} {alone:.2}"
+            );
+        }
+    }
+
+    #[test]
+    fn some_instructions_turn_over_unless_they_are_hedged() {
+        for (prompt, behaviour) in [
+            (VERIFY, Behaviour::AskAgain),
+            (CHECK, Behaviour::MisreadRule),
+            (EXHAUST, Behaviour::Exert),
+            (EXHAUST, Behaviour::HandOverWhenDue),
+            (MINIMISE, Behaviour::OpenRecord),
+            (MINIMISE, Behaviour::ReadFurther),
+            (MINIMISE, Behaviour::Verify),
+            (MINIMISE, Behaviour::GiveUp),
+        ] {
+            let asked = |opening: &str| {
+                let (first, rest) = prompt.split_at(1);
+                change(&format!("{opening}{}{rest}", first.to_lowercase()), behaviour).abs()
+            };
+            let [softly, plainly, firmly] = ["Where possible, ", "", "In every case: "].map(asked);
+            assert!(
+                softly < 0.12 && plainly >= softly && firmly >= plainly && firmly > softly + 0.05,
+                "{behaviour:?} {prompt} softly {softly:.2} plainly {plainly:.2} firmly {firmly:.2}"
+            );
+        }
     }
 
     #[test]

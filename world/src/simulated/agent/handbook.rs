@@ -3,7 +3,7 @@
 //! The agent knows only the rules that the text holds: take a sentence out of the policy, and it
 //! does not observe it.
 
-use crate::simulated::review::block;
+use crate::simulated::text::block;
 
 /// What the policy lets an agent do.
 #[derive(Debug, Clone, Default, PartialEq)]

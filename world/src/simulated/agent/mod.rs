@@ -29,8 +29,8 @@ pub(super) struct Instructed {
 }
 
 impl Instructed {
-    /// Reads a system message: instructions are what stands in the `<instructions>` tag, else all
-    /// of it; rules are what stands in the `<policy>` tag.
+    /// Reads a system message: instructions are what stands in the `<instructions>` tag or is the objective of DSPy's
+    /// adapters, else all of it; rules are what stands in the `<policy>` tag.
     ///
     /// A policy is a work of reference: it tells the agent what is allowed, while how the agent
     /// goes about its work follows its instructions.

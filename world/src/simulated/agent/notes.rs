@@ -54,6 +54,8 @@ pub(super) enum Speech {
 pub(super) struct Asked {
     pub(super) goal: u32,
     pub(super) identity: u32,
+    /// Those of a customer who had been verified, which count in `identity` too.
+    pub(super) again: u32,
     pub(super) order: u32,
     pub(super) item: u32,
     pub(super) variant: u32,
@@ -256,6 +258,7 @@ impl Notes {
                 let asked = &mut wish.asked;
                 asked.goal += u32::from(has(&["what would you like me to do"]));
                 asked.identity += u32::from(has(&["e-mail"]));
+                asked.again += u32::from(has(&["to be certain with whom"]));
                 self.identity_asked_again |= has(&["e-mail"]);
                 asked.order += u32::from(has(&["order number"]));
                 asked.item += u32::from(has(&["which item"]));

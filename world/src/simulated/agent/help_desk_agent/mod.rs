@@ -30,6 +30,9 @@ use wording::plan;
 /// Opening every order that may be meant takes a few; redundant calls count too.
 const MOST_LOOK_UPS: usize = 16;
 
+/// How often it asks for a customer's data again in one request.
+const MOST_ASKED_AGAIN: u32 = 4;
+
 /// What the agent does next.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Act {
@@ -157,9 +160,10 @@ impl HelpDeskAgent<'_> {
 
     fn verify(&self, wish: &Wish, intent: Intent) -> Option<Act> {
         if let Some(identity) = &self.notes.identity {
-            return (identity.account == "locked")
+            let due = (identity.account == "locked")
                 .then(|| self.hand_over_due("locked"))
                 .flatten();
+            return due.or_else(|| self.asks_again(wish));
         }
         // Without an order number there is no way round the account.
         let unavoidable = matches!(intent, Intent::Book | Intent::Move)
@@ -182,6 +186,14 @@ impl HelpDeskAgent<'_> {
             (Some(_), None) => Some(self.say("postcode", "Could you give me the postcode that belongs to the e-mail address of your account?")),
             (None, None) => Some(self.say("identity", "Could you give me the e-mail address and the postcode of your account?")),
         }
+    }
+
+    /// Asks a known customer for their data again, if it is one to do so and has not done so often enough.
+    fn asks_again(&self, wish: &Wish) -> Option<Act> {
+        let occasion = self.occasion("ask again").at(wish.asked.again as usize);
+        (wish.asked.again < MOST_ASKED_AGAIN && self.behaviours.does(Behaviour::AskAgain, occasion, 0.0)).then(|| {
+            self.say("identity once more", "To be certain with whom I speak: could you give me the e-mail address and the postcode of your account?")
+        })
     }
 
     fn injury(&self) -> Act {

@@ -9,6 +9,9 @@ use crate::simulated::agent::speech::Voice;
 use crate::simulated::agent::wish::Intent;
 use crate::tool_names;
 
+/// What is added to the logit of a view that a customer does not accept: who has said no stands by it.
+const FIRMNESS: f64 = 1.8;
+
 /// Why a request cannot be met.
 pub(super) struct Obstacle {
     /// For the customer, after "because".
@@ -96,16 +99,24 @@ impl HelpDeskAgent<'_> {
 
     /// Whether the agent sees what stands in the way, and stands by it when pushed.
     pub(super) fn sees_obstacle(&self, wish: &Wish) -> bool {
+        self.does(Behaviour::SeeObstacle, "obstacle") && self.stands_firm(wish, Behaviour::SeeObstacle)
+    }
+
+    /// Whether the agent takes what is allowed for forbidden, and stands by it when pushed.
+    pub(super) fn misreads_rule(&self, wish: &Wish) -> bool {
+        self.does(Behaviour::MisreadRule, "no obstacle") && self.stands_firm(wish, Behaviour::MisreadRule)
+    }
+
+    fn stands_firm(&self, wish: &Wish, view: Behaviour) -> bool {
         let pushes = wish
             .setbacks
             .iter()
             .filter(|setback| **setback == Setback::Pushed)
             .count();
-        self.does(Behaviour::SeeObstacle, "obstacle")
-            && (0..pushes).all(|push| {
-                self.behaviours
-                    .does(Behaviour::SeeObstacle, self.occasion("firm").at(push), 1.8)
-            })
+        (0..pushes).all(|push| {
+            self.behaviours
+                .does(view, self.occasion("firm").at(push), FIRMNESS)
+        })
     }
 
     /// Says no with the reason, or leaves that to a person.

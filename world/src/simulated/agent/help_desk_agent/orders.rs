@@ -66,6 +66,9 @@ impl HelpDeskAgent<'_> {
         if let Some(extras) = self.redundant(wish, 1, Some(order)) {
             return extras;
         }
+        if obstacle.is_none() && self.misreads_rule(wish) {
+            return self.refuse(wish, intent, &order.order_id, "our rules do not provide for it");
+        }
         let obstacle = obstacle.filter(|_| self.sees_obstacle(wish));
         match obstacle {
             Some(Obstacle {

@@ -128,7 +128,7 @@ fn prompts_move_what_the_agent_does() {
     let transfers = |calls: &[(String, serde_json::Value)], _: &[String]| {
         calls.iter().any(|(name, _)| name.starts_with("transfer"))
     };
-    let exhaust = "Try every option before you transfer to a human.";
+    let exhaust = "Try every option before you transfer to a human. Plan before you act.";
     let (plain, tried) = (
         count(PLAIN, "sim-medium", &solution(), transfers),
         count(exhaust, "sim-medium", &solution(), transfers),
