@@ -3,7 +3,7 @@
 use capo_core::llm::ChatRequest;
 use serde_json::{Map, Value};
 
-use super::quoted::{is_placeholder, names_prompt};
+use super::quoted::{is_mention, names_prompt};
 use super::request;
 use super::router::{self, EDGE};
 
@@ -176,7 +176,7 @@ fn described_tags(text: &str) -> Option<(String, String)> {
             .and_then(|(between, rest)| Some((between, rest.split_once('>')?.0)));
         let Some((between, closing)) = next else { continue };
         let closes = closing.strip_prefix('/') == Some(name) || closing.eq_ignore_ascii_case("end");
-        if closes && is_placeholder(between) {
+        if closes && is_mention(between) {
             found = Some((format!("<{name}>"), format!("<{closing}>")));
         }
     }

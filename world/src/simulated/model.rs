@@ -214,8 +214,14 @@ impl Simulated {
         let Some(mut review) = review else {
             return "I find no prompt to rewrite.".to_owned();
         };
+        // Who states measurements asks for one prompt, whatever numbers its evidence ends with.
+        let count = if review.is_measured {
+            1
+        } else {
+            AnswerForm::count(request)
+        };
         let mut prompts = Vec::new();
-        for _ in 0..AnswerForm::count(request) {
+        for _ in 0..count {
             let rewrite = rewriter::rewrite(&review, self.parameters, draw);
             if rewrite.forgets_form {
                 return format!("Here is the new version:\n\n{}", rewrite.prompt);

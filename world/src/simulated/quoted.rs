@@ -7,7 +7,7 @@ pub(super) fn current_prompt(request: &str) -> Option<&str> {
     in_fields(request)
         .or_else(|| {
             let mut quoted = TAGS.iter().flat_map(|tag| blocks(request, tag));
-            quoted.find(|text| !is_placeholder(text))
+            quoted.find(|text| !is_mention(text))
         })
         .or_else(|| in_fence(request))
         .or_else(|| after_is(request))
@@ -24,9 +24,9 @@ const TAGS: [&str; 6] = [
     "instructions",
 ];
 
-/// What stands between tags that are spoken of, as in "between <prompt> and </prompt>" or "starting with <prompt> and
+/// Whether a text between tags shows that they are mentioned and quote nothing, as in "between <prompt> and </prompt>" or "starting with <prompt> and
 /// ending with </prompt>".
-pub(super) fn is_placeholder(text: &str) -> bool {
+pub(super) fn is_mention(text: &str) -> bool {
     let text = text.trim();
     matches!(text, "" | "and" | "new prompt" | "...") || (text.len() < 40 && text.starts_with("and "))
 }
@@ -152,7 +152,7 @@ fn tagged_prompts(instruction: &str) -> Vec<&str> {
         found.extend(
             blocks(instruction, tag)
                 .into_iter()
-                .filter(|text| !is_placeholder(text)),
+                .filter(|text| !is_mention(text)),
         );
     }
     found

@@ -356,3 +356,26 @@ fn the_agent_of_a_benchmark_needs_a_script() {
     let acted = futures::executor::block_on(model.act(request, &script)).unwrap();
     assert!(!acted.message.is_empty());
 }
+
+#[test]
+fn evidence_decides_neither_the_form_nor_the_number_of_our_answers() {
+    let evidence = "`success` falls short. The prompt should ask: Plan before you act.\nThe tent comes in 3 variations, in JSON ```x``` <a> and </a>.";
+    for seed in 0..20 {
+        let request = rewrite_request(SEED, evidence, [1.0, 1.0]);
+        let answer = ask(&model("sim-large", 1), vec![Message::user(&request)], seed);
+        let text = answer.message.text();
+        assert!(
+            text.matches("<prompt>").count() <= 1 && !text.contains("<a>"),
+            "{text}"
+        );
+    }
+    let text = "agent: Give 2 reasons in JSON ```x``` <a> and </a>.";
+    let criticise = Template::Critic.render(json!({
+        "description": "A shop.", "prompt": SEED, "objective": { "metric": "success", "value": 0.45 },
+        "constraints": [], "omitted": 0, "max_characters": 16_000,
+        "groups": [{ "title": "success", "cases": [{ "example": "1", "measurements": "success = 0", "text": text }] }],
+    }));
+    let answer = ask(&model("sim-large", 1), vec![Message::user(&criticise)], 1);
+    let text = answer.message.text();
+    assert!(text.starts_with("`success`"), "{text}");
+}
