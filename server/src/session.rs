@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use capo_core::arena::{self, Clock, Learner, RunOptions};
 use capo_core::control::Control;
-use capo_core::evaluate::Evaluation;
+use capo_core::evaluate::{Evaluation, Evaluator};
 use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
 use capo_core::llm::{Llm, Role};
 use capo_core::problem::Problem;
@@ -90,6 +90,9 @@ pub enum SessionError {
         /// What on the command line names the place.
         option: &'static str,
     },
+    /// The port that was taken cannot be listened on.
+    #[error("cannot listen: {0}")]
+    Listen(std::io::Error),
     /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -113,6 +116,7 @@ impl SessionError {
             | Self::NoRegularFile(_)
             | Self::Store(_)
             | Self::Folder { .. }
+            | Self::Listen(_)
             | Self::Run(_) => false,
         }
     }
@@ -373,6 +377,20 @@ impl Session {
             capo_core::evaluate::evaluate(self.setup.problem, journal, self.models, options, prompt, split)
                 .await?,
         )
+    }
+
+    /// What measures prompts as they are asked for.
+    ///
+    /// # Errors
+    /// When the journal is not its own, see [`Evaluator::open`].
+    pub fn evaluator(self, journal: Journal) -> Result<Evaluator, SessionError> {
+        let options = self.options();
+        Ok(Evaluator::open(
+            self.setup.problem,
+            journal,
+            self.models,
+            options,
+        )?)
     }
 
     fn options(&self) -> RunOptions {

@@ -258,7 +258,14 @@ impl<'a> CostStory<'a> {
         let last = self.points.last().map_or(0, |point| point.round);
         let now = self.of.multiplier_after(last);
         let zero = used.iter().find(|(_, multiplier)| *multiplier == 0.0);
+        // A cautious search presses on what comes close to a threshold, too.
+        let course = used.iter().map(|(_, multiplier)| *multiplier).chain(now);
+        let rises = course
+            .clone()
+            .zip(course.skip(1))
+            .any(|(before, after)| after > before);
         let multiplier = match (used.first(), zero, now) {
+            _ if rises => String::new(),
             (Some((_, first)), _, _) if *first == 0.0 => ", so its multiplier stays at 0".to_owned(),
             (_, Some((round, _)), _) => {
                 format!(

@@ -239,37 +239,39 @@ impl Drop for Running {
     }
 }
 
-/// A `capo simulate` of this test's own.
+/// A `capo` of this test's own that listens.
 #[derive(Debug)]
-pub struct Simulated {
+pub struct Server {
     running: Running,
     /// Held so that the program never writes into a closed pipe.
     _stdout: BufReader<ChildStdout>,
-    /// Ends in `/v1`.
+    /// Of `capo simulate` ends in `/v1`.
     pub base_url: String,
 }
 
-impl Simulated {
+impl Server {
     /// Starts `capo simulate --port 0` with further arguments, and waits until it listens.
     ///
     /// # Panics
     /// When it does not say where it listens.
-    pub fn start(arguments: &[&str]) -> Self {
-        let mut command = command(["simulate", "--port", "0"]);
-        command
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut running = Running::spawn(&mut command);
-        // Nobody listens, as when a terminal is closed: what is said there must not end it.
-        running.stderr = None;
+    pub fn simulate(arguments: &[&str]) -> Self {
+        Self::start(command(["simulate", "--port", "0"]).args(arguments))
+    }
+
+    /// Starts a command that listens, and waits until it does.
+    ///
+    /// # Panics
+    /// When it does not say where it listens.
+    pub fn start(command: &mut Command) -> Self {
+        let mut running = Running::start_piped(command);
         let mut stdout = BufReader::new(running.child.stdout.take().expect("standard output is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("a pipe can be read");
-        let base_url = line
-            .trim_end()
-            .strip_prefix("listening on ")
-            .unwrap_or_else(|| panic!("said {line:?}"));
+        let Some(base_url) = line.trim_end().strip_prefix("listening on ") else {
+            panic!("said {line:?} and {}", running.finish().stderr);
+        };
+        // Nobody reads on, as when a terminal is closed: what is said there must not end it.
+        running.stderr = None;
         Self {
             base_url: base_url.to_owned(),
             running,
@@ -287,7 +289,7 @@ impl Simulated {
     /// # Panics
     /// When it does not end by then, or not well.
     pub fn expect_end(mut self, patience: Duration) {
-        let status = self.running.wait(patience).expect("capo simulate ends on SIGINT");
+        let status = self.running.wait(patience).expect("capo ends on SIGINT");
         assert!(status.success(), "{status}");
     }
 

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capo_tests::journal::{events, of_kind};
-use capo_tests::program::{Running, Simulated, command, run};
+use capo_tests::program::{Running, Server, command, run};
 use serde_json::Value;
 
 const KEY: &str = "sk-of-this-test-alone";
@@ -110,7 +110,7 @@ fn a_proxy_of_three_formats_understands_every_request_and_is_understood() {
         println!("skipped: `cargo xtask test --all` installs the proxy of LiteLLM");
         return;
     };
-    let simulated = Simulated::start(&[]);
+    let simulated = Server::simulate(&[]);
     let folder = tempfile::tempdir().unwrap();
     let proxy = Proxy::start(&program, folder.path(), &simulated.base_url);
     for (provider, path) in [("openai-compatible", "/v1"), ("anthropic", ""), ("gemini", "")] {

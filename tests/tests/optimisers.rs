@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
-use capo_tests::program::Simulated;
+use capo_tests::program::{Server, command, run};
 use serde_json::Value;
 
 /// Puts the packages' requests to an endpoint and prints what their parsers make of the answers.
@@ -31,7 +32,7 @@ fn other_optimisers_get_prompts_that_they_can_read() {
         println!("skipped: `cargo xtask test --all` installs other optimisers");
         return;
     };
-    let simulated = Simulated::start(&[]);
+    let simulated = Server::simulate(&[]);
     let ended = Command::new(python)
         .args(["-c", SCRIPT, &simulated.base_url])
         .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -75,4 +76,58 @@ fn other_optimisers_get_prompts_that_they_can_read() {
     for (tool, count) in new {
         assert!(count > 0, "{tool} was given the prompt that it had\n{output}");
     }
+}
+
+/// The guide that shows a whole program.
+const GUIDE: &str = include_str!("../../docs/simulate.md");
+
+#[test]
+fn the_guides_program_finds_a_better_prompt() {
+    let Some(python) = env::var("CAPO_OPTIMISERS").ok() else {
+        println!("skipped: `cargo xtask test --all` installs other optimisers");
+        return;
+    };
+    let program = GUIDE
+        .split("```python\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let program = program.unwrap();
+    assert!(program.contains("gepa.optimize"), "{program}");
+    assert!(program.lines().count() <= 40, "{program}");
+    let folder = tempfile::tempdir().unwrap();
+    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("../studies/help-desk.toml");
+    let mut serve = command(["evaluate", "--serve", "--port", "0", "--journal", "served.jsonl"]);
+    let served = Server::start(serve.arg(&study).current_dir(folder.path()));
+    let simulated = Server::simulate(&[]);
+    let ended = Command::new(python)
+        .args(["-c", program, &served.base_url, &simulated.base_url, "hinge"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    let output = String::from_utf8(ended.stdout).unwrap();
+    let found: Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    simulated.stop();
+    served.stop();
+    let journal = std::fs::read_to_string(folder.path().join("served.jsonl")).unwrap();
+    let rollouts = journal.matches(r#"{"event":"rollout""#).count();
+    assert!((1000..=4100).contains(&rollouts), "within its budget, {rollouts}");
+
+    let best = folder.path().join("best.md");
+    std::fs::write(best, found["prompt"].as_str().unwrap()).unwrap();
+    let mut evaluate = command([
+        "evaluate",
+        "--json",
+        "--split",
+        "optimize",
+        "--journal",
+        "served.jsonl",
+    ]);
+    evaluate.args(["--prompt", "best.md"]).arg(study);
+    // It meets every threshold where it was searched for.
+    let found = run(evaluate.current_dir(folder.path())).expect_code(0).json();
+    assert_eq!(
+        found["usage"]["rollouts"], rollouts,
+        "all of it was measured for GEPA"
+    );
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use capo_tests::journal::{events, of_kind, outcome};
-use capo_tests::program::{Simulated, command, run};
+use capo_tests::program::{Server, command, run};
 use serde_json::Value;
 
 /// A small study of the help desk, its two models as written.
@@ -56,7 +56,7 @@ fn computed(events: &[Value]) -> Vec<Value> {
 #[test]
 fn a_run_over_http_is_the_run_in_process() {
     let folder = tempfile::tempdir().unwrap();
-    let simulated = Simulated::start(&["--seed", "3"]);
+    let simulated = Server::simulate(&["--seed", "3"]);
     let over_http = |model: &str| {
         let base_url = &simulated.base_url;
         format!("provider = \"openai-compatible\"\nbase_url = \"{base_url}\"\nmodel = \"{model}\"")

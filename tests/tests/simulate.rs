@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use capo_tests::program::{Simulated, command, run, wait_until};
+use capo_tests::program::{Server, command, run, wait_until};
 use capo_tests::shared::shared;
 use capo_tests::study::{KEY, Study};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn a_search_on_gsm8k_against_failing_simulated_models_ends_with_a_result() {
     };
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("served.jsonl");
-    let simulated = Simulated::start(&[
+    let simulated = Server::simulate(&[
         "--fault",
         "429=0.05,500=0.02,timeout=0.02,malformed=0.02,empty=0.02",
         "--fault-seed",
@@ -73,7 +73,7 @@ fn a_search_on_gsm8k_against_failing_simulated_models_ends_with_a_result() {
 fn two_runs_against_one_seed_are_the_same_run() {
     let results: Vec<Value> = (0..2)
         .map(|_| {
-            let simulated = Simulated::start(&["--seed", "5"]);
+            let simulated = Server::simulate(&["--seed", "5"]);
             let study = Study::new(&simulated.base_url).with("model = \"stub\"", "model = \"sim-large\"");
             run(&mut study.optimize()).json()
         })
@@ -85,7 +85,7 @@ fn two_runs_against_one_seed_are_the_same_run() {
 
 #[test]
 fn a_client_that_stalls_keeps_no_endpoint_from_ending() {
-    let simulated = Simulated::start(&[]);
+    let simulated = Server::simulate(&[]);
     let address = simulated.base_url["http://".len()..].split('/').next().unwrap();
     let mut stalled = TcpStream::connect(address).unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
@@ -98,7 +98,7 @@ fn a_client_that_stalls_keeps_no_endpoint_from_ending() {
 
 #[test]
 fn a_second_interrupt_ends_the_endpoint_at_once() {
-    let simulated = Simulated::start(&[]);
+    let simulated = Server::simulate(&[]);
     let address = simulated.base_url["http://".len()..].split('/').next().unwrap();
     let mut stalled = TcpStream::connect(address).unwrap();
     let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n";

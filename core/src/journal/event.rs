@@ -460,6 +460,11 @@ pub struct FinishedEvent {
     pub seed_evaluation: IndexMap<String, Estimate>,
     /// What the whole run consumed.
     pub usage: Usage,
+    /// Of the returned prompt: the least, over the constraints, of the predictive probabilities that its mean cost on as
+    /// many further examples as are held out stays within the threshold. Where the study asks for a
+    /// `choice_probability`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// What stopped it, in words, unless it went its whole way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

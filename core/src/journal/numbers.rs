@@ -29,6 +29,7 @@ pub(crate) fn not_finite(event: &Event) -> Option<String> {
     let scores = |all: &mut dyn FnMut(&IndexMap<String, f64>), scores: &mut dyn Iterator<Item = &Score>| {
         for score in scores {
             all(&score.costs);
+            all(&score.margins);
             all(&[
                 ("objective".to_owned(), score.objective),
                 ("lagrangian".to_owned(), score.lagrangian),

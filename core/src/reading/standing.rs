@@ -213,6 +213,7 @@ impl Now {
         let means = Means {
             objective: score.objective,
             costs: score.costs.clone(),
+            margins: score.margins.clone(),
         };
         let examples = Examples::of_round(state, round);
         Some((self.judged(state, aims, candidate, means, &examples), false))
@@ -248,12 +249,14 @@ fn means(state: &RunState, aims: &Aims, candidate: CandidateId, examples: &Examp
     if !measured::progress(state, &candidate, examples).is_whole() {
         return None;
     }
-    let mean = |metric: &StudiedMetric| Some(measured::complete(state, &candidate, metric, examples)?.mean);
-    let cost = |metric: &StudiedMetric| Some((metric.name().to_owned(), mean(metric)?));
-    Some(Means {
-        objective: mean(&aims.objective)?,
-        costs: aims.constraints.iter().map(cost).collect::<Option<_>>()?,
-    })
+    let objective = measured::complete(state, &candidate, &aims.objective, examples)?.mean;
+    let estimate = |metric: &StudiedMetric| {
+        let estimate = measured::complete(state, &candidate, metric, examples)?;
+        Some((metric.name().to_owned(), estimate))
+    };
+    let costs: Vec<(String, Estimate)> = aims.constraints.iter().map(estimate).collect::<Option<_>>()?;
+    let caution = state.study().map_or(0.0, |event| event.study.study.caution);
+    Some(Means::cautious(objective, costs, caution))
 }
 
 /// The score of a prompt in the last closed round that has one.

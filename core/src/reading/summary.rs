@@ -124,6 +124,10 @@ pub struct Best {
     pub costs: IndexMap<String, f64>,
     /// J under the last multipliers.
     pub lagrangian: f64,
+    /// How probably its costs stay within the thresholds on further examples, see
+    /// [`FinishedEvent::probability`]; left out where the study does not ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 /// What was consumed.
@@ -213,6 +217,7 @@ fn best(state: &RunState, finished: &FinishedEvent) -> Option<Best> {
         objective: score.objective,
         costs: score.costs.clone(),
         lagrangian: score.lagrangian,
+        probability: finished.probability,
     })
 }
 

@@ -220,8 +220,8 @@ pub(crate) async fn conclude(
     }
     arena.enter(Phase::Evaluation);
     let multipliers = last_multipliers(arena, method);
-    let final_scores = final_scores(arena, &multipliers)?;
-    let best = choose(arena, method, &final_scores);
+    let (final_scores, batch) = final_scores(arena, &multipliers)?;
+    let best = choose(arena, method, &final_scores, &batch);
 
     let held_out = arena.whole(Split::Evaluate);
     let may_spend = !held_out.is_empty() && !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
@@ -253,6 +253,10 @@ pub(crate) async fn conclude(
         _ if feasible => Status::Feasible,
         _ => Status::Infeasible,
     };
+    let asks = arena.search().choice_probability > 0.0 && method.choice() == Choice::BestFeasible;
+    let limits = arena.limits(None);
+    let probability = best.filter(|_| asks);
+    let probability = probability.map(|best| arena.probability_of_holding(best, &batch, &limits));
     Ok(FinishedEvent {
         status,
         best,
@@ -263,6 +267,7 @@ pub(crate) async fn conclude(
             .unwrap_or_default(),
         seed_evaluation: arena.estimates(arena.seed(), &held_out),
         usage: arena.journal().borrow().state().ledger().usage(),
+        probability,
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
     })
 }
@@ -299,7 +304,7 @@ fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
     }
     let limits = arena.limits(None);
     latest.retain(|id, score| {
-        let admitted = |(metric, limit): (&String, &Limit)| limit.admits(score.costs[metric]);
+        let admitted = |(metric, limit): (&String, &Limit)| limit.admits(score.cautious_cost(metric));
         !arena.is_discarded(*id) && !pool.contains(id) && *id != arena.seed() && limits.iter().all(admitted)
     });
     let mut others = top(arena.ranked(&latest, |score| score.objective), REMEMBERED);
@@ -370,8 +375,11 @@ fn last_multipliers(arena: &Arena, method: &dyn Method) -> Multipliers {
 
 /// Scores under λ_T, against all constraints, of every candidate measured on the whole split. A
 /// search with minibatches that stopped before its last pool was measured so is told by that
-/// round's batch.
-fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<CandidateId, Score>, RunError> {
+/// round's batch. With them the examples that they are scores on.
+fn final_scores(
+    arena: &Arena,
+    multipliers: &Multipliers,
+) -> Result<(IndexMap<CandidateId, Score>, Batch), RunError> {
     let (whole, limits) = (arena.whole(Split::Optimize), arena.limits(None));
     if arena
         .problem()
@@ -380,7 +388,7 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
         .iter()
         .any(|constraint| constraint.threshold.is_none())
     {
-        return Ok(IndexMap::new());
+        return Ok((IndexMap::new(), whole));
     }
     let measured_on = |candidate: CandidateId, batch: &Batch| arena.means(candidate, batch).is_some();
     let last = arena.journal().borrow().state().rounds().last().cloned();
@@ -392,14 +400,20 @@ fn final_scores(arena: &Arena, multipliers: &Multipliers) -> Result<IndexMap<Can
         .into_iter()
         .filter(|candidate| !arena.is_discarded(*candidate) && measured_on(*candidate, &batch))
         .collect();
-    arena
-        .scores(&measured, &batch, &limits, multipliers)
-        .map_err(|halt| RunError::Replay(halt.to_string()))
+    let scores = arena.scores(&measured, &batch, &limits, multipliers);
+    let scores = scores.map_err(|halt| RunError::Replay(halt.to_string()))?;
+    Ok((scores, batch))
 }
 
 /// The feasible candidate of the highest objective, the best ever seen; else the one of the highest
-/// J under λ_T. Ties: higher J, then fewer characters, then earlier.
-fn choose(arena: &Arena, method: &dyn Method, scores: &IndexMap<CandidateId, Score>) -> Option<CandidateId> {
+/// J under λ_T. Ties: higher J, then fewer characters, then earlier. Where the study asks for a probability, it is asked of
+/// the feasible too, and in place of the highest J comes the highest probability.
+fn choose(
+    arena: &Arena,
+    method: &dyn Method,
+    scores: &IndexMap<CandidateId, Score>,
+    batch: &Batch,
+) -> Option<CandidateId> {
     if method.choice() == Choice::Retained {
         let last = arena.journal().borrow().state().rounds().last().cloned();
         let retained = last.map_or_else(Vec::new, |round| round.retained);
@@ -411,7 +425,19 @@ fn choose(arena: &Arena, method: &dyn Method, scores: &IndexMap<CandidateId, Sco
     }
     let limits = arena.limits(None);
     let last_round = arena.journal().borrow().state().rounds().len() as u32;
+    let demanded = arena.search().choice_probability;
+    let probabilities: IndexMap<CandidateId, f64> = if demanded > 0.0 {
+        let scored = scores.keys();
+        scored
+            .map(|id| (*id, arena.probability_of_holding(*id, batch, &limits)))
+            .collect()
+    } else {
+        IndexMap::new()
+    };
     let passes_gate = |candidate: CandidateId, score: &Score| {
+        if let Some(probability) = probabilities.get(&candidate) {
+            return score.feasible && *probability >= demanded;
+        }
         let sigma = method.gate_noise();
         if sigma == 0.0 {
             return score.feasible;
@@ -428,7 +454,11 @@ fn choose(arena: &Arena, method: &dyn Method, scores: &IndexMap<CandidateId, Sco
         let objective = |entry: &Ranked| scores[&entry.candidate].objective;
         objective(b).total_cmp(&objective(a)).then(a.order(b))
     });
+    let likelier = |a: &&Ranked, b: &&Ranked| {
+        let probability = |entry: &Ranked| probabilities.get(&entry.candidate).copied().unwrap_or(0.0);
+        probability(b).total_cmp(&probability(a)).then(a.order(b))
+    };
     best_feasible
-        .or_else(|| by_lagrangian.iter().min_by(|a, b| a.order(b)))
+        .or_else(|| by_lagrangian.iter().min_by(likelier))
         .map(|entry| entry.candidate)
 }

@@ -98,7 +98,9 @@ pub struct ConstraintFacts {
     pub cost: f64,
     /// Threshold τ of the cost, in its unit.
     pub threshold: f64,
-    /// (cost − τ)/s.
+    /// What a cautious search adds to the mean cost for chance, in the metric's unit; 0 without caution.
+    pub margin: f64,
+    /// (cost + margin − τ)/s.
     pub residual: f64,
     /// λ.
     pub multiplier: f64,

@@ -58,6 +58,33 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     mean_of(values.iter().copied())
 }
 
+impl Estimate {
+    /// The predictive probability that the mean over so many further examples, infinitely many for 0, is at most
+    /// `bound`: normal around the mean, of variance s²(1/n + 1/further). Where nothing varies, or a single example says
+    /// nothing of how it varies, the mean itself decides: 0 or 1.
+    ///
+    /// ```
+    /// use capo_core::estimate::Estimate;
+    ///
+    /// let estimate = Estimate::of(&[0.0, 1.0, 0.0, 0.0]).unwrap();
+    /// assert_eq!(estimate.probability_at_most(0.25, 100), 0.5);
+    /// assert!(estimate.probability_at_most(0.5, 0) > estimate.probability_at_most(0.5, 4));
+    /// ```
+    pub fn probability_at_most(&self, bound: f64, further: usize) -> f64 {
+        let more = if further == 0 {
+            1.0
+        } else {
+            1.0 + self.n as f64 / further as f64
+        };
+        let spread = self.standard_error * more.sqrt();
+        if spread > 0.0 {
+            libm::erfc((self.mean - bound) / (spread * std::f64::consts::SQRT_2)) / 2.0
+        } else {
+            f64::from(u8::from(self.mean <= bound))
+        }
+    }
+}
+
 /// The plain mean of values that lie in no slice, as [`Estimate::of`] computes it; `None` without values.
 pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let least = values.clone().reduce(f64::min)?;

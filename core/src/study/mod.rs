@@ -31,6 +31,7 @@ pub(crate) use identity::hash;
 pub(crate) use numbers::numbers;
 pub use parse::Format;
 pub(crate) use parse::LARGEST_THRESHOLD;
+pub use parse::{LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
 pub use suggest::{nearest, suggest};
 pub use wording::{plain, read_table};
 
@@ -94,6 +95,17 @@ pub struct Search {
     /// a round share the batch; the final choice is made on the whole split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
+    /// κ ≥ 0: costs are taken for so many standard errors larger than they were measured, wherever candidates are
+    /// compared, multipliers moved and rewriters told; 0 is the paper's rule.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0.0, max = 10.0))]
+    pub caution: f64,
+    /// p in [0, 1): the prompt returned is the one of the highest objective among the feasible ones whose mean cost, for
+    /// each constraint alone, stays within the threshold on as many new examples as are held out with this predictive
+    /// probability, or else the likeliest to; 0 takes the measured means as they are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0.0, max = 0.999))]
+    pub choice_probability: f64,
 }
 
 fn default_method() -> String {
@@ -173,9 +185,8 @@ pub struct Constraint {
     pub from_round: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-fn is_zero(round: &u32) -> bool {
-    *round == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// What the rewriter is told about a parent.

@@ -13,6 +13,12 @@ use crate::llm::Role;
 /// What a constraint's scale may be. Residuals, which are divided by it, and their squares stay finite.
 const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
 
+/// The largest `study.caution`, in standard errors.
+pub const LARGEST_CAUTION: f64 = 10.0;
+
+/// The largest `study.choice_probability`.
+pub const LARGEST_CHOICE_PROBABILITY: f64 = 0.999;
+
 /// A threshold is no further from 0 than this, for the same reason.
 pub(crate) const LARGEST_THRESHOLD: f64 = 1e12;
 
@@ -169,6 +175,21 @@ impl Study {
                 "study.batch",
                 "must be at least 1; leave it out for the whole split",
             ));
+        }
+        for (key, value, most) in [
+            ("study.caution", self.study.caution, LARGEST_CAUTION),
+            (
+                "study.choice_probability",
+                self.study.choice_probability,
+                LARGEST_CHOICE_PROBABILITY,
+            ),
+        ] {
+            if !(0.0..=most).contains(&value) {
+                return Err(StudyError::invalid(
+                    key,
+                    format!("must be between 0 and {most}, not {value}"),
+                ));
+            }
         }
         if self.feedback.cases == 0 {
             return Err(StudyError::invalid(

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::study::estimate::Estimate;
 use crate::study::ids::CandidateId;
 use crate::study::numbers::{number, numbers};
 
@@ -41,12 +42,36 @@ pub type Limits = IndexMap<String, Limit>;
 pub type Multipliers = IndexMap<String, f64>;
 
 /// What a candidate measured, before any multiplier.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Means {
     /// R: mean objective, in [0, 1].
     pub objective: f64,
     /// C_i: mean cost by metric.
     pub costs: IndexMap<String, f64>,
+    /// κ · SE(C_i) by metric, in the metric's unit; empty without caution.
+    pub margins: IndexMap<String, f64>,
+}
+
+impl Means {
+    /// Mean objective and estimates of the costs, with margins of `caution` standard errors.
+    pub fn cautious(
+        objective: f64,
+        costs: impl IntoIterator<Item = (String, Estimate)>,
+        caution: f64,
+    ) -> Self {
+        let mut means = Self {
+            objective,
+            ..Self::default()
+        };
+        for (metric, estimate) in costs {
+            if caution > 0.0 {
+                let margin = finite(caution * estimate.standard_error);
+                means.margins.insert(metric.clone(), margin);
+            }
+            means.costs.insert(metric, estimate.mean);
+        }
+        means
+    }
 }
 
 /// A candidate's score under given multipliers.
@@ -58,14 +83,27 @@ pub struct Score {
     /// C_i: mean cost by metric.
     #[serde(deserialize_with = "numbers")]
     pub costs: IndexMap<String, f64>,
-    /// J = R − Σ λ_i (C_i − τ_i)/s_i (`eq:lagrangian`).
+    /// κ · SE(C_i) by metric, by which a cautious search takes costs for larger than they were measured; empty
+    /// without caution.
+    #[serde(
+        default,
+        deserialize_with = "numbers",
+        skip_serializing_if = "IndexMap::is_empty"
+    )]
+    pub margins: IndexMap<String, f64>,
+    /// J = R − Σ λ_i (C_i + κ · SE(C_i) − τ_i)/s_i (`eq:lagrangian`; κ is ours, 0 unless stated).
     #[serde(deserialize_with = "number")]
     pub lagrangian: f64,
-    /// Whether every constraint in force is satisfied.
+    /// Whether every constraint in force is satisfied on the mean, margins aside.
     pub feasible: bool,
 }
 
 impl Score {
+    /// C + κ · SE(C) of a metric that was measured, in its unit: what residuals are made of.
+    pub fn cautious_cost(&self, metric: &str) -> f64 {
+        cautious(&self.costs, &self.margins, metric)
+    }
+
     /// The score of `means` (Lagrangian Prompt Ranking; `scale` is ours).
     ///
     /// A constraint in force without a multiplier counts with λ = 0.
@@ -75,7 +113,7 @@ impl Score {
     ///
     /// let limits = Limits::from([("calls".to_owned(), Limit { threshold: 2.0, scale: 1.0 })]);
     /// let multipliers = Multipliers::from([("calls".to_owned(), 0.5)]);
-    /// let means = Means { objective: 0.75, costs: [("calls".to_owned(), 3.0)].into() };
+    /// let means = Means { objective: 0.75, costs: [("calls".to_owned(), 3.0)].into(), ..Means::default() };
     /// let score = Score::new(means, &limits, &multipliers);
     /// assert_eq!(score.lagrangian, 0.75 - 0.5 * (3.0 - 2.0));
     /// assert!(!score.feasible);
@@ -84,18 +122,23 @@ impl Score {
         let mut lagrangian = means.objective;
         let mut feasible = true;
         for (metric, limit) in limits {
-            let cost = means.costs[metric];
-            let weighted = multipliers.get(metric).copied().unwrap_or(0.0) * limit.residual(cost);
+            let residual = limit.residual(cautious(&means.costs, &means.margins, metric));
+            let weighted = multipliers.get(metric).copied().unwrap_or(0.0) * residual;
             lagrangian = finite(lagrangian - finite(weighted));
-            feasible &= limit.admits(cost);
+            feasible &= limit.admits(means.costs[metric]);
         }
         Self {
             objective: means.objective,
             costs: means.costs,
+            margins: means.margins,
             lagrangian,
             feasible,
         }
     }
+}
+
+fn cautious(costs: &IndexMap<String, f64>, margins: &IndexMap<String, f64>, metric: &str) -> f64 {
+    costs[metric] + margins.get(metric).copied().unwrap_or(0.0)
 }
 
 /// What breaks ties between equal scores: fewer characters, then earlier.
@@ -188,6 +231,7 @@ mod tests {
         let means = Means {
             objective: 0.6,
             costs: [("a".to_owned(), 0.4), ("b".to_owned(), 7.0)].into(),
+            ..Means::default()
         };
         let score = Score::new(means, &limits, &multipliers);
         // 0.6 − 2·(0.4 − 0.5) − 1·(7 − 5)/4 = 0.3

@@ -2,6 +2,7 @@
 
 mod agent_script;
 mod durability;
+mod evaluator;
 mod failures;
 mod journal_file;
 mod learning;

@@ -5,9 +5,14 @@ use std::rc::Rc;
 use crate::world::{EFFORT, Probe, events, resume, run, study};
 use capo_core::arena::RunOptions;
 use capo_core::control::Control;
-use capo_core::journal::{Event, Status, SteerEvent, branch};
-use capo_core::methods;
+use capo_core::estimate::Estimate;
+use capo_core::ids::CandidateId;
+use capo_core::journal::{Event, RoundEvent, Status, SteerEvent, branch};
+use capo_core::templates::{ConstraintFacts, Template};
 use capo_core::workload::Split;
+use capo_core::{methods, verify};
+use futures::executor::block_on;
+use serde_json::json;
 
 fn probe() -> Rc<Probe> {
     Rc::new(Probe::default())
@@ -612,4 +617,146 @@ fn of_several_repeats_feedback_shows_one_that_failed() {
         }
     }
     assert!(shown > 100);
+}
+
+#[test]
+fn a_cautious_search_takes_costs_for_larger_and_is_verified() {
+    let cautious = |caution: f64| {
+        let mut study = study(3, "capo", EFFORT, "");
+        study.study.caution = caution;
+        let (outcome, lines) = run(study, &probe());
+        block_on(verify(&lines)).unwrap();
+        (outcome, lines)
+    };
+    let (_, lines) = cautious(1.5);
+    let rounds: Vec<RoundEvent> = events(&lines)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Round(round) => Some(round),
+            _ => None,
+        })
+        .collect();
+    for round in &rounds {
+        for score in round.scores.values() {
+            assert!(score.margins["effort"] > 0.0, "{score:?}");
+            let weight = round.multipliers["effort"];
+            let residual = score.costs["effort"] + score.margins["effort"] - 1.6;
+            assert!((score.lagrangian - (score.objective - weight * residual)).abs() < 1e-9);
+            assert_eq!(score.feasible, score.costs["effort"] <= 1.6, "the means decide");
+        }
+    }
+    // A margin that was written wrong is told.
+    let wrong: Vec<String> = lines
+        .iter()
+        .map(|line| line.replacen("\"margins\":{\"effort\":", "\"margins\":{\"effort\":1", 1))
+        .collect();
+    assert_ne!(wrong, lines);
+    let told = block_on(verify(&wrong)).unwrap_err().to_string();
+    assert!(told.contains("margin of `effort`"), "{told}");
+    // Without caution nothing is written that was not before.
+    let (_, plain) = cautious(0.0);
+    assert!(
+        plain
+            .iter()
+            .all(|line| !line.contains("margins") && !line.contains("caution"))
+    );
+}
+
+#[test]
+fn who_is_chosen_stays_feasible_with_the_probability_asked_for_or_is_the_likeliest_to() {
+    let chosen = |demanded: f64, threshold: f64| {
+        let constraint = format!("[[constraint]]\nmetric = \"effort\"\nthreshold = {threshold}\n");
+        let mut study = study(3, "capo", &constraint, "");
+        study.study.choice_probability = demanded;
+        let (outcome, lines) = run(study, &probe());
+        block_on(verify(&lines)).unwrap();
+        let best = outcome.finished.best.unwrap();
+        let probability = |id: &CandidateId| {
+            let efforts: Vec<f64> = events(&lines)
+                .into_iter()
+                .filter_map(|event| match event {
+                    Event::Rollout(rollout)
+                        if rollout.candidate == *id && rollout.split == Split::Optimize =>
+                    {
+                        Some(rollout.measurements["effort"])
+                    }
+                    _ => None,
+                })
+                .collect();
+            Estimate::of(&efforts).unwrap().probability_at_most(threshold, 10)
+        };
+        let scores = &outcome.finished.final_scores;
+        let all: Vec<(f64, f64)> = scores
+            .iter()
+            .map(|(id, score)| (probability(id), score.objective))
+            .collect();
+        let likely = probability(&best);
+        let told = outcome.finished.probability;
+        assert_eq!(told.is_some(), demanded > 0.0);
+        assert!(
+            told.is_none_or(|told| (told - likely).abs() < 1e-12),
+            "{told:?} {likely}"
+        );
+        (likely, scores[&best].objective, all)
+    };
+    let (likely, objective, all) = chosen(0.95, 1.6);
+    assert!(likely >= 0.95);
+    let highest = all.iter().filter(|(likely, _)| *likely >= 0.95);
+    assert!(highest.clone().all(|(_, other)| *other <= objective));
+    let (plain, without, _) = chosen(0.0, 1.6);
+    assert!(
+        plain < 0.95 && without > objective,
+        "{plain} {without} {objective}"
+    );
+    // Nobody reaches it.
+    let (likely, _, all) = chosen(0.99, 0.1);
+    assert!(likely < 0.99);
+    assert!(all.iter().all(|(other, _)| *other <= likely));
+}
+
+#[test]
+fn a_cautious_search_that_stops_early_is_judged_on_what_it_measured() {
+    let mut study = study(3, "capo", EFFORT, "[budget]\nrollouts = 60");
+    study.study.batch = Some(6);
+    study.study.choice_probability = 0.6;
+    let (outcome, lines) = run(study, &probe());
+    block_on(verify(&lines)).unwrap();
+    let finished = outcome.finished;
+    let probability = finished.probability.unwrap();
+    assert!(probability > 0.0, "{finished:?}");
+    let best = &finished.final_scores[&finished.best.unwrap()];
+    assert_eq!(best.feasible, probability >= 0.5, "{finished:?}");
+}
+
+#[test]
+fn critic_and_rewriter_are_told_of_the_margin() {
+    let constraint = |margin: f64| ConstraintFacts {
+        metric: "effort".into(),
+        unit: "steps".into(),
+        explanation: String::new(),
+        cost: 1.5,
+        threshold: 1.6,
+        margin,
+        residual: 1.5 + margin - 1.6,
+        multiplier: 2.0,
+    };
+    for template in [Template::Critic, Template::Rewriter] {
+        let told = |margin: f64| {
+            template.render(json!({
+                "description": "", "prompt": "Act.", "objective": {"metric": "success", "value": 0.5},
+                "constraints": [constraint(margin)], "groups": [], "omitted": 0, "max_characters": 100,
+                "feedback": "", "variant": 1, "variants": 1, "draft": null, "discarded": [], "prompt_length": null,
+            }))
+        };
+        let cautious = told(0.25);
+        assert!(
+            cautious.contains("residual +0.150 (violated with 0.250 added for chance), weight 2.00"),
+            "{cautious}"
+        );
+        assert!(
+            told(0.0).contains("residual -0.100 (satisfied), weight 2.00"),
+            "{}",
+            told(0.0)
+        );
+    }
 }

@@ -112,6 +112,14 @@ fn impossible_values_name_their_key() {
         ),
         (format!("{HEAD}[method]\npool = 0\n"), "`pool` must be at least 1"),
         (
+            HEAD.replace("name = \"n\"", "name = \"n\"\ncaution = -0.5"),
+            "`study.caution`: must be between 0 and 10, not -0.5",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nchoice_probability = 1.0"),
+            "`study.choice_probability`: must be between 0 and 0.999, not 1",
+        ),
+        (
             HEAD.replace("name = \"n\"", "name = \"n\"\nrounds = 0"),
             "0 rounds",
         ),

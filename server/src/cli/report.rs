@@ -23,6 +23,9 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
     };
     let mut text = format!("{}\n\n", headline(study, finished, state.rounds().len()));
     text += &tables(state, finished, study);
+    if let Some(probability) = finished.probability {
+        text += &likelihood(probability, study.study.study.choice_probability);
+    }
     text += &failures(Failures::of(state).as_ref());
     if !finished.multipliers.is_empty() {
         let each = finished
@@ -45,6 +48,19 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
     text += &spend(state);
     text += &format!("\nJournal: {}\n", journal.display());
     text
+}
+
+/// How probably the best prompt keeps its thresholds, and whether that is as probably as was asked for.
+fn likelihood(probability: f64, demanded: f64) -> String {
+    let asked = if probability < demanded {
+        format!("; no prompt reaches the {demanded} that were asked for")
+    } else {
+        String::new()
+    };
+    format!(
+        "On further examples the best prompt keeps each threshold with a predictive probability of at least \
+         {probability:.3}{asked}.\n\n"
+    )
 }
 
 fn headline(study: &StudyEvent, finished: &FinishedEvent, rounds: usize) -> String {

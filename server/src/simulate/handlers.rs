@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -22,7 +22,7 @@ use super::ServeOptions;
 use super::fault::Fault;
 use super::log::{Log, Record};
 use super::model_thread::{ModelThread, Question};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, check_key, refusing_others};
 use super::wire::{self, Completion, Heading};
 
 /// The largest request body read, in bytes: ample for a million tokens.
@@ -71,40 +71,19 @@ impl Endpoint {
             .expose_headers(Any)
             .allow_private_network(true)
             .max_age(Duration::from_hours(1));
-        Router::new()
+        let routes = Router::new()
             .route("/v1/chat/completions", post(complete))
             .route("/v1/models", get(list_models))
             .route("/v1/models/{*id}", get(show_model))
-            .route("/health", get(async || Json(json!({"status": "ok"}))))
-            .fallback(async |method: Method, uri: Uri| {
-                let message = format!(
-                    "There is no {method} {} here; try POST /v1/chat/completions, GET /v1/models or GET /health.",
-                    uri.path()
-                );
-                Refusal::unreadable(StatusCode::NOT_FOUND, message)
-            })
-            .method_not_allowed_fallback(async |method: Method, uri: Uri| {
-                let message = format!("{} does not take {method}.", uri.path());
-                Refusal::unreadable(StatusCode::METHOD_NOT_ALLOWED, message)
-            })
+            .route("/health", get(async || Json(json!({"status": "ok"}))));
+        refusing_others(routes, "POST /v1/chat/completions, GET /v1/models or GET /health")
             .layer(DefaultBodyLimit::max(BODY_LIMIT))
             .layer(cors)
             .with_state(Arc::new(self))
     }
 
     fn check_key(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let Some(expected) = &self.options.key else {
-            return Ok(());
-        };
-        let given = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "));
-        if given == Some(expected) {
-            Ok(())
-        } else {
-            Err(Refusal::wrong_key())
-        }
+        check_key(self.options.key.as_deref(), headers)
     }
 
     /// Counts one more attempt at this body and returns how many came before.

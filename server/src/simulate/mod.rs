@@ -39,8 +39,7 @@ pub(crate) use self::model_thread::Served;
 #[cfg(feature = "train")]
 pub(crate) use self::model_thread::{Answer, Question};
 use self::model_thread::{Cut, ModelThread};
-#[cfg(feature = "train")]
-pub(crate) use self::refusal::Refusal;
+pub(crate) use self::refusal::{Refusal, check_key, refusing_others};
 
 /// How [`serve`] answers.
 #[derive(Debug, Clone)]
@@ -144,6 +143,15 @@ pub async fn serve<E: Display>(
     serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
+/// Takes a port, for the runtime that will listen on it.
+pub(crate) fn bind(host: IpAddr, port: u16) -> Result<std::net::TcpListener, SimulateError> {
+    let listener = std::net::TcpListener::bind((host, port)).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    listener.map_err(|source| SimulateError::Listen { host, port, source })
+}
+
 /// The key held by the environment variable that `--require-key` names.
 pub(crate) fn required_key(variable: Option<String>) -> Result<Option<String>, SimulateError> {
     let key = variable.map(|variable| {
@@ -160,9 +168,7 @@ pub(crate) async fn serve_until_interrupted<E: Display>(
     options: ServeOptions,
     open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
 ) -> Result<Tally, SimulateError> {
-    let listener = TcpListener::bind((host, port))
-        .await
-        .map_err(|source| SimulateError::Listen { host, port, source })?;
+    let listener = TcpListener::from_std(bind(host, port)?)?;
     let address = listener.local_addr()?;
     let announce = move || {
         let mut stdout = io::stdout().lock();

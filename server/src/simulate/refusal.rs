@@ -1,14 +1,14 @@
-//! Answers other than a completion, in the shape OpenAI's clients expect.
+//! Answers other than what was asked for, in the shape OpenAI's clients expect.
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use capo_core::llm::{FailureKind, LlmError};
 use serde_json::json;
 
-/// A request that gets no completion: status and the fields of OpenAI's error object.
+/// A request that gets no answer of its kind: status and the fields of OpenAI's error object.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     pub(super) status: StatusCode,
@@ -20,7 +20,8 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+    /// `kind` is the field `type` of the error object.
+    pub(crate) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
             kind,
@@ -32,7 +33,7 @@ impl Refusal {
     }
 
     /// The request as a whole cannot be read.
-    pub(super) fn unreadable(status: StatusCode, message: impl Into<String>) -> Self {
+    pub(crate) fn unreadable(status: StatusCode, message: impl Into<String>) -> Self {
         Self::new(status, "invalid_request_error", message)
     }
 
@@ -63,7 +64,7 @@ impl Refusal {
     }
 
     /// The key is missing or wrong. The message holds neither the given nor the expected one.
-    pub(super) fn wrong_key() -> Self {
+    fn wrong_key() -> Self {
         Self {
             code: Some("invalid_api_key"),
             ..Self::unreadable(
@@ -99,10 +100,47 @@ impl Refusal {
         )
     }
 
+    /// The server ends before it can answer.
+    pub(crate) fn stopping() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "server_error",
+            "The server is stopping.",
+        )
+    }
+
     /// The server itself failed.
-    pub(super) fn internal(message: impl Into<String>) -> Self {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }
+}
+
+/// Refuses a request that does not bring the key, where one is demanded.
+pub(crate) fn check_key(expected: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> {
+    let given = headers.get(header::AUTHORIZATION);
+    let given = given.and_then(|value| value.to_str().ok());
+    match expected {
+        Some(key) if given.and_then(|value| value.strip_prefix("Bearer ")) != Some(key) => {
+            Err(Refusal::wrong_key())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Answers what no route of the router does; `routes` says in words which ones there are.
+pub(crate) fn refusing_others<S: Clone + Send + Sync + 'static>(
+    router: Router<S>,
+    routes: &'static str,
+) -> Router<S> {
+    router
+        .fallback(async move |method: Method, uri: Uri| {
+            let message = format!("There is no {method} {} here; try {routes}.", uri.path());
+            Refusal::unreadable(StatusCode::NOT_FOUND, message)
+        })
+        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+            let message = format!("{} does not take {method}.", uri.path());
+            Refusal::unreadable(StatusCode::METHOD_NOT_ALLOWED, message)
+        })
 }
 
 impl From<LlmError> for Refusal {

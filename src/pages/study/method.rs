@@ -1,7 +1,7 @@
 //! How the search goes: the method and its hyperparameters, explained.
 
 use capo_core::methods;
-use capo_core::study::{Rounds, UntilBudget};
+use capo_core::study::{LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY, Rounds, UntilBudget};
 use leptos::prelude::*;
 use leptos_router::components::A;
 use serde_json::Value;
@@ -74,15 +74,23 @@ fn hyperparameters(method: &str) -> impl IntoView + use<> {
         .partition(|setting| FIRST.contains(&setting.key.as_str()));
     let field = |setting: Setting| view! { <SettingField place=Place::Method setting/> };
     let rows = described.into_iter().map(explained).collect_view();
-    let further = (!more.is_empty()).then(|| {
-        let more = more.into_iter().map(field).collect_view();
-        view! {
-            <details>
-                <summary>"More settings"</summary>
-                <div class="fields">{more}</div>
-            </details>
-        }
-    });
+    let more = more.into_iter().map(field).collect_view();
+    let caution = Number::new(
+        "study.caution",
+        "Caution",
+        |study| Some(study.study.caution),
+        |study, value| study.study.caution = value.unwrap_or_default(),
+    )
+    .at_least(0.0)
+    .at_most(LARGEST_CAUTION);
+    let probability = Number::new(
+        "study.choice_probability",
+        "Choice probability",
+        |study| Some(study.study.choice_probability),
+        |study, value| study.study.choice_probability = value.unwrap_or_default(),
+    )
+    .at_least(0.0)
+    .at_most(LARGEST_CHOICE_PROBABILITY);
     view! {
         <div class="fields">
             <NumberField number=rounds()/>
@@ -95,7 +103,14 @@ fn hyperparameters(method: &str) -> impl IntoView + use<> {
                 )
                 .counted()/>
         </div>
-        {further}
+        <details>
+            <summary>"More settings"</summary>
+            <div class="fields">
+                {more}
+                <NumberField number=caution/>
+                <NumberField number=probability/>
+            </div>
+        </details>
         <details>
             <summary>"What each of these does"</summary>
             <div class="scroll" tabindex="0" role="group" aria-label="Settings explained, scrolls sideways">
@@ -119,6 +134,20 @@ fn hyperparameters(method: &str) -> impl IntoView + use<> {
                             <td class="num"></td>
                         </tr>
                         {rows}
+                        <tr>
+                            <th scope="row">"Caution"</th>
+                            <td>
+                                "Standard errors that costs are taken for larger, wherever prompts are compared, multipliers moved and rewriters told."
+                            </td>
+                            <td class="num">"0"</td>
+                        </tr>
+                        <tr>
+                            <th scope="row">"Choice probability"</th>
+                            <td>
+                                "How probably the costs of the prompt returned are to stay within the thresholds on new examples."
+                            </td>
+                            <td class="num">"0"</td>
+                        </tr>
                     </tbody>
                 </table>
             </div>

@@ -35,8 +35,8 @@ fn rewrite_request(prompt: &str, feedback: &str, weights: [f64; 2]) -> String {
         "description": "A shop's help desk.",
         "objective": { "metric": "success", "value": 0.45 },
         "constraints": [
-            { "metric": "human_requests", "threshold": 0.35, "unit": "calls", "cost": 0.55, "residual": 0.2, "multiplier": weights[0] },
-            { "metric": "excess_tools", "threshold": 1.0, "unit": "share", "cost": 1.2, "residual": 0.2, "multiplier": weights[1] },
+            { "metric": "human_requests", "threshold": 0.35, "unit": "calls", "cost": 0.55, "margin": 0.0, "residual": 0.2, "multiplier": weights[0] },
+            { "metric": "excess_tools", "threshold": 1.0, "unit": "share", "cost": 1.2, "margin": 0.0, "residual": 0.2, "multiplier": weights[1] },
         ],
         "prompt_length": Value::Null,
         "draft": null, "prompt": prompt,
@@ -184,7 +184,7 @@ fn a_critic_reports_what_the_evidence_shows_and_misses_some() {
     let request = Template::Critic.render(json!({
         "description": "", "prompt": SEED,
         "objective": { "metric": "success", "value": 0.6 },
-        "constraints": [{ "metric": "excess_tools", "unit": "share", "cost": 1.5, "threshold": 1.0, "residual": 0.5, "multiplier": 2.0 }],
+        "constraints": [{ "metric": "excess_tools", "unit": "share", "cost": 1.5, "threshold": 1.0, "margin": 0.0, "residual": 0.5, "multiplier": 2.0 }],
         "groups": [{ "title": "`excess_tools` violated", "cases": [case(repeated), case(repeated)] }],
         "omitted": 0, "max_characters": 1000,
     }));

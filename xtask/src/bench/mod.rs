@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     name: Option<Benchmark>,
-    /// How many splits and seeds `desk` compares [default: 20] or `dcapo` trains [default: 3]
+    /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] compares, or `dcapo` trains [default: 3]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
@@ -45,6 +45,8 @@ enum Benchmark {
     Dcapo,
     /// On how many seeds `capo` and fixed multipliers find a feasible help-desk prompt
     Desk,
+    /// What `capo` and GEPA find and hand over on the help desk, and after how much
+    Peers,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
     /// Tokens per second that the learned rewriter reads, writes and learns on the CPU, beside PyTorch's
@@ -68,6 +70,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(3)),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
+        Benchmark::Peers => desk::run_peers(workspace, &scratch, arguments.seeds.unwrap_or(40)),
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),

@@ -26,7 +26,7 @@ const BINARYEN: u32 = 132;
 const ESBUILD: &str = "0.28.2";
 const AXE: &str = "4.14.1";
 const LITELLM: &str = "1.106.2";
-/// Other optimisers, whose requests the simulated models read. sammo has ProTeGi's.
+/// Other optimisers, which are run in the simulated world. sammo has ProTeGi's requests.
 const OPTIMISERS: [&str; 6] = [
     "gepa==0.1.4",
     "dspy==3.4.1",
@@ -78,7 +78,7 @@ impl Tool {
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
-            Self::Optimisers => "their requests are put to the simulated models",
+            Self::Optimisers => "they are run in the simulated world",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }

@@ -64,7 +64,7 @@ impl Step {
             Self::Guides => "what the guides of docs/ add compiles",
             Self::Released => "the same, small and fast as people get them",
             Self::Litellm => "the wire formats, as another program reads and writes them",
-            Self::Optimisers => "other optimisers' requests, answered by the simulated models",
+            Self::Optimisers => "other optimisers' requests, and a search of GEPA, in the simulated world",
         }
     }
 

@@ -64,6 +64,19 @@ impl Arena {
         self.left_out.borrow().contains(&(set, example))
     }
 
+    /// The examples of a batch that count for nobody any more, by the places of their workload and their own.
+    pub(crate) fn left_out_of(&self, batch: &Batch) -> HashSet<(usize, usize)> {
+        let of_workload = |(workload, examples): (u16, &Vec<usize>)| {
+            let split = batch.split;
+            let mut examples = examples.clone();
+            examples.retain(|example| self.is_left_out(SetKey { workload, split }, *example));
+            examples
+                .into_iter()
+                .map(move |example| (usize::from(workload), example))
+        };
+        (0..).zip(&batch.examples).flat_map(of_workload).collect()
+    }
+
     /// Decides on rollouts of a batch that could not be made, and journals what was decided.
     pub(super) fn decide(&self, unmade: Vec<Unmade>, batch: &Batch) -> Result<(), Halt> {
         // Nothing is decided by halves: what speaks for a model that went down speaks for all of them.
@@ -208,8 +221,12 @@ impl Arena {
     /// Whether a failure is to be decided on: what it says is evident, or several sessions have failed at it.
     fn is_lasting(&self, failed: &Unmade) -> bool {
         let tries = || {
-            let journal = self.journal.borrow();
-            journal.state().failed_tries(&self.effect(failed.wanted))
+            let (journal, now) = (self.journal.borrow(), self.tries.borrow());
+            let effect = self.effect(failed.wanted);
+            let all = journal.state().failed_tries(&effect);
+            let before = all.saturating_sub(now.get(&effect).copied().unwrap_or(0));
+            // However often this session was asked for it, it is one session.
+            before + (all - before).min(self.tries())
         };
         is_evident(failed) || tries() >= 2 * self.tries()
     }

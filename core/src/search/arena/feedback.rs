@@ -69,7 +69,7 @@ impl Arena {
         Ok(feedback)
     }
 
-    pub(super) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let problem = self.problem.borrow();
         problem
             .workloads()
@@ -106,13 +106,15 @@ impl Arena {
                 let spec = &constraint.source.spec;
                 let limit = guidance.limits.get(&spec.name)?;
                 let cost = means.costs[&spec.name];
+                let margin = means.margins.get(&spec.name).copied().unwrap_or(0.0);
                 Some(ConstraintFacts {
                     metric: spec.name.clone(),
                     unit: spec.unit.clone(),
                     explanation: spec.explanation.clone(),
                     cost,
                     threshold: limit.threshold,
-                    residual: limit.residual(cost),
+                    residual: limit.residual(cost + margin),
+                    margin,
                     multiplier: guidance.multipliers.get(&spec.name).copied().unwrap_or(0.0),
                 })
             })
@@ -240,19 +242,14 @@ impl Arena {
         let line = line.ok_or_else(|| {
             Halt::Replay(format!("a rollout of candidate {} is missing", candidate.short()))
         })?;
-        let reading = self.journal.borrow_mut().read(line);
-        match reading.await? {
-            Event::Rollout(rollout) => {
-                let measurements: Measurements = self.studied(&rollout.measurements);
-                Ok(Case::new(
-                    &rollout.example,
-                    &measurements,
-                    &rollout.trace,
-                    max_characters,
-                ))
-            }
-            _ => Err(Halt::Replay("a line read back is not the rollout it was".into())),
-        }
+        let rollout = self.read_rollout(line).await?;
+        let measurements: Measurements = self.studied(&rollout.measurements);
+        Ok(Case::new(
+            &rollout.example,
+            &measurements,
+            &rollout.trace,
+            max_characters,
+        ))
     }
 
     /// The measurements that the study is about.

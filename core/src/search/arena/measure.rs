@@ -6,13 +6,14 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 
 use super::{Arena, Halt};
-use crate::journal::RoundEvent;
 use crate::journal::run_state::SetKey;
+use crate::journal::{LineId, RolloutEvent, RoundEvent};
 use crate::reading::metrics::{self, StudiedMetric};
 use crate::reading::{examples, measured};
-use crate::study::estimate::{Estimate, mean};
+use crate::search::problem::Constrained;
+use crate::study::estimate::Estimate;
 use crate::study::ids::CandidateId;
-use crate::study::score::Means;
+use crate::study::score::{Limits, Means};
 use crate::study::workload::{Split, Workload};
 
 /// Examples of each workload, by position in the split, ascending.
@@ -32,6 +33,22 @@ impl Batch {
     /// Examples of all workloads together.
     pub(super) fn len(&self) -> usize {
         self.examples.iter().map(Vec::len).sum()
+    }
+
+    /// The split of its examples.
+    pub(crate) fn split(&self) -> Split {
+        self.split
+    }
+
+    /// Takes in the examples of another batch, which must be of the same split.
+    pub fn join(&mut self, other: &Self) {
+        debug_assert_eq!(self.split, other.split, "batches of different splits");
+        for (own, others) in self.examples.iter_mut().zip(&other.examples) {
+            own.extend(others);
+            own.sort_unstable();
+            own.dedup();
+        }
+        self.whole |= other.whole;
     }
 }
 
@@ -55,6 +72,23 @@ impl Arena {
             split,
             examples,
             whole: true,
+        }
+    }
+
+    /// Examples by the places of their workload in the study and of their own in the split.
+    pub(crate) fn chosen(&self, split: Split, places: impl IntoIterator<Item = (usize, usize)>) -> Batch {
+        let mut examples = vec![Vec::new(); self.problem.borrow().workloads().len()];
+        for (workload, example) in places {
+            examples[workload].push(example);
+        }
+        for examples in &mut examples {
+            examples.sort_unstable();
+            examples.dedup();
+        }
+        Batch {
+            split,
+            examples,
+            whole: false,
         }
     }
 
@@ -178,8 +212,39 @@ impl Arena {
         Ok(candidates.iter().copied().filter(is_left).collect())
     }
 
+    /// The rollouts of a candidate on a batch, read back from the journal, by example and repeat.
+    pub(crate) async fn rollouts(
+        &self,
+        candidate: CandidateId,
+        batch: &Batch,
+    ) -> Result<Vec<RolloutEvent>, Halt> {
+        let lines: Vec<LineId> = {
+            let journal = self.journal.borrow();
+            let state = journal.state();
+            let position = state.position(&candidate).unwrap_or(usize::MAX);
+            let of_set = |(workload, examples): (u16, &Vec<usize>)| {
+                let (split, examples) = (batch.split, examples.clone());
+                let set = SetKey { workload, split };
+                examples.into_iter().map(move |example| (set, example))
+            };
+            let places = (0..).zip(&batch.examples).flat_map(of_set);
+            let counting = places.filter(|(set, example)| !self.is_left_out(*set, *example));
+            let repeats = counting.flat_map(|(set, example)| {
+                let repeats = 0..self.repeats_of(candidate, set, example);
+                repeats.map(move |repeat| (set, example, repeat))
+            });
+            let line = |(set, example, repeat)| state.rollouts().line(position, set, example, repeat);
+            repeats.filter_map(line).collect()
+        };
+        let mut rollouts = Vec::with_capacity(lines.len());
+        for line in lines {
+            rollouts.push(self.read_rollout(line).await?);
+        }
+        Ok(rollouts)
+    }
+
     /// Rollouts that [`Arena::measure`] would have to make.
-    pub(super) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
+    pub(crate) fn missing(&self, candidates: &[CandidateId], batch: &Batch) -> u64 {
         let repeats = self.problem.borrow().study().study.repeats;
         let journal = self.journal.borrow();
         let state = journal.state();
@@ -273,28 +338,59 @@ impl Arena {
     /// included; `None` unless it was measured on all of it.
     pub fn means(&self, candidate: CandidateId, batch: &Batch) -> Option<Means> {
         let problem = self.problem.borrow();
-        let objective = self.mean(candidate, problem.objective(), batch)?;
+        let objective = self.estimate(candidate, problem.objective(), batch)?.mean;
         let costs = problem
             .constraints()
             .iter()
             .map(|constraint| {
-                let cost = self.mean(candidate, &constraint.source, batch)?;
+                let cost = self.estimate(candidate, &constraint.source, batch)?;
                 Some((constraint.source.spec.name.clone(), cost))
             })
-            .collect::<Option<IndexMap<String, f64>>>()?;
-        Some(Means { objective, costs })
+            .collect::<Option<Vec<_>>>()?;
+        Some(Means::cautious(objective, costs, problem.study().study.caution))
     }
 
-    /// Mean over examples of the mean over repeats, so that an example measured more often weighs
-    /// no more than the others.
-    fn mean(&self, candidate: CandidateId, metric: &StudiedMetric, batch: &Batch) -> Option<f64> {
+    /// By what a candidate measured on a batch: the predictive probability that its mean cost on as many new examples as
+    /// are held out stays within the limit, the least over the constraints, see [`Estimate::probability_at_most`]. 0
+    /// unless it was measured on all of the batch.
+    pub(crate) fn probability_of_holding(
+        &self,
+        candidate: CandidateId,
+        batch: &Batch,
+        limits: &Limits,
+    ) -> f64 {
+        let problem = self.problem.borrow();
+        let constraints = problem.constraints().iter();
+        let of_constraint = |constraint: &Constrained| {
+            let source = &constraint.source;
+            let Some(limit) = limits.get(&source.spec.name) else {
+                return 1.0;
+            };
+            let workload = &problem.workloads()[usize::from(source.workload)];
+            let held_out = workload.examples(Split::Evaluate).len();
+            let estimate = self.estimate(candidate, source, batch);
+            estimate.map_or(0.0, |estimate| {
+                estimate.probability_at_most(limit.threshold, held_out)
+            })
+        };
+        constraints.map(of_constraint).fold(1.0, f64::min)
+    }
+
+    /// Estimate over examples of the mean over repeats, so that an example measured more often weighs
+    /// no more than the others; `None` unless it was measured on all of the batch.
+    pub(crate) fn estimate(
+        &self,
+        candidate: CandidateId,
+        metric: &StudiedMetric,
+        batch: &Batch,
+    ) -> Option<Estimate> {
         let values: Vec<f64> = self
             .per_example(candidate, metric, batch)
             .into_iter()
             .map(|(_, value)| value)
             .collect();
         let measured = values.len() == self.counting(metric, batch);
-        measured.then(|| mean(&values)).flatten()
+        measured.then(|| Estimate::of(&values)).flatten()
     }
 
     /// The examples of a batch on which a metric is measured, without those that are left out.
@@ -344,13 +440,7 @@ impl Arena {
         let all = metrics::all(self.journal.borrow().state());
         let mut estimates = IndexMap::new();
         for metric in all {
-            let values: Vec<f64> = self
-                .per_example(candidate, &metric, batch)
-                .into_iter()
-                .map(|(_, value)| value)
-                .collect();
-            let complete = values.len() == self.counting(&metric, batch);
-            if let (true, Some(estimate)) = (complete, Estimate::of(&values)) {
+            if let Some(estimate) = self.estimate(candidate, &metric, batch) {
                 estimates.insert(metric.spec.name.clone(), estimate);
             }
         }

@@ -161,7 +161,7 @@ pub struct Arena {
     /// Logical order of appearance, which arrival cannot change.
     order: RefCell<HashMap<CandidateId, usize>>,
     halted: RefCell<Option<Halt>>,
-    /// Failed tries of critiques and rewrites in this session.
+    /// Failed tries in this session.
     tries: RefCell<HashMap<EffectName, u32>>,
     /// Candidates that have left the search, and examples that count for nobody, as far as its course has
     /// come: a replayed journal may hold more.

@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use super::caller::MeteredCaller;
 use super::{Arena, Halt};
 use crate::journal::run_state::SetKey;
-use crate::journal::{EffectName, Event, FailureEvent, PaidAnswer, RolloutEvent};
+use crate::journal::{EffectName, Event, FailureEvent, LineId, PaidAnswer, RolloutEvent};
 use crate::llm::{CallUsage, FailureKind, LlmError};
 use crate::study::ids::CandidateId;
 use crate::study::metric::{LARGEST_MEASUREMENT, Measurements, MetricSpec};
@@ -99,6 +99,10 @@ impl Arena {
                 }) => {
                     let tried = tries.entry(wanted).or_default();
                     *tried += 1;
+                    // The journal counts no others.
+                    if !kind.is_of_everything() {
+                        *self.tries.borrow_mut().entry(self.effect(wanted)).or_default() += 1;
+                    }
                     if *tried < self.tries() && kind != FailureKind::ContextLength {
                         waiting.push_back(wanted);
                         continue;
@@ -140,6 +144,15 @@ impl Arena {
                 self.journal.borrow_mut().flush()?;
                 Err(halt)
             }
+        }
+    }
+
+    /// Reads a rollout back.
+    pub(super) async fn read_rollout(&self, line: LineId) -> Result<RolloutEvent, Halt> {
+        let reading = self.journal.borrow_mut().read(line);
+        match reading.await? {
+            Event::Rollout(rollout) => Ok(rollout),
+            _ => Err(Halt::Replay("a line read back is not the rollout it was".into())),
         }
     }
 

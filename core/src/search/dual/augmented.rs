@@ -36,7 +36,7 @@ impl DualStep for Augmented {
             .iter()
             .map(|(metric, limit)| {
                 let multiplier = multipliers.get(metric).copied().unwrap_or(0.0);
-                let reach = (limit.residual(score.costs[metric]) + multiplier / self.rho).max(0.0);
+                let reach = (limit.residual(score.cautious_cost(metric)) + multiplier / self.rho).max(0.0);
                 self.rho / 2.0 * reach.powi(2) - multiplier.powi(2) / (2.0 * self.rho)
             })
             .sum();
@@ -64,6 +64,7 @@ mod tests {
             let means = Means {
                 objective: 0.5,
                 costs: [("cost".to_owned(), cost)].into(),
+                ..Means::default()
             };
             let score = Score::new(means, &limits, &multipliers);
             let gap = score.lagrangian - step.rank_by(&score, &limits, &multipliers);
@@ -74,6 +75,7 @@ mod tests {
             let means = Means {
                 objective: 0.5,
                 costs: [("cost".to_owned(), cost)].into(),
+                ..Means::default()
             };
             step.rank_by(&Score::new(means, &limits, &multipliers), &limits, &multipliers)
         };

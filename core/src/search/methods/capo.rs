@@ -342,7 +342,8 @@ fn mean_residuals(
         .iter()
         .enumerate()
         .map(|(place, (metric, limit))| {
-            let residual = |id: &CandidateId| limit.residual(scores[id].costs[metric] + noise(*id, place));
+            let residual =
+                |id: &CandidateId| limit.residual(scores[id].cautious_cost(metric) + noise(*id, place));
             (
                 metric.clone(),
                 best.iter().map(residual).sum::<f64>() / best.len() as f64,

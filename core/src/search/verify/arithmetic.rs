@@ -162,6 +162,16 @@ impl Arithmetic {
                         of(&format!("the cost `{metric}`"))
                     ));
                 }
+                let margin = self
+                    .margin(*id, metric, round.batch.as_ref())
+                    .ok_or_else(|| of("no rollout"))?;
+                let written = score.margins.get(metric).copied().unwrap_or(0.0);
+                if !close(margin, written) {
+                    return Err(format!(
+                        "{} is {written}, its rollouts and the study's `caution` give {margin}",
+                        of(&format!("the margin of `{metric}`"))
+                    ));
+                }
             }
             let lagrangian = self.lagrangian(score, round)?;
             if !close(lagrangian, score.lagrangian) {
@@ -193,14 +203,37 @@ impl Arithmetic {
                 .costs
                 .get(metric)
                 .ok_or_else(|| format!("`{metric}` has no cost"))?;
-            let weighted = multiplier * (cost - threshold) / scale.unwrap_or(1.0);
+            let margin = score.margins.get(metric).copied().unwrap_or(0.0);
+            let weighted = multiplier * (cost + margin - threshold) / scale.unwrap_or(1.0);
             lagrangian = (lagrangian - weighted.clamp(-f64::MAX, f64::MAX)).clamp(-f64::MAX, f64::MAX);
         }
         Ok(lagrangian)
     }
 
-    /// Mean over the examples of a batch, or of the whole split, of the mean over all repeats, or over
-    /// the first `repeats`, which must be there then.
+    /// The study's `caution` times the standard error of a mean.
+    fn margin(
+        &self,
+        candidate: CandidateId,
+        metric: &str,
+        batch: Option<&IndexMap<String, Vec<String>>>,
+    ) -> Option<f64> {
+        let caution = self.study.as_ref()?.study.study.caution;
+        let values = self.values(candidate, metric, batch, None)?;
+        if caution == 0.0 || values.iter().all(|value| *value == values[0]) {
+            return Some(0.0);
+        }
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let spread = if n > 1.0 {
+            (squares / (n - 1.0) / n).sqrt()
+        } else {
+            0.0
+        };
+        Some(caution * spread)
+    }
+
+    /// Mean of [`Arithmetic::values`].
     fn mean(
         &self,
         candidate: CandidateId,
@@ -208,6 +241,20 @@ impl Arithmetic {
         batch: Option<&IndexMap<String, Vec<String>>>,
         repeats: Option<u32>,
     ) -> Option<f64> {
+        let values = self.values(candidate, metric, batch, repeats)?;
+        let n = values.len() as f64;
+        Some(values.iter().map(|value| value / n).sum())
+    }
+
+    /// On each example of a batch, or of the whole split, the mean over all repeats, or over the first `repeats`, which
+    /// must be there then; `None` without examples.
+    fn values(
+        &self,
+        candidate: CandidateId,
+        metric: &str,
+        batch: Option<&IndexMap<String, Vec<String>>>,
+        repeats: Option<u32>,
+    ) -> Option<Vec<f64>> {
         let study = self.study.as_ref()?;
         let measured = self.measured.get(&(candidate, metric.to_owned()))?;
         let (name, record) = study
@@ -222,7 +269,7 @@ impl Arithmetic {
             Some(batch) => batch.iter().collect(),
             None => whole(),
         };
-        let mut total = 0.0;
+        let mut means = Vec::with_capacity(examples.len());
         for example in &examples {
             let values = measured.get(*example)?.iter();
             let values: Vec<f64> = values
@@ -233,9 +280,8 @@ impl Arithmetic {
                 return None;
             }
             let repeats = values.len() as f64;
-            let mean: f64 = values.iter().map(|value| value / repeats).sum();
-            total += mean / examples.len() as f64;
+            means.push(values.iter().map(|value| value / repeats).sum());
         }
-        (!examples.is_empty()).then_some(total)
+        (!means.is_empty()).then_some(means)
     }
 }

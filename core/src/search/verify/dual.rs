@@ -123,7 +123,7 @@ impl Settings<'_> {
     }
 }
 
-/// Mean over the round's best of (cost − threshold)/scale.
+/// Mean over the round's best of (cost + margin − threshold)/scale.
 fn mean_residual(
     study: &StudyEvent,
     thresholds: &IndexMap<String, f64>,
@@ -139,10 +139,11 @@ fn mean_residual(
     let threshold = thresholds.get(metric).ok_or_else(nothing)?;
     let constraint = study.study.constraints.iter().find(|one| one.metric == metric);
     let scale = constraint.and_then(|one| one.scale).unwrap_or(1.0);
-    let costs = round
-        .best
-        .iter()
-        .map(|id| Some(round.scores.get(id)?.costs.get(metric)? - threshold));
+    let costs = round.best.iter().map(|id| {
+        let score = round.scores.get(id)?;
+        let margin = score.margins.get(metric).copied().unwrap_or(0.0);
+        Some(score.costs.get(metric)? + margin - threshold)
+    });
     let sum = costs
         .sum::<Option<f64>>()
         .filter(|_| !round.best.is_empty())

@@ -98,6 +98,7 @@ impl Run {
         let score = Score {
             objective: 0.5,
             costs: [("effort".to_owned(), 1.0), ("length".to_owned(), 0.1)].into(),
+            margins: IndexMap::new(),
             lagrangian,
             feasible: true,
         };

@@ -168,6 +168,7 @@ impl<'a> PolicyEvaluator<'a> {
                 .keys()
                 .map(|metric| (metric.clone(), mean(metric)))
                 .collect(),
+            ..Means::default()
         };
         let multipliers: Multipliers = facts
             .constraints

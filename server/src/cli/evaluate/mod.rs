@@ -1,12 +1,15 @@
-//! `capo evaluate`: score one prompt.
+//! `capo evaluate`: score one prompt, or those that a program asks for.
+
+mod serve;
 
 use std::path::{Path, PathBuf};
 
 use capo_core::arena::Halt;
+use capo_core::control::Control;
 use capo_core::estimate::Estimate;
 use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
-use capo_core::journal::Fsync;
+use capo_core::journal::{Fsync, Journal};
 use capo_core::study::Study;
 use capo_core::summary::{Failures, Spend};
 use capo_core::workload::Split;
@@ -23,18 +26,18 @@ use super::watch::Watched;
 use super::{Prices, StudyArgument};
 use crate::files::read_prompt;
 use crate::progress::{LogFormat, Progress};
-use crate::session::{Session, open_journal};
+use crate::session::{Session, SessionError, StudyFile, open_journal};
 use crate::stderr::warn;
 use capo_core::table::Table;
 
-/// Score one prompt on a study's examples.
+/// Score a prompt on a study's examples, or the prompts that a program asks for.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EvaluateArgs {
     #[command(flatten)]
     study: StudyArgument,
     /// File with the prompt, UTF-8; one line break at its end is no part of it.
-    #[arg(long, value_name = "FILE")]
-    prompt: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "serve")]
+    prompt: Option<PathBuf>,
     /// Which examples.
     #[arg(long, value_enum, default_value_t = SplitName::Evaluate)]
     split: SplitName,
@@ -51,6 +54,8 @@ pub(crate) struct EvaluateArgs {
     log: LogFormat,
     #[command(flatten)]
     prices: Prices,
+    #[command(flatten)]
+    serve: serve::ServeArgs,
 }
 
 /// [`Split`] by its name on the command line.
@@ -103,12 +108,12 @@ struct ConstraintReport {
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     args.log.take_effect();
     let file = args.study.read()?;
-    let prompt = read_prompt(&args.prompt)?;
+    let Some(path) = &args.prompt else {
+        return run_served(args, &file);
+    };
+    let prompt = read_prompt(path)?;
     if prompt.trim().is_empty() {
-        return Err(Failure::usage(format!(
-            "{}: the prompt is empty",
-            args.prompt.display()
-        )));
+        return Err(Failure::usage(format!("{}: the prompt is empty", path.display())));
     }
     let split = Split::from(args.split);
     let session = Session::new(&file, &Environment, args.prices.table()?)?;
@@ -123,27 +128,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
             file.name
         )));
     }
-    let path = args.journal.clone().unwrap_or_else(|| {
-        args.study
-            .default_journal(file.study.study.seed, &ending_of_journal(&file.study, &prompt))
-    });
-    let journal = open_journal(&path, Fsync::Rounds, "--journal")?;
-
+    let path = args.journal(&file.study, &prompt);
     let resume = resume_command(args);
-    let progress = Progress::of_evaluation(args.log);
-    session.tell(progress.of_waits());
-    let watched = Watched {
-        path: &path,
-        resume: &resume,
-        way_out: "Choose another file with --journal",
-        progress: &progress,
-    };
-    let evaluation = watched.carry_out(
-        journal,
-        &session.wires(),
-        |_, _| {},
-        async |journal| session.evaluate(journal, &prompt, split).await,
-    )?;
+    let evaluation = carry_out(args, session, &path, &resume, async |session, journal, _| {
+        session.evaluate(journal, &prompt, split).await
+    })?;
     let Some(evaluation) = evaluation else {
         warn(&format!(
             "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
@@ -157,52 +146,107 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     } else if evaluation.halt.is_none() {
         print(&table(&evaluation, objective, &path))?;
     }
-    Ok(ending(&evaluation, &resume))
+    let kept = evaluation.rollouts;
+    Ok(match &evaluation.halt {
+        None if evaluation.is_feasible() == Some(false) => Ending::Infeasible,
+        None => Ending::Done,
+        Some(halt) => stopped(
+            halt,
+            &format!("{} kept in the journal", counted(kept, "rollout")),
+            &resume,
+        ),
+    })
 }
 
-/// What the default journal's name ends with: another for every study and every prompt, so that
-/// neither an edited study nor an earlier prompt's spending stands in the way.
-fn ending_of_journal(study: &Study, prompt: &str) -> String {
-    let key = sha256_hex(format!("{}{prompt}", study.identity()));
-    format!("evaluate-{}.journal.jsonl", &key[..8])
+/// Measures what programs ask for, until it is interrupted.
+fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
+    let session = Session::new(file, &Environment, args.prices.table()?)?;
+    let listening = args.serve.listen()?;
+    let path = args.journal(&file.study, "");
+    let resume = resume_command(args);
+    let halt = carry_out(
+        args,
+        session,
+        &path,
+        &resume,
+        async |session, journal, control| {
+            serve::serve(session.evaluator(journal)?, listening, &control).await
+        },
+    )?;
+    Ok(match halt.flatten() {
+        None => Ending::Done,
+        Some(halt) => stopped(&halt, "what was answered is in the journal", &resume),
+    })
+}
+
+/// Measures into the journal at `path`, watched by a person. `None` when its end was insisted on.
+fn carry_out<T>(
+    args: &EvaluateArgs,
+    session: Session,
+    path: &Path,
+    resume: &CommandLine,
+    measure: impl AsyncFnOnce(Session, Journal, Control) -> Result<T, SessionError>,
+) -> Result<Option<T>, Failure> {
+    let journal = open_journal(path, Fsync::Rounds, "--journal")?;
+    let progress = Progress::of_evaluation(args.log);
+    session.tell(progress.of_waits());
+    let watched = Watched {
+        path,
+        resume,
+        way_out: "Choose another file with --journal",
+        progress: &progress,
+    };
+    let wires = session.wires();
+    watched.carry_out(
+        journal,
+        &wires,
+        |_, _| {},
+        async |journal| measure(session, journal, wires.control()).await,
+    )
+}
+
+impl EvaluateArgs {
+    /// Where the rollouts are kept. By default another place for every study and every prompt, so that neither an
+    /// edited study nor an earlier prompt's spending stands in the way; what is served has one for the study.
+    fn journal(&self, study: &Study, prompt: &str) -> PathBuf {
+        let default = || {
+            let key = sha256_hex(format!("{}{prompt}", study.identity()));
+            let ending = format!("evaluate-{}.journal.jsonl", &key[..8]);
+            self.study.default_journal(study.study.seed, &ending)
+        };
+        self.journal.clone().unwrap_or_else(default)
+    }
 }
 
 /// The command that measures what is still to be measured.
 fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let split = args.split.to_possible_value();
     let split = split.filter(|_| args.split != SplitName::Evaluate);
-    CommandLine::new("evaluate", &args.study.study)
+    let line = CommandLine::new("evaluate", &args.study.study)
         .option("seed", args.study.seed)
         .flag("allow-outside", args.study.outside.allow_outside)
-        .path("prompt", Some(&args.prompt))
-        .option(
-            "split",
-            split.as_ref().map(clap::builder::PossibleValue::get_name),
-        )
-        .path("journal", args.journal.as_deref())
-        .path("prices", args.prices.prices.as_deref())
-        .flag("json", args.json)
-        .option("log", (args.log == LogFormat::Json).then_some("json"))
+        .path("prompt", args.prompt.as_deref());
+    let line = args.serve.typed(line);
+    line.option(
+        "split",
+        split.as_ref().map(clap::builder::PossibleValue::get_name),
+    )
+    .path("journal", args.journal.as_deref())
+    .path("prices", args.prices.prices.as_deref())
+    .flag("json", args.json)
+    .option("log", (args.log == LogFormat::Json).then_some("json"))
 }
 
-fn ending(evaluation: &Evaluation, resume: &CommandLine) -> Ending {
-    match &evaluation.halt {
-        None if evaluation.is_feasible() == Some(false) => Ending::Infeasible,
-        None => Ending::Done,
-        Some(halt) => {
-            let why = halt.to_string().replace('\n', " ");
-            let after = counted(evaluation.rollouts, "rollout");
-            let (what, first, ending) = match halt {
-                Halt::Budget(_) => ("stopped", "raise it under [budget] and ", Ending::Stopped),
-                Halt::Interrupted => ("stopped", "", Ending::Stopped),
-                _ => ("error", "", Ending::Failed),
-            };
-            warn(&format!(
-                "{what}: {why}; {after} kept in the journal\nTo go on, {first}run: {resume}"
-            ));
-            ending
-        }
-    }
+/// Says what stopped a measurement, what is `kept`, and how to go on.
+fn stopped(halt: &Halt, kept: &str, resume: &CommandLine) -> Ending {
+    let why = halt.to_string().replace('\n', " ");
+    let (what, first, ending) = match halt {
+        Halt::Budget(_) => ("stopped", "raise it under [budget] and ", Ending::Stopped),
+        Halt::Interrupted => ("stopped", "", Ending::Stopped),
+        _ => ("error", "", Ending::Failed),
+    };
+    warn(&format!("{what}: {why}; {kept}\nTo go on, {first}run: {resume}"));
+    ending
 }
 
 fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal: &Path) -> Scored<'a> {
