@@ -633,6 +633,7 @@ fn a_rewriter_is_transferred_to_other_studies() {
         "Held-out results on small desk (dcapo)",
         "Held-out results on brief desk (brief)",
         "excess_tools (≤ 0.3)",
+        "AllSat, fresh",
     ] {
         assert!(moved.stdout.contains(part), "no {part:?} in {}", moved.stdout);
     }
@@ -653,6 +654,7 @@ fn a_rewriter_is_transferred_to_other_studies() {
         let (key, seed) = (run["variant"].as_str().unwrap(), run["seed"].as_u64().unwrap());
         let journal = format!("transfer/journals/transfer-{key}-seed-{seed}.journal.jsonl");
         one_round(&place, &journal, run);
+        assert!(run["fresh"]["objective"].is_number(), "{run}");
         journals.push((journal.clone(), std::fs::read(place.path(&journal)).unwrap()));
     }
     assert!(

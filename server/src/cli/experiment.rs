@@ -138,14 +138,10 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
         #[cfg(feature = "train")]
         Chosen::Dcapo => {
             args.without_rewriter(DCAPO)?;
-            args.with_its_split(DCAPO)?;
             learned::run(args)
         }
         #[cfg(feature = "train")]
-        Chosen::Transfer => {
-            args.with_its_split(TRANSFER)?;
-            transfer::run(args)
-        }
+        Chosen::Transfer => transfer::run(args),
     }
 }
 
@@ -176,17 +172,6 @@ impl ExperimentArgs {
                 "{option} is for `{TRANSFER}`, and `{experiment}` takes none; leave it out"
             ))),
         }
-    }
-
-    /// Refuses what says how examples are drawn where the study's own split is used.
-    #[cfg(feature = "train")]
-    fn with_its_split(&self, experiment: &str) -> Result<(), Failure> {
-        if self.same_split {
-            return Err(Failure::usage(format!(
-                "`{experiment}` searches on the study's own split anyway; leave --same-split out"
-            )));
-        }
-        Ok(())
     }
 
     fn out(&self, experiment: &str) -> PathBuf {

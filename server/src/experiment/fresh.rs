@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use capo_core::arena::Halt;
 use capo_core::budget::Budget;
 use capo_core::journal::{Journal, MemoryJournal};
+use capo_core::llm::Role;
 use capo_core::study::Study;
 use capo_core::workload::Split;
 use capo_models::Environment;
@@ -33,8 +34,8 @@ struct Kept {
 
 /// Adds to the record what the returned prompt and the seed prompt measure on fresh examples: on new ones where the
 /// workload makes as many as are asked for, else on the held-out ones under another seed. Nothing unless every model
-/// of the study is simulated, since elsewhere it would be paid for. What is found is kept in a file, if one is named.
-/// `false` when it was interrupted.
+/// of the study but rewriter and critic is simulated, since elsewhere it would be paid for. What is found is kept in a
+/// file, if one is named. `false` when it was interrupted.
 ///
 /// # Errors
 /// When the study cannot be set up, its models fail, or the file cannot be written.
@@ -44,6 +45,11 @@ pub fn measure(
     kept: Option<&Path>,
     interrupts: Option<&Interrupts>,
 ) -> Result<bool, TrialError> {
+    let mut file = file.clone();
+    // Nobody is asked for a rewrite or a critique.
+    file.study
+        .models
+        .retain(|role, _| !matches!(role, Role::Rewriter | Role::Critic));
     let (Some(prompts), true) = (record.prompts.clone(), is_simulated(&file.study)) else {
         return Ok(true);
     };
@@ -102,8 +108,7 @@ pub fn is_simulated(study: &Study) -> bool {
 }
 
 /// The study whose held-out examples are fresh ones; `None` for one that holds out none.
-fn fresh(file: &StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Option<StudyFile>, TrialError> {
-    let mut file = file.clone();
+fn fresh(mut file: StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Option<StudyFile>, TrialError> {
     let study = &mut file.study;
     study.budget = Budget::default();
     for model in study.models.values_mut() {

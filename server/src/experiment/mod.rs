@@ -39,7 +39,7 @@ pub use paper::{Figure as PaperFigure, figures as paper_figures};
 pub use plot::{PlotError, svg};
 pub use progress::Progress;
 pub use record::{Outcome, RoundRecord, RunRecord, Runs};
-pub use run::{DriveError, Runner, Seeds, Trial, TrialError, Watch, drive, trials};
+pub use run::{DriveError, Runner, Seeds, Trial, TrialError, Watch, drawn, drive, trials};
 pub use statistics::Share;
 pub use table::{Cell, Column, ColumnKind, Table};
 

@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     name: Option<Benchmark>,
-    /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] compares, or `dcapo` trains [default: 3]
+    /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] compares, or `dcapo` trains on [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
@@ -68,7 +68,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     println!("{}", machine::describe(workspace));
     match benchmark {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
-        Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(3)),
+        Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(5)),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
         Benchmark::Peers => desk::run_peers(workspace, &scratch, arguments.seeds.unwrap_or(40)),
         Benchmark::Gpu => gpu::run(workspace, &scratch),

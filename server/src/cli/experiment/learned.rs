@@ -20,7 +20,10 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
             "`{DCAPO}` pays nobody, as its models are simulated; leave --dry-run out"
         )));
     }
-    let plan = Plan::default();
+    let plan = Plan {
+        same_split: args.same_split,
+        ..Plan::default()
+    };
     let out = args.out(DCAPO);
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
     let say = |seed: u64, text: &str| warn(&format!("seed {seed}: {text}"));

@@ -31,16 +31,12 @@ pub(super) fn run(args: &ExperimentArgs) -> Result<Ending, Failure> {
     let targets = targets(&files, &rewriter)?;
     let variants: Vec<Variant> = targets.iter().map(|target| target.variant.clone()).collect();
     let file = |trial: &Trial| target_file(&targets, trial);
-    // Whatever is wrong with a study or its workload is said before anything is paid.
-    for target in &targets {
-        StudyFile {
-            study: target.variant.study.clone(),
-            ..target.file.clone()
-        }
-        .setup()?;
-    }
     let out = args.out(TRANSFER);
-    let trials = trials(TRANSFER, &variants, &args.seeds, &out, true);
+    let trials = trials(TRANSFER, &variants, &args.seeds, &out, args.same_split);
+    // Whatever is wrong with a study, its workload or what a seed draws is said before anything is paid.
+    for trial in &trials {
+        file(trial).setup()?;
+    }
     let prices = args.prices.table()?;
     if args.dry_run {
         return forecast(TRANSFER, &file, &trials, &prices);

@@ -12,7 +12,7 @@ use capo_core::templates::RewriteFacts;
 use capo_rewriter::generate::{Completion, Finish, Generation, GenerationRow};
 use capo_rewriter::pairs::{Tally, read_journal};
 use capo_rewriter::policy::Policy;
-use capo_rewriter::template::{RewritePrompt, RewriteTemplate, TemplateError};
+use capo_rewriter::template::{RewriteTemplate, TemplateError};
 use capo_rewriter::token_sampling::Sampling;
 use rand::seq::SliceRandom;
 
@@ -25,14 +25,20 @@ pub(super) struct PolicyEvaluator<'a> {
     world: &'a World<'a>,
     plan: &'a Plan,
     seed: u64,
-    requests: Vec<Request>,
+    requests: Vec<RewriteFacts>,
     measured: HashMap<String, Evaluation>,
 }
 
-/// A request with its tokens.
-struct Request {
-    facts: RewriteFacts,
-    prompt: Vec<u32>,
+/// What of a request is not its own when it is put to a policy. What it answers is always judged by the request's own
+/// multipliers: who reads what was changed does worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// All is its own.
+    Nothing,
+    /// Each constraint has the multiplier of the one before, the first that of the last.
+    Multipliers,
+    /// The feedback is that of the request before.
+    Feedback,
 }
 
 /// What a policy made of the requests.
@@ -42,9 +48,14 @@ pub struct Answers {
     pub gains: Vec<f64>,
     /// Share of the rewrites that gave a child.
     pub children: f64,
-    /// Share of the children with a higher J than their parent.
-    pub better: f64,
+    /// Different texts among the children, as a share of them.
+    pub distinct: f64,
+    /// The first rewrite of each of the first requests.
+    pub examples: Vec<String>,
 }
+
+/// Rewrites that are kept as examples.
+const EXAMPLES: usize = 5;
 
 /// Rewrites drawn together.
 const BATCH: usize = 64;
@@ -73,14 +84,17 @@ impl<'a> PolicyEvaluator<'a> {
                 &journal,
             )?;
             for pair in read_journal(&journal, &mut Tally::default())? {
-                let facts = pair.request;
-                if !seen.insert(facts.text()) {
+                let request = pair.request;
+                if !seen.insert(request.text()) {
                     continue;
                 }
-                match template.prompt(&facts, plan.longest) {
-                    Ok(RewritePrompt { tokens: prompt, .. }) => requests.push(Request { facts, prompt }),
-                    Err(TemplateError::Overflow { .. }) => {}
-                    Err(error) => return Err(error.into()),
+                let fits = |facts: &RewriteFacts| match template.prompt(facts, plan.longest) {
+                    Ok(_) => Ok(true),
+                    Err(TemplateError::Overflow { .. }) => Ok(false),
+                    Err(error) => Err(error),
+                };
+                if fits(&request)? && fits(&with_other_multipliers(&request))? {
+                    requests.push(request);
                 }
             }
             std::fs::remove_file(&journal).map_err(|source| DcapoError::folder(&journal, source))?;
@@ -102,9 +116,10 @@ impl<'a> PolicyEvaluator<'a> {
         &mut self,
         fine_tuned: &FineTuned,
         policy: &Policy<Flex>,
+        changed: Changed,
     ) -> Result<Answers, DcapoError> {
         let template = RewriteTemplate::from_folder(&fine_tuned.source)?;
-        let rows = self.rows();
+        let rows = self.rows(&template, changed)?;
         let generation = Generation {
             sampling: Sampling::default(),
             max_new_tokens: self.plan.longest,
@@ -115,41 +130,54 @@ impl<'a> PolicyEvaluator<'a> {
         for batch in rows.chunks(BATCH) {
             answers.extend(policy.decoder().generate(policy.adapter(), batch, &generation)?);
         }
-        let (mut gains, mut children, mut better) = (Vec::new(), 0_usize, 0_usize);
+        let (mut gains, mut children, mut examples) = (Vec::new(), Vec::new(), Vec::new());
         for (request, answers) in (0..).zip(answers.chunks(self.plan.answers)) {
-            let facts = self.requests[request].facts.clone();
+            let facts = self.requests[request].clone();
             let parent = self.value(&facts, &facts.prompt)?;
             let mut sum = 0.0;
-            for answer in answers {
+            for (place, answer) in answers.iter().enumerate() {
                 let text = template.child(&answer.tokens)?;
+                if place == 0 && examples.len() < EXAMPLES {
+                    examples.push(text.clone());
+                }
                 if answer.finish != Finish::Stop || text.is_empty() || text == facts.prompt.trim() {
                     continue;
                 }
-                let gain = self.value(&facts, &text)? - parent;
-                children += 1;
-                better += usize::from(gain > 0.0);
-                sum += gain;
+                sum += self.value(&facts, &text)? - parent;
+                children.push(text);
             }
             gains.push(sum / answers.len() as f64);
         }
+        let distinct = children.iter().collect::<HashSet<_>>().len();
         Ok(Answers {
             gains,
-            children: children as f64 / rows.len() as f64,
-            better: better as f64 / children.max(1) as f64,
+            children: children.len() as f64 / rows.len() as f64,
+            distinct: distinct as f64 / children.len().max(1) as f64,
+            examples,
         })
     }
 
     /// Each request as often as it is answered.
-    fn rows(&self) -> Vec<GenerationRow> {
+    fn rows(&self, template: &RewriteTemplate, changed: Changed) -> Result<Vec<GenerationRow>, DcapoError> {
         let streams = Streams::new(self.seed);
         let mut rows = Vec::new();
-        for (number, request) in (0..).zip(&self.requests) {
+        let mut before = self.requests.last();
+        for (number, own) in (0..).zip(&self.requests) {
+            let asked = match (changed, before.replace(own)) {
+                (Changed::Feedback, Some(other)) => RewriteFacts {
+                    feedback: other.feedback.clone(),
+                    ..own.clone()
+                },
+                (Changed::Multipliers, _) => with_other_multipliers(own),
+                (Changed::Nothing | Changed::Feedback, _) => own.clone(),
+            };
+            let prompt = template.prompt(&asked, self.plan.longest)?.tokens;
             rows.extend((0..self.plan.answers as u64).map(|answer| GenerationRow {
-                prompt: request.prompt.clone(),
+                prompt: prompt.clone(),
                 seed: streams.number("answer", number, answer),
             }));
         }
-        rows
+        Ok(rows)
     }
 
     /// J of a prompt on held-out examples under a request's multipliers.
@@ -177,4 +205,14 @@ impl<'a> PolicyEvaluator<'a> {
             .collect();
         Ok(Score::new(means, &found.limits, &multipliers).lagrangian)
     }
+}
+
+/// A request in which each constraint has the multiplier of the one before, the first that of the last.
+pub(super) fn with_other_multipliers(facts: &RewriteFacts) -> RewriteFacts {
+    let count = facts.constraints.len();
+    let mut changed = facts.clone();
+    for (place, constraint) in changed.constraints.iter_mut().enumerate() {
+        constraint.multiplier = facts.constraints[(place + count - 1) % count].multiplier;
+    }
+    changed
 }

@@ -27,13 +27,14 @@ pub(super) struct Trained {
     pub(super) rounds: Vec<IndexMap<String, f64>>,
 }
 
-/// GRPO from a fine-tuned policy on: searches in a row, each from the seed prompt under a seed of its own.
+/// GRPO from a fine-tuned policy on: searches in a row, each from the seed prompt under a seed of its own, which
+/// follows that of the settings.
 pub(super) fn train_with_grpo(
     world: &World,
     fine_tuned: &FineTuned,
     asking: Asking,
+    settings: GrpoSettings,
     plan: &Plan,
-    seed: u64,
     folder: &Path,
     say: &dyn Fn(&str),
 ) -> Result<Trained, DcapoError> {
@@ -45,7 +46,6 @@ pub(super) fn train_with_grpo(
         best: false,
     };
     let checkpoints = Checkpoints::open(&folder.join("checkpoints"), identity, retention)?;
-    let settings = GrpoSettings { seed, ..plan.grpo };
     let learner = GrpoLearner::new(rewriter.clone(), settings, checkpoints, fine_tuned.source.clone())?;
     let learner = Rc::new(learner);
     let mut rounds = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn train_with_grpo(
             before: search as Round * plan.grpo_extent.rounds,
         };
         let outcome = world.learned(
-            Plan::grpo_seed(seed, search),
+            Plan::grpo_seed(settings.seed, search),
             asking,
             plan.grpo_extent,
             rewriter.clone(),

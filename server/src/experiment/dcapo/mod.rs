@@ -26,7 +26,7 @@ use capo_rewriter::pool_grpo::GrpoSettings;
 use capo_rewriter::template::TemplateError;
 use capo_rewriter::tiny_qwen3::TinyQwen3Config;
 
-use super::{Report, Seeds};
+use super::{Report, Seeds, TrialError, drawn};
 use crate::session::{SessionError, StudyFile};
 
 pub use output::write;
@@ -49,6 +49,9 @@ pub enum DcapoError {
         /// The reason in words, as it stands in the message.
         reason: String,
     },
+    /// What a search returned cannot be measured on fresh examples.
+    #[error(transparent)]
+    Fresh(#[from] TrialError),
     /// The journals give nothing to learn from.
     #[error(transparent)]
     Pairs(#[from] PairsError),
@@ -113,8 +116,9 @@ pub const TITLE: &str = "The learned rewriter";
 const EXPLANATION: &str = "A small model with random weights learns to rewrite system prompts: by SFT on parent → child \
                            pairs of simulated searches, then by GRPO on what its own rewrites are worth (Algorithm 2). \
                            The agent stays as it is. Everything that a policy answers is the model's own text. Compared \
-                           are searches with the frozen policies, and children of the same requests, before and after \
-                           GRPO, on examples that nothing was learned from.";
+                           are searches with the frozen policies and with the simulated rewriter that taught them, and \
+                           children of the same requests before and after GRPO. Each seed has tasks, a model and \
+                           trainings of its own.";
 
 /// The study used when none is named.
 pub const STUDY: (&str, &str) = (
@@ -122,7 +126,27 @@ pub const STUDY: (&str, &str) = (
     include_str!("../../../../studies/help-desk-dcapo.toml"),
 );
 
-/// A policy that is compared.
+/// Who rewrites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewriter {
+    /// The study's own, whose rewrites SFT teaches.
+    Teacher,
+    /// The policy after SFT.
+    FineTuned,
+    /// That policy after GRPO by the settings of [`Plan::grpo`].
+    Trained,
+    /// The same by the settings of [`Plan::paper_grpo`].
+    PaperTrained,
+}
+
+impl Rewriter {
+    /// Whether it learns by GRPO.
+    pub fn learns(self) -> bool {
+        matches!(self, Self::Trained | Self::PaperTrained)
+    }
+}
+
+/// A rewriter that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyKind {
     /// Short and unique.
@@ -131,45 +155,56 @@ pub struct PolicyKind {
     pub label: &'static str,
     /// How it is asked, while it learns and after.
     pub asking: Asking,
-    /// Whether it learns by GRPO after SFT.
-    pub learns: bool,
+    /// Who it is.
+    pub rewriter: Rewriter,
 }
 
-const fn kind(
-    key: &'static str,
-    label: &'static str,
-    depth: u32,
-    form: FeedbackForm,
-    learns: bool,
-) -> PolicyKind {
+const fn kind(key: &'static str, label: &'static str, form: FeedbackForm, rewriter: Rewriter) -> PolicyKind {
     PolicyKind {
         key,
         label,
-        asking: Asking { depth, form },
-        learns,
+        asking: Asking { depth: 1, form },
+        rewriter,
     }
 }
 
-/// Every policy, in the order of the tables.
+/// Keys of those that others are compared with.
+const TEACHER: &str = "teacher";
+const FINE_TUNED: &str = "sft";
+const GRPO: &str = "grpo";
+
+/// Every rewriter, in the order of the tables.
 pub const POLICIES: &[PolicyKind] = &[
-    kind("sft", "SFT", 1, FeedbackForm::Summary, false),
-    kind("d1", "GRPO, D = 1", 1, FeedbackForm::Summary, true),
-    kind("d2", "GRPO, D = 2", 2, FeedbackForm::Summary, true),
-    kind("none", "GRPO, no feedback", 1, FeedbackForm::None, true),
     kind(
-        "trajectory",
-        "GRPO, trajectories",
-        1,
+        TEACHER,
+        "simulated (the teacher)",
+        FeedbackForm::Summary,
+        Rewriter::Teacher,
+    ),
+    kind(FINE_TUNED, "SFT", FeedbackForm::Summary, Rewriter::FineTuned),
+    kind(GRPO, "GRPO", FeedbackForm::Summary, Rewriter::Trained),
+    kind(
+        "paper",
+        "GRPO, the paper's recipe",
+        FeedbackForm::Summary,
+        Rewriter::PaperTrained,
+    ),
+    kind("none", "GRPO, no feedback", FeedbackForm::None, Rewriter::Trained),
+    kind(
+        "excerpts",
+        "GRPO, excerpts of trajectories",
         FeedbackForm::Trajectory,
-        true,
+        Rewriter::Trained,
     ),
 ];
 
 /// How much of everything.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The policies that are compared, the first of which is the fine-tuned one.
+    /// The rewriters that are compared.
     pub policies: &'static [PolicyKind],
+    /// Whether all seeds have the study's own split instead of one that each draws.
+    pub same_split: bool,
     /// Simulated searches that are learned from.
     pub sft_searches: u64,
     /// Extent of simulated searches.
@@ -188,6 +223,8 @@ pub struct Plan {
     pub grpo_extent: Extent,
     /// Settings of GRPO.
     pub grpo: GrpoSettings,
+    /// Settings of the paper's GRPO: advantages over the children of one parent divided by their standard deviation.
+    pub paper_grpo: GrpoSettings,
     /// Simulated searches that requests of the evaluation are drawn from.
     pub evaluation_searches: u64,
     /// Requests of the evaluation.
@@ -204,8 +241,11 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
+        const GRPO_LEARNING_RATE: f64 = 3e-4;
+        const PASS_TOKENS: usize = 4096;
         Self {
             policies: POLICIES,
+            same_split: false,
             sft_searches: 50,
             sft_extent: Extent {
                 rounds: 4,
@@ -214,43 +254,49 @@ impl Default for Plan {
             },
             vocabulary: 2048,
             model: TinyQwen3Config {
-                hidden: 256,
+                hidden: 96,
                 layers: 2,
-                heads: 4,
-                kv_heads: 2,
-                head_dim: 64,
-                intermediate: 768,
+                heads: 3,
+                kv_heads: 1,
+                head_dim: 32,
+                intermediate: 256,
                 context: 448,
                 tied: true,
             },
             longest: 128,
             sft: SftSettings {
-                epochs: 3,
+                epochs: 4,
                 batch: 16,
-                pass_tokens: 4096,
-                learning_rate: 2e-3,
+                pass_tokens: PASS_TOKENS,
+                learning_rate: 5e-3,
                 warmup: 0.1,
                 ..SftSettings::default()
             },
-            grpo_searches: 9,
+            grpo_searches: 6,
             grpo_extent: Extent {
                 rounds: 4,
                 parents: 4,
                 children: 16,
             },
             grpo: GrpoSettings {
-                learning_rate: 3e-4,
+                learning_rate: GRPO_LEARNING_RATE,
                 epochs: 2,
                 optimizer: AdamW {
                     weight_decay: 0.0,
                     ..AdamW::default()
                 },
-                pass_tokens: 4096,
+                pass_tokens: PASS_TOKENS,
                 // Rewards spread with λ. Divided by its own spread, a group of children that differ by a few
                 // characters alone would teach as much as one with a find.
                 scale: AdvantageScale::Batch,
                 normalisation: Normalisation::TokenMean,
                 no_child_penalty: 0.5,
+                ..GrpoSettings::default()
+            },
+            // All else is the program's default.
+            paper_grpo: GrpoSettings {
+                learning_rate: GRPO_LEARNING_RATE,
+                pass_tokens: PASS_TOKENS,
                 ..GrpoSettings::default()
             },
             evaluation_searches: 4,
@@ -354,7 +400,11 @@ impl OneSeed<'_> {
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<SeedRecord, DcapoError> {
         let folder = tempfile::tempdir_in(out).map_err(|source| DcapoError::folder(out, source))?;
-        let found = seed_run::run(&World::new(base), self, folder.path(), scheduler, say)?;
+        let mut base = base.clone();
+        if !self.plan.same_split {
+            base.study = drawn(&base.study, self.seed);
+        }
+        let found = seed_run::run(&World::new(&base), self, folder.path(), scheduler, say)?;
         record::write(&record_of(out, self.seed), identity, &found)?;
         Ok(found)
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::evaluation::Answers;
 use super::sft::SftStats;
+use super::world::Measured;
 use super::{DcapoError, Plan};
-use crate::experiment::{Outcome, RunRecord};
 use crate::session::StudyFile;
 
 /// What one seed came to.
@@ -20,9 +20,9 @@ pub struct SeedRecord {
     pub sft: SftStats,
     /// Wall time of all work on the seed in seconds, as if it had been done one after the other.
     pub seconds: f64,
-    /// The seed prompt on held-out examples, once for each search.
-    pub seed_prompt: Vec<HeldOut>,
-    /// The policies, in the order of the plan.
+    /// The seed prompt, once for each search.
+    pub seed_prompt: Vec<Measured>,
+    /// The rewriters, in the order of the plan.
     pub policies: Vec<PolicyRecord>,
 }
 
@@ -31,50 +31,27 @@ pub struct SeedRecord {
 pub struct PolicyRecord {
     /// [`PolicyKind::key`](super::PolicyKind::key).
     pub key: String,
-    /// Wall time of its GRPO in seconds.
+    /// Wall time of its GRPO in seconds; 0 of one that does not learn by it.
     pub seconds: f64,
     /// Mean ΔJ of the children of each round of GRPO; a round without children has none.
     pub gains: Vec<Option<f64>>,
-    /// Searches with the policy as it ended.
-    pub searches: Vec<HeldOut>,
-    /// Children before and after GRPO, of the same requests with the same seeds.
+    /// What searches with it as it ended return.
+    pub searches: Vec<Measured>,
+    /// Answers to the same requests; none of the teacher.
     pub evaluation: Option<EvaluatedPolicy>,
 }
 
-/// The same requests answered twice.
+/// The same requests answered several times with the same sampling seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluatedPolicy {
     /// By the fine-tuned policy.
     pub before: Answers,
-    /// By the policy after GRPO.
+    /// By the policy as it ended.
     pub after: Answers,
-}
-
-/// A prompt on held-out examples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HeldOut {
-    /// Mean objective.
-    pub objective: f64,
-    /// Mean costs in the order of the study's constraints.
-    pub costs: Vec<f64>,
-    /// Whether every threshold is met.
-    pub all_sat: bool,
-}
-
-impl HeldOut {
-    fn of(outcome: &Outcome) -> Self {
-        Self {
-            objective: outcome.objective,
-            costs: outcome.costs.values().copied().collect(),
-            all_sat: outcome.all_sat,
-        }
-    }
-
-    /// What a search returned and what it started from.
-    pub(super) fn of_run(run: &RunRecord) -> Option<(Self, Self)> {
-        let held_out = run.evaluate.as_ref().zip(run.seed_prompt.as_ref());
-        held_out.map(|(returned, start)| (Self::of(returned), Self::of(start)))
-    }
+    /// By the same, each request with its multipliers moved on by one constraint.
+    pub other_multipliers: Answers,
+    /// By the same, each request with the feedback of another one; none where there is no feedback.
+    pub other_feedback: Option<Answers>,
 }
 
 /// A seed's record with what it is a record of.

@@ -1,163 +1,335 @@
-//! Tables and the plot of the seeds that are finished.
+//! Tables and the plot of the seeds that are finished. A seed has tasks and trainings of its own, so that every
+//! interval is over means of seeds.
 
 use capo_core::estimate::Estimate;
-use capo_core::random::Streams;
-use capo_core::statistics::{PairedDifference, RESAMPLES, paired_difference};
 use capo_core::study::Study;
+use capo_rewriter::pool_grpo::GrpoSettings;
+use serde_json::json;
 
-use super::Plan;
-use super::record::{HeldOut, PolicyRecord, SeedRecord};
+use super::evaluation::Answers;
+use super::record::{EvaluatedPolicy, PolicyRecord, SeedRecord};
+use super::world::{EXCERPTS, Measured};
+use super::{FINE_TUNED, GRPO, Plan, PolicyKind, TEACHER};
+use crate::experiment::statistics::t_interval;
 use crate::experiment::table::{Cell, Column, ColumnKind, Table};
-use crate::experiment::{Axis, Figure, Panel, Point, Report, Series, Share};
-
-/// Confidence of intervals.
-const CONFIDENCE: f64 = 0.95;
+use crate::experiment::{Axis, Figure, Panel, Point, Report, Series};
 
 pub(super) fn report(base: &Study, plan: &Plan, seeds: &[SeedRecord]) -> Report {
     Report {
-        tables: vec![searches(base, plan, seeds), gains(plan, seeds), sft(seeds)],
+        tables: vec![
+            searches(base, plan, seeds),
+            differences(plan, seeds),
+            gains(plan, seeds),
+            reading(plan, seeds),
+            rewrites(plan, seeds),
+            sft(seeds),
+        ],
         figures: vec![gain_by_round(plan, seeds)],
     }
 }
 
-/// The record of a policy for each seed.
+/// The record of a rewriter for each seed.
 fn of<'a>(seeds: &'a [SeedRecord], key: &'a str) -> impl Iterator<Item = &'a PolicyRecord> {
     seeds
         .iter()
         .filter_map(move |seed| seed.policies.iter().find(|policy| policy.key == key))
 }
 
-/// What searches return, on held-out examples.
+fn mean_of<T>(items: &[T], of: impl Fn(&T) -> f64) -> f64 {
+    items.iter().map(of).sum::<f64>() / items.len() as f64
+}
+
+fn is_met(all_sat: bool) -> f64 {
+    f64::from(u8::from(all_sat))
+}
+
+fn fresh_all_sat(policy: &PolicyRecord) -> f64 {
+    mean_of(&policy.searches, |found| is_met(found.fresh.all_sat))
+}
+
+fn fresh_objective(policy: &PolicyRecord) -> f64 {
+    mean_of(&policy.searches, |found| found.fresh.objective)
+}
+
+/// Columns of a difference between two rewriters of the same seeds.
+fn difference_columns(name: &str) -> [Column; 4] {
+    [
+        Column::new(name, ColumnKind::Number),
+        Column::new(format!("{name}: low"), ColumnKind::Number),
+        Column::new(format!("{name}: high"), ColumnKind::Number),
+        Column::new(format!("{name}: seeds above and below 0"), ColumnKind::Text),
+    ]
+}
+
+/// The mean of the differences of seeds, Student's 95 % interval, and how many have which sign.
+fn difference(values: &[f64]) -> [Cell; 4] {
+    let interval = t_interval(values);
+    let above = values.iter().filter(|value| **value > 0.0).count();
+    let below = values.iter().filter(|value| **value < 0.0).count();
+    [
+        Cell::number(Estimate::of(values).map(|estimate| estimate.mean)),
+        Cell::number(interval.map(|interval| interval.low)),
+        Cell::number(interval.map(|interval| interval.high)),
+        Cell::text(format!("{above}, {below} of {}", values.len())),
+    ]
+}
+
+/// What searches return.
 fn searches(base: &Study, plan: &Plan, seeds: &[SeedRecord]) -> Table {
     let mut table = Table::new("searches", "What searches return").over_seeds(seeds.len());
+    let objective = &base.objective.metric;
     table.columns = vec![
         Column::new("rewriter", ColumnKind::Text),
-        Column::new(base.objective.metric.clone(), ColumnKind::Estimate),
+        Column::new(format!("{objective}, held out"), ColumnKind::Estimate),
     ];
     for constraint in &base.constraints {
         let limit = constraint
             .threshold
-            .map_or_else(String::new, |limit| format!(" ≤ {limit}"));
+            .map_or_else(String::new, |limit| format!(" (≤ {limit})"));
         let name = format!("{}{limit}", constraint.metric);
         table.columns.push(Column::new(name, ColumnKind::Estimate));
     }
-    table.columns.push(Column::new("AllSat", ColumnKind::Share));
-    let start: Vec<&[HeldOut]> = seeds.iter().map(|seed| &seed.seed_prompt[..]).collect();
-    table.push(row("none: the seed prompt", &start, base.constraints.len()));
-    for kind in plan.policies {
-        let found: Vec<&[HeldOut]> = of(seeds, kind.key).map(|policy| &policy.searches[..]).collect();
-        table.push(row(kind.label, &found, base.constraints.len()));
+    for name in ["AllSat, search", "AllSat, held out", "AllSat, fresh"] {
+        table
+            .columns
+            .push(Column::new(name, ColumnKind::Estimate).decimals(2));
     }
-    table.notes.push(
-        "Means over the held-out examples of the prompts that searches with frozen policies return; ± is the \
-         standard error over seeds, each the mean of its searches. AllSat counts searches, with Wilson's 95 % \
-         interval."
-            .into(),
-    );
+    table
+        .columns
+        .push(Column::new(format!("{objective}, fresh"), ColumnKind::Estimate));
+    let row = |label: &str, seeds: &[&[Measured]]| {
+        let mean = |of: &dyn Fn(&Measured) -> f64| {
+            Cell::mean(&seeds.iter().map(|found| mean_of(found, of)).collect::<Vec<_>>())
+        };
+        let cost = |metric: &str| mean(&|found| found.held_out.cost(metric).unwrap_or(f64::NAN));
+        let searched = seeds
+            .iter()
+            .all(|found| found.iter().all(|one| one.optimize.is_some()));
+        let mut row = vec![Cell::text(label), mean(&|found| found.held_out.objective)];
+        row.extend(base.constraints.iter().map(|constraint| cost(&constraint.metric)));
+        row.push(if searched {
+            mean(&|found| is_met(found.optimize.as_ref().is_some_and(|outcome| outcome.all_sat)))
+        } else {
+            Cell::Empty
+        });
+        row.push(mean(&|found| is_met(found.held_out.all_sat)));
+        row.push(mean(&|found| is_met(found.fresh.all_sat)));
+        row.push(mean(&|found| found.fresh.objective));
+        row
+    };
+    let start: Vec<&[Measured]> = seeds.iter().map(|seed| &seed.seed_prompt[..]).collect();
+    table.push(row("none: the seed prompt", &start));
+    for kind in plan.policies {
+        let found: Vec<&[Measured]> = of(seeds, kind.key).map(|policy| &policy.searches[..]).collect();
+        table.push(row(kind.label, &found));
+    }
+    table.notes = vec![
+        format!(
+            "Means ± one standard error over {} seeds, each with tasks and trainings of its own and the mean of {} \
+             searches of {} rounds, {} parents and {} children with each frozen rewriter. AllSat: share of the searches \
+             whose prompt meets every threshold. Costs: held out. Fresh: at least 1,000 rollouts on tasks that nothing \
+             has seen.",
+            seeds.len(),
+            plan.final_searches,
+            plan.final_extent.rounds,
+            plan.final_extent.parents,
+            plan.final_extent.children,
+        ),
+        format!(
+            "GRPO: {}. The paper's recipe standardises advantages within the children of a parent: {}. Excerpts: at most \
+             {EXCERPTS} characters of dialogues, one for each issue, instead of a critic's summary.",
+            recipe(&plan.grpo),
+            recipe(&plan.paper_grpo),
+        ),
+    ];
     table
 }
 
-fn row(label: &str, seeds: &[&[HeldOut]], constraints: usize) -> Vec<Cell> {
-    let mean = |of: &dyn Fn(&HeldOut) -> f64| {
-        let means: Vec<f64> = seeds
-            .iter()
-            .map(|searches| searches.iter().map(of).sum::<f64>() / searches.len() as f64)
-            .collect();
-        Cell::mean(&means)
-    };
-    let mut row = vec![Cell::text(label), mean(&|held| held.objective)];
-    row.extend((0..constraints).map(|constraint| mean(&|held| held.costs[constraint])));
-    let all_sat = seeds
+/// Settings of GRPO by the names that a file of settings has for them.
+fn recipe(settings: &GrpoSettings) -> String {
+    let settings = json!(settings);
+    let names = [
+        "scale",
+        "normalisation",
+        "epochs",
+        "learning_rate",
+        "no_child_penalty",
+    ];
+    let mut parts: Vec<String> = names
         .iter()
-        .flat_map(|searches| searches.iter().map(|held| held.all_sat));
-    row.push(Cell::Share(Share::of(all_sat)));
-    row
+        .map(|name| format!("{name} = {}", settings[*name]))
+        .collect();
+    parts.push(format!("kl_weight = {}", settings["objective"]["kl_weight"]));
+    parts.join(", ")
+}
+
+/// Rewriters against one another, paired by seed.
+fn differences(plan: &Plan, seeds: &[SeedRecord]) -> Table {
+    let mut table = Table::new("differences", "What searches return, paired by seed");
+    table.columns = vec![
+        Column::new("rewriter", ColumnKind::Text),
+        Column::new("minus", ColumnKind::Text),
+    ];
+    table.columns.extend(difference_columns("AllSat, fresh"));
+    table.columns.extend(difference_columns("objective, fresh"));
+    let find = |key: &str| plan.policies.iter().position(|kind| kind.key == key);
+    for reference in [TEACHER, FINE_TUNED, GRPO].into_iter().filter_map(find) {
+        let (reference, others) = (&plan.policies[reference], &plan.policies[reference + 1..]);
+        for kind in others {
+            let paired = |figure: fn(&PolicyRecord) -> f64| -> Vec<f64> {
+                let pairs = of(seeds, kind.key).zip(of(seeds, reference.key));
+                pairs.map(|(one, other)| figure(one) - figure(other)).collect()
+            };
+            let mut row = vec![Cell::text(kind.label), Cell::text(reference.label)];
+            row.extend(difference(&paired(fresh_all_sat)));
+            row.extend(difference(&paired(fresh_objective)));
+            table.push(row);
+        }
+    }
+    table.notes.push(INTERVALS.into());
+    table
+}
+
+const INTERVALS: &str = "Low and high: Student's 95 % interval of the mean over seeds.";
+
+/// The evaluation of a rewriter for each seed.
+fn evaluations<'a>(seeds: &'a [SeedRecord], kind: &'a PolicyKind) -> Vec<&'a EvaluatedPolicy> {
+    of(seeds, kind.key)
+        .filter_map(|policy| policy.evaluation.as_ref())
+        .collect()
+}
+
+fn gain(answers: &Answers) -> f64 {
+    mean_of(&answers.gains, |gain| *gain)
 }
 
 /// ΔJ of children before and after GRPO.
 fn gains(plan: &Plan, seeds: &[SeedRecord]) -> Table {
-    let mut table = Table::new("gains", "What children gain, before and after GRPO");
+    let mut table = Table::new("gains", "What children gain, before and after GRPO").over_seeds(seeds.len());
     table.columns = vec![
         Column::new("rewriter", ColumnKind::Text),
-        Column::new("seed", ColumnKind::Text),
-        Column::new("requests", ColumnKind::Number).decimals(0),
-        Column::new("ΔJ before", ColumnKind::Number),
-        Column::new("ΔJ after", ColumnKind::Number),
-        Column::new("difference", ColumnKind::Number),
-        Column::new("low", ColumnKind::Number),
-        Column::new("high", ColumnKind::Number),
-        Column::new("children before", ColumnKind::Number).decimals(2),
-        Column::new("children after", ColumnKind::Number).decimals(2),
+        Column::new("ΔJ before", ColumnKind::Estimate),
+        Column::new("ΔJ after", ColumnKind::Estimate),
     ];
-    for kind in plan.policies {
-        let sat: Vec<_> = seeds
-            .iter()
-            .filter_map(|seed| {
-                let policy = seed.policies.iter().find(|policy| policy.key == kind.key)?;
-                Some((seed.seed.to_string(), policy.evaluation.as_ref()?))
-            })
-            .collect();
-        if sat.is_empty() {
-            continue;
-        }
-        for (seed, sat) in &sat {
-            let shares = (sat.before.children, sat.after.children);
-            table.push(gain_row(
-                kind.label,
-                seed,
-                &sat.before.gains,
-                &sat.after.gains,
-                shares,
-            ));
-        }
-        let joined = |of: &dyn Fn(&super::record::EvaluatedPolicy) -> Vec<f64>| -> Vec<f64> {
-            sat.iter().flat_map(|(_, sat)| of(sat)).collect()
-        };
-        let (before, after) = (
-            joined(&|sat| sat.before.gains.clone()),
-            joined(&|sat| sat.after.gains.clone()),
-        );
-        let share = |of: &dyn Fn(&super::record::EvaluatedPolicy) -> f64| {
-            sat.iter().map(|(_, sat)| of(sat)).sum::<f64>() / sat.len() as f64
-        };
-        let shares = (
-            share(&|sat| sat.before.children),
-            share(&|sat| sat.after.children),
-        );
-        table.push(gain_row(kind.label, "all", &before, &after, shares));
+    table.columns.extend(difference_columns("difference"));
+    for name in [
+        "without a child, before",
+        "without a child, after",
+        "distinct children, before",
+        "distinct children, after",
+    ] {
+        table
+            .columns
+            .push(Column::new(name, ColumnKind::Estimate).decimals(2));
     }
-    table.notes.push(
-        "ΔJ = J(child) − J(parent) under the request's λ on the held-out examples, mean over the rewrites of a \
-         request; a rewrite without a child changes nothing and counts as 0. Both policies answer the same requests, \
-         from searches that neither has learned from, with the same seeds. The interval is the paired bootstrap's at \
-         95 % over requests. Children: share of the rewrites that gave one."
+    for kind in plan.policies.iter().filter(|kind| kind.rewriter.learns()) {
+        let found = evaluations(seeds, kind);
+        let each = |of: &dyn Fn(&EvaluatedPolicy) -> f64| -> Vec<f64> {
+            found.iter().map(|policy| of(policy)).collect()
+        };
+        let mut row = vec![
+            Cell::text(kind.label),
+            Cell::mean(&each(&|policy| gain(&policy.before))),
+            Cell::mean(&each(&|policy| gain(&policy.after))),
+        ];
+        row.extend(difference(&each(&|policy| {
+            gain(&policy.after) - gain(&policy.before)
+        })));
+        row.extend([
+            Cell::mean(&each(&|policy| 1.0 - policy.before.children)),
+            Cell::mean(&each(&|policy| 1.0 - policy.after.children)),
+            Cell::mean(&each(&|policy| policy.before.distinct)),
+            Cell::mean(&each(&|policy| policy.after.distinct)),
+        ]);
+        table.push(row);
+    }
+    table.notes = vec![
+        format!(
+            "ΔJ = J(child) − J(parent) under the request's λ on the held-out tasks, mean over {} rewrites of each of {} \
+             requests of a seed; a rewrite without a child changes nothing and counts as 0. Both policies answer the same \
+             requests, from searches that neither has learned from, with the same sampling seeds. ± is one standard \
+             error over seeds.",
+            plan.answers, plan.requests,
+        ),
+        INTERVALS.into(),
+        "Without a child: share of the rewrites that were cut off, empty or their parent. Distinct: different texts \
+         among a seed's children, as a share of them."
             .into(),
-    );
+    ];
     table
 }
 
-fn gain_row(label: &str, seed: &str, before: &[f64], after: &[f64], shares: (f64, f64)) -> Vec<Cell> {
-    let difference = difference(before, after);
-    let interval = difference.and_then(|difference| difference.interval);
-    let mean = |numbers: &[f64]| Estimate::of(numbers).map(|estimate| estimate.mean);
-    vec![
-        Cell::text(label),
-        Cell::text(seed),
-        Cell::number(before.len() as f64),
-        Cell::number(mean(before)),
-        Cell::number(mean(after)),
-        Cell::number(difference.map(|difference| difference.mean)),
-        Cell::number(interval.map(|interval| interval.low)),
-        Cell::number(interval.map(|interval| interval.high)),
-        Cell::number(shares.0),
-        Cell::number(shares.1),
-    ]
+/// What answers lose when what the request says is not its own.
+fn reading(plan: &Plan, seeds: &[SeedRecord]) -> Table {
+    let mut table = Table::new("reading", "Do the policies read λ and feedback?").over_seeds(seeds.len());
+    table.columns = vec![
+        Column::new("rewriter", ColumnKind::Text),
+        Column::new("request", ColumnKind::Text),
+        Column::new("ΔJ", ColumnKind::Estimate),
+    ];
+    table.columns.extend(difference_columns("minus as it is"));
+    for kind in plan.policies {
+        let found = evaluations(seeds, kind);
+        if found.is_empty() {
+            continue;
+        }
+        let own = found.iter().map(|policy| gain(&policy.after));
+        let mut row = vec![
+            Cell::text(kind.label),
+            Cell::text("as it is"),
+            Cell::mean(&own.collect::<Vec<_>>()),
+        ];
+        row.resize(table.columns.len(), Cell::Empty);
+        table.push(row);
+        let mut row = |request: &str, of: &dyn Fn(&EvaluatedPolicy) -> Option<f64>| {
+            let values: Vec<f64> = found.iter().filter_map(|policy| of(policy)).collect();
+            let lost = found
+                .iter()
+                .filter_map(|policy| Some(of(policy)? - gain(&policy.after)));
+            let lost: Vec<f64> = lost.collect();
+            if !values.is_empty() {
+                let mut row = vec![Cell::text(kind.label), Cell::text(request), Cell::mean(&values)];
+                row.extend(difference(&lost));
+                table.push(row);
+            }
+        };
+        row("λ permuted among constraints", &|policy| {
+            Some(gain(&policy.other_multipliers))
+        });
+        row("feedback of another request", &|policy| {
+            policy.other_feedback.as_ref().map(gain)
+        });
+    }
+    table.notes = vec![
+        "The policies as they ended answer the same requests with the same sampling seeds; each constraint has the \
+         multiplier of the one before, or each request the feedback of another. ΔJ is under the request's own λ. A policy \
+         that reads what was permuted does worse without it."
+            .into(),
+        INTERVALS.into(),
+    ];
+    table
 }
 
-/// After − before over the same requests.
-fn difference(before: &[f64], after: &[f64]) -> Option<PairedDifference> {
-    let mut stream = Streams::new(0).stream("gains", 0, 0);
-    paired_difference(after, before, CONFIDENCE, RESAMPLES, &mut stream)
+/// Some answers of the first seed in full.
+fn rewrites(plan: &Plan, seeds: &[SeedRecord]) -> Table {
+    let mut table = Table::new("rewrites", "Five rewrites of each policy");
+    table.columns = vec![
+        Column::new("rewriter", ColumnKind::Text),
+        Column::new("rewrite", ColumnKind::Text),
+    ];
+    let first = &seeds[..seeds.len().min(1)];
+    for kind in plan.policies {
+        for policy in evaluations(first, kind) {
+            for text in &policy.after.examples {
+                table.push(vec![Cell::text(kind.label), Cell::text(text)]);
+            }
+        }
+    }
+    table.notes.push(
+        "Of the first seed: the first answer to each of five requests, the same of all that are asked alike."
+            .into(),
+    );
+    table
 }
 
 /// What the fine-tuning came to, and how long everything took.
@@ -205,7 +377,12 @@ fn gain_by_round(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
         last: rounds.saturating_sub(1),
     };
     let mut panel = Panel::new("Mean ΔJ of a round's children", axis, "ΔJ");
-    for (style, kind) in plan.policies.iter().filter(|kind| kind.learns).enumerate() {
+    for (style, kind) in plan
+        .policies
+        .iter()
+        .filter(|kind| kind.rewriter.learns())
+        .enumerate()
+    {
         let points = (0..rounds).filter_map(|round| {
             let gain = |policy: &PolicyRecord| policy.gains.get(round as usize).copied().flatten();
             let gains: Vec<f64> = of(seeds, kind.key).filter_map(gain).collect();

@@ -5,16 +5,17 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use burn_flex::Flex;
+use capo_core::study::FeedbackForm;
 use capo_rewriter::policy::Policy;
+use capo_rewriter::pool_grpo::GrpoSettings;
 
-use super::evaluation::PolicyEvaluator;
+use super::evaluation::{Changed, PolicyEvaluator};
 use super::grpo::{rewriter, train_with_grpo};
-use super::record::{EvaluatedPolicy, HeldOut, PolicyRecord, SeedRecord};
+use super::record::{EvaluatedPolicy, PolicyRecord, SeedRecord};
 use super::scheduler::Scheduler;
 use super::sft::{FineTuned, fine_tune};
-use super::world::{Asking, World};
-use super::{DcapoError, OneSeed, Plan, PolicyKind};
-use crate::experiment::RunRecord;
+use super::world::{Measured, World};
+use super::{DcapoError, OneSeed, Plan, PolicyKind, Rewriter};
 
 /// Runs a seed in an empty folder, which holds journals and checkpoints while it lasts: first SFT, then all
 /// policies, each in a turn of its own. `say` is told how far it is.
@@ -65,7 +66,7 @@ pub(super) fn run(
 struct End {
     record: PolicyRecord,
     /// What its searches started from.
-    starts: Vec<HeldOut>,
+    starts: Vec<Measured>,
     seconds: f64,
 }
 
@@ -79,19 +80,27 @@ struct SeedRun<'a> {
 }
 
 impl SeedRun<'_> {
-    /// Trains a policy by GRPO if it learns, evaluates it, and searches with it.
+    /// Trains a policy by GRPO if it learns by that, evaluates it, and searches with it.
     fn policy(&self, kind: &PolicyKind) -> Result<End, DcapoError> {
         let started = Instant::now();
         let folder = self.folder.join(kind.key);
         std::fs::create_dir(&folder).map_err(|source| DcapoError::folder(&folder, source))?;
-        let (policy, gains) = if kind.learns {
+        let settings = match kind.rewriter {
+            Rewriter::Trained => Some(self.plan.grpo),
+            Rewriter::PaperTrained => Some(self.plan.paper_grpo),
+            Rewriter::Teacher | Rewriter::FineTuned => None,
+        };
+        let (policy, gains) = if let Some(settings) = settings {
             let say = |text: &str| (self.say)(&format!("{}: {text}", kind.label));
             let trained = train_with_grpo(
                 self.world,
                 self.fine_tuned,
                 kind.asking,
+                GrpoSettings {
+                    seed: self.seed,
+                    ..settings
+                },
                 self.plan,
-                self.seed,
                 &folder,
                 &say,
             )?;
@@ -100,17 +109,16 @@ impl SeedRun<'_> {
         } else {
             (self.fine_tuned.policy.clone(), Vec::new())
         };
-        let grpo_seconds = started.elapsed().as_secs_f64();
-        let evaluation = if kind.learns {
-            Some(self.evaluate(kind.asking, &policy, &folder)?)
-        } else {
-            None
+        let grpo_seconds = settings.map_or(0.0, |_| started.elapsed().as_secs_f64());
+        let evaluation = match kind.rewriter {
+            Rewriter::Teacher => None,
+            _ => Some(self.evaluate(kind, &policy, &folder)?),
         };
-        let (searches, starts) = self.search(kind.asking, &policy)?;
+        let (searches, starts) = self.search(kind, &policy)?;
         (self.say)(&format!(
-            "{}: AllSat held out in {} of {} searches",
+            "{}: AllSat on fresh tasks in {} of {} searches",
             kind.label,
-            searches.iter().filter(|held| held.all_sat).count(),
+            searches.iter().filter(|found| found.fresh.all_sat).count(),
             searches.len(),
         ));
         Ok(End {
@@ -127,48 +135,52 @@ impl SeedRun<'_> {
     }
 
     /// What the policies before and after GRPO make of the same requests, with the form of feedback that it
-    /// trained with.
+    /// trained with, and the latter of the same with another one's multipliers or feedback.
     fn evaluate(
         &self,
-        asking: Asking,
+        kind: &PolicyKind,
         policy: &Policy<Flex>,
         folder: &Path,
     ) -> Result<EvaluatedPolicy, DcapoError> {
-        let mut evaluation = PolicyEvaluator::draw(
-            self.world,
-            self.plan,
-            self.fine_tuned,
-            asking.form,
-            self.seed,
-            folder,
-        )?;
+        let form = kind.asking.form;
+        let mut evaluation =
+            PolicyEvaluator::draw(self.world, self.plan, self.fine_tuned, form, self.seed, folder)?;
+        let before = evaluation.answer(self.fine_tuned, &self.fine_tuned.policy, Changed::Nothing)?;
+        let after = if kind.rewriter.learns() {
+            evaluation.answer(self.fine_tuned, policy, Changed::Nothing)?
+        } else {
+            before.clone()
+        };
+        let other_feedback = match form {
+            FeedbackForm::None => None,
+            _ => Some(evaluation.answer(self.fine_tuned, policy, Changed::Feedback)?),
+        };
         Ok(EvaluatedPolicy {
-            before: evaluation.answer(self.fine_tuned, &self.fine_tuned.policy)?,
-            after: evaluation.answer(self.fine_tuned, policy)?,
+            before,
+            after,
+            other_multipliers: evaluation.answer(self.fine_tuned, policy, Changed::Multipliers)?,
+            other_feedback,
         })
     }
 
-    /// Searches with a frozen policy under seeds of their own: what they return and what they start from, both on
-    /// held-out examples.
+    /// Searches with a frozen rewriter under seeds of their own: what they return and what they start from.
     fn search(
         &self,
-        asking: Asking,
+        kind: &PolicyKind,
         policy: &Policy<Flex>,
-    ) -> Result<(Vec<HeldOut>, Vec<HeldOut>), DcapoError> {
-        let mut held = Vec::new();
+    ) -> Result<(Vec<Measured>, Vec<Measured>), DcapoError> {
+        let mut found = Vec::new();
         for search in 0..self.plan.final_searches {
             let seed = Plan::final_seed(self.seed, search);
-            let rewriter = Rc::new(rewriter(self.fine_tuned, policy.clone(), self.plan)?);
-            let outcome = self
-                .world
-                .learned(seed, asking, self.plan.final_extent, rewriter, None)?;
-            let run = RunRecord::of("", seed, outcome.journal.state());
-            let found = run.as_ref().and_then(HeldOut::of_run);
-            held.push(found.ok_or_else(|| DcapoError::Search {
-                seed,
-                reason: "nothing was measured on held-out examples; give the study's workload some".into(),
-            })?);
+            let rewriter = match kind.rewriter {
+                Rewriter::Teacher => None,
+                _ => Some(Rc::new(rewriter(self.fine_tuned, policy.clone(), self.plan)?)),
+            };
+            found.push(
+                self.world
+                    .measured(seed, kind.asking, self.plan.final_extent, rewriter)?,
+            );
         }
-        Ok(held.into_iter().unzip())
+        Ok(found.into_iter().unzip())
     }
 }

@@ -3,30 +3,52 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::evaluation::Answers;
+use capo_core::templates::{ObjectiveFacts, RewriteFacts, WeightedConstraint};
+
+use super::evaluation::{Answers, with_other_multipliers};
 use super::grpo::train_with_grpo;
-use super::record::{EvaluatedPolicy, HeldOut, PolicyRecord};
+use super::record::{EvaluatedPolicy, PolicyRecord};
 use super::sft::{SftStats, fine_tune};
+use super::world::Measured;
 use super::*;
+use crate::experiment::{Cell, Outcome, Table};
 
 fn help_desk() -> StudyFile {
     StudyFile::parse(STUDY.1, Path::new(STUDY.0)).unwrap()
 }
 
-fn answers(gains: &[f64]) -> Answers {
+fn answers(gains: &[f64], children: f64) -> Answers {
     Answers {
         gains: gains.to_vec(),
-        children: 0.75,
-        better: 0.5,
+        children,
+        distinct: 0.5,
+        examples: vec!["Be kind.".into(); 5],
     }
 }
 
-/// A record of a seed, made up: the policies' searches are held out well on even seeds.
+/// A record of a seed, made up: each rewriter's second search meets every threshold on even seeds only, on fresh tasks
+/// on none, and GRPO gains 0.3 and the seed's tenth.
 fn record(seed: u64, plan: &Plan) -> SeedRecord {
-    let held = |objective: f64, all_sat: bool| HeldOut {
+    let outcome = |objective: f64, all_sat: bool| Outcome {
         objective,
-        costs: vec![0.3, 1.2, 0.4],
+        costs: [
+            ("human_requests", 0.3),
+            ("excess_tools", 1.2),
+            ("policy_violations", 0.4),
+        ]
+        .map(|(metric, cost)| (metric.to_owned(), cost))
+        .into(),
         all_sat,
+        standard_errors: indexmap::IndexMap::new(),
+    };
+    let measured = |objective: f64, all_sat: bool, fresh: bool| Measured {
+        optimize: Some(outcome(objective, true)),
+        held_out: outcome(objective, all_sat),
+        fresh: outcome(objective, fresh),
+    };
+    let start = Measured {
+        optimize: None,
+        ..measured(0.4, false, false)
     };
     SeedRecord {
         seed,
@@ -40,26 +62,42 @@ fn record(seed: u64, plan: &Plan) -> SeedRecord {
             held_out_loss: Some(2.0),
         },
         seconds: 60.0,
-        seed_prompt: vec![held(0.4, false); 2],
+        seed_prompt: vec![start; 2],
         policies: plan
             .policies
             .iter()
             .map(|kind| PolicyRecord {
                 key: kind.key.into(),
                 seconds: 20.0,
-                gains: if kind.learns {
+                gains: if kind.rewriter.learns() {
                     vec![Some(0.1), None, Some(0.3)]
                 } else {
                     Vec::new()
                 },
-                searches: vec![held(0.5, true), held(0.6, seed.is_multiple_of(2))],
-                evaluation: kind.learns.then(|| EvaluatedPolicy {
-                    before: answers(&[0.0, 0.1, 0.2, 0.0, 0.1, 0.2]),
-                    after: answers(&[0.3, 0.4, 0.5, 0.3, 0.4, 0.5]),
+                searches: vec![
+                    measured(0.5, true, kind.rewriter.learns()),
+                    measured(0.6, seed.is_multiple_of(2), false),
+                ],
+                evaluation: (kind.rewriter != Rewriter::Teacher).then(|| EvaluatedPolicy {
+                    before: answers(&[0.0, 0.1, 0.2], 0.75),
+                    after: answers(&[0.4 + seed as f64 / 10.0; 3], 1.0),
+                    other_multipliers: answers(&[0.1; 3], 1.0),
+                    other_feedback: (kind.asking.form != FeedbackForm::None).then(|| answers(&[0.4; 3], 1.0)),
                 }),
             })
             .collect(),
     }
+}
+
+/// The cells of the row that begins with these words.
+fn row<'a>(table: &'a Table, words: &[&str]) -> &'a [Cell] {
+    let begins = |row: &&Vec<Cell>| {
+        words
+            .iter()
+            .zip(*row)
+            .all(|(word, cell)| *cell == Cell::text(*word))
+    };
+    &table.rows.iter().find(begins).unwrap()[words.len()..]
 }
 
 #[test]
@@ -67,25 +105,80 @@ fn a_report_compares_the_policies_over_seeds() {
     let (base, plan) = (help_desk(), Plan::default());
     let records = [record(0, &plan), record(1, &plan)];
     let report = report(&base, &plan, &records);
-    let [searches, gains, training] = &report.tables[..] else {
-        panic!("three tables");
+    let [searches, differences, gains, reading, rewrites, training] = &report.tables[..] else {
+        panic!("six tables");
     };
-    let page = searches.markdown();
     assert_eq!(searches.rows.len(), 1 + plan.policies.len());
-    assert!(page.contains("human_requests ≤ 0.35"), "{page}");
-    assert!(page.contains("0/4") && page.contains("3/4"), "{page}");
-    // Two seeds and all of them together, for each policy that learns.
+    let page = searches.markdown();
+    for part in [
+        "human_requests (≤ 0.35)",
+        "scale = \"batch\", normalisation = \"token_mean\"",
+        "scale = \"group\", normalisation = \"sequence_mean\", epochs = 1",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    // On held-out tasks 2 of 2 searches and 1 of 2: the seeds are what is averaged, not their searches.
+    let trained = row(searches, &["GRPO"]);
     assert_eq!(
-        gains.rows.len(),
-        3 * plan.policies.iter().filter(|kind| kind.learns).count()
+        trained[5..7],
+        [Cell::mean(&[1.0, 0.5]), Cell::mean(&[0.5, 0.5])],
+        "held out and fresh"
     );
-    let csv = gains.csv();
-    assert!(csv.contains("\"GRPO, D = 1\",all,12,0.1"), "{csv}");
+    let start = row(searches, &["none: the seed prompt"]);
+    assert_eq!(start[4], Cell::Empty, "nothing was searched for");
+    let trained = row(differences, &["GRPO", "SFT"]);
+    assert_eq!(
+        (&trained[0], &trained[3]),
+        (&Cell::number(0.5), &Cell::text("2, 0 of 2"))
+    );
+    let learning = plan.policies.iter().filter(|kind| kind.rewriter.learns());
+    assert_eq!(gains.rows.len(), learning.count());
+    // Differences of 0.3 and 0.4, one for each seed: Student's interval at one degree of freedom is 12.7 · 0.05 wide.
+    let trained = row(gains, &["GRPO"]);
+    let Cell::Number { value: low } = trained[3] else {
+        panic!("{trained:?}");
+    };
+    assert!((low - (0.35 - 12.7062 * 0.05)).abs() < 1e-4, "{low}");
+    assert_eq!(trained[5], Cell::text("2, 0 of 2"));
+    assert_eq!(trained[6..8], [Cell::mean(&[0.25; 2]), Cell::mean(&[0.0; 2])]);
+    let permuted = row(reading, &["GRPO", "λ permuted among constraints"]);
+    assert_eq!(permuted[4], Cell::text("0, 2 of 2"));
+    let blind = ["GRPO, no feedback", "feedback of another request"].map(Cell::text);
+    assert!(!reading.rows.iter().any(|row| row[..2] == blind));
+    assert_eq!(rewrites.rows.len(), 5 * (plan.policies.len() - 1));
     assert_eq!(training.rows.len(), 2);
     let series = &report.figures[0].panels[0].series;
-    assert_eq!(series.len(), plan.policies.len() - 1);
+    assert_eq!(series.len(), plan.policies.len() - 2);
     let rounds: Vec<f64> = series[0].points.iter().map(|point| point.x).collect();
     assert_eq!(rounds, [0.0, 2.0], "a round without children has no ΔJ");
+}
+
+#[test]
+fn permuted_multipliers_leave_costs_and_thresholds_where_they_were() {
+    let constraint = |metric: &str, cost: f64, multiplier: f64| WeightedConstraint {
+        metric: metric.to_owned(),
+        cost,
+        threshold: 2.0 * cost,
+        multiplier,
+    };
+    let asked = |multipliers: [f64; 3]| RewriteFacts {
+        objective: ObjectiveFacts {
+            metric: "success".into(),
+            value: 0.5,
+        },
+        constraints: vec![
+            constraint("a", 0.1, multipliers[0]),
+            constraint("b", 0.2, multipliers[1]),
+            constraint("c", 0.3, multipliers[2]),
+        ],
+        prompt: "Be kind.".into(),
+        draft: None,
+        feedback: "They were not.".into(),
+    };
+    assert_eq!(
+        with_other_multipliers(&asked([1.0, 2.0, 3.0])).text(),
+        asked([3.0, 1.0, 2.0]).text()
+    );
 }
 
 #[test]
@@ -152,8 +245,18 @@ fn grpo_raises_the_reward() {
     let (world, seed) = (World::new(&base), 1);
     let folder = tempfile::tempdir().unwrap();
     let fine_tuned = fine_tune(&world, &plan, seed, folder.path()).unwrap();
-    let asking = plan.policies[1].asking;
-    let trained = train_with_grpo(&world, &fine_tuned, asking, &plan, seed, folder.path(), &|_| ()).unwrap();
+    let settings = GrpoSettings { seed, ..plan.grpo };
+    let asking = POLICIES[2].asking;
+    let trained = train_with_grpo(
+        &world,
+        &fine_tuned,
+        asking,
+        settings,
+        &plan,
+        folder.path(),
+        &|_| (),
+    )
+    .unwrap();
     let rounds = plan.grpo_searches * u64::from(plan.grpo_extent.rounds);
     assert_eq!(
         trained.rounds.len() as u64,
@@ -179,7 +282,7 @@ fn seeds_run_side_by_side_come_to_what_each_comes_to_alone() {
     };
     let base = help_desk();
     let plan = Plan {
-        policies: &POLICIES[..2],
+        policies: &POLICIES[..3],
         sft_searches: 4,
         sft_extent: FEW,
         grpo_searches: 1,
@@ -209,7 +312,9 @@ fn seeds_run_side_by_side_come_to_what_each_comes_to_alone() {
         together.iter().map(|record| record.seed).collect::<Vec<_>>(),
         [4, 3]
     );
-    assert_eq!(together[0].policies.len(), 2);
-    assert!(together[0].policies[1].evaluation.is_some());
+    assert_eq!(together[0].policies.len(), 3);
+    assert!(together[0].policies[2].evaluation.is_some());
+    let [one, other] = [0, 1].map(|seed: usize| &together[seed].seed_prompt[0].held_out);
+    assert_ne!(one, other, "each seed draws tasks of its own");
     assert_eq!(together, [records("4,", 1), records("3,", 1)].concat());
 }

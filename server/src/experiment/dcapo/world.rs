@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use burn_flex::Flex;
-use capo_core::Outcome;
+use capo_core::Outcome as Ended;
 use capo_core::arena::Learner;
 use capo_core::budget::Budget;
 use capo_core::evaluate::Evaluation;
@@ -18,6 +18,7 @@ use capo_rewriter::local::LocalRewriter;
 use serde_json::json;
 
 use super::DcapoError;
+use crate::experiment::{Outcome, RunRecord, fresh};
 use crate::session::{Session, SessionError, StudyFile, Wires, block_on};
 
 /// How a policy is asked for rewrites.
@@ -49,8 +50,9 @@ impl Extent {
     }
 }
 
-/// Characters of the feedback's evidence where a policy reads the evidence itself.
-const EVIDENCE: usize = 900;
+/// Characters of the feedback where a policy reads trajectories itself: excerpts, one dialogue for each issue. Whole
+/// ones would take a context several times as long, and training as much longer.
+pub(super) const EXCERPTS: usize = 900;
 
 /// A study that searches are made of.
 pub(super) struct World<'a> {
@@ -69,7 +71,7 @@ impl<'a> World<'a> {
         study.feedback.form = form;
         if form == FeedbackForm::Trajectory {
             study.feedback.cases = 1;
-            study.feedback.max_characters = EVIDENCE;
+            study.feedback.max_characters = EXCERPTS;
         }
         study.budget = Budget::default();
         extent.apply(&mut study);
@@ -106,15 +108,52 @@ impl<'a> World<'a> {
         extent: Extent,
         rewriter: Rc<LocalRewriter<Flex>>,
         learner: Option<Rc<dyn Learner>>,
-    ) -> Result<Outcome, DcapoError> {
+    ) -> Result<Ended, DcapoError> {
+        self.dcapo(seed, asking, extent, Some((rewriter, learner)))
+    }
+
+    /// A search by `dcapo` with a frozen policy as the rewriter, or with the study's own: what it returned and what it
+    /// started from, on the examples searched on, held-out and fresh ones.
+    pub(super) fn measured(
+        &self,
+        seed: u64,
+        asking: Asking,
+        extent: Extent,
+        rewriter: Option<Rc<LocalRewriter<Flex>>>,
+    ) -> Result<(Measured, Measured), DcapoError> {
+        let policy = rewriter.map(|rewriter| (rewriter as Rc<dyn Llm>, None));
+        let outcome = self.dcapo(seed, asking, extent, policy)?;
+        let run = RunRecord::of("", seed, outcome.journal.state());
+        let mut run = run.filter(|run| run.complete).ok_or_else(|| DcapoError::Search {
+            seed,
+            reason: "nothing was measured on held-out examples; give the study's workload some".into(),
+        })?;
+        let file = StudyFile {
+            study: self.study(seed, asking.form, extent),
+            ..self.base.clone()
+        };
+        fresh::measure(&file, &mut run, None, None)?;
+        Measured::of_run(run).ok_or_else(|| DcapoError::Search {
+            seed,
+            reason: "nothing was measured on fresh examples; its workload makes none".into(),
+        })
+    }
+
+    fn dcapo(
+        &self,
+        seed: u64,
+        asking: Asking,
+        extent: Extent,
+        policy: Option<Policy>,
+    ) -> Result<Ended, DcapoError> {
         let mut study = self.study(seed, asking.form, extent);
         study.study.method = "dcapo".into();
         study.method.insert("depth".into(), json!(asking.depth));
         let journal = Journal::create(Box::new(MemoryJournal::new()));
-        self.run(study, journal, Some((rewriter, learner)))
+        self.run(study, journal, policy)
     }
 
-    fn run(&self, mut study: Study, journal: Journal, policy: Option<Policy>) -> Result<Outcome, DcapoError> {
+    fn run(&self, mut study: Study, journal: Journal, policy: Option<Policy>) -> Result<Ended, DcapoError> {
         let seed = study.study.seed;
         if policy.is_some()
             && let Some((_, critic)) = serving(Role::Critic, &study.models)
@@ -165,6 +204,34 @@ impl<'a> World<'a> {
                 reason: halt.to_string(),
             }),
         }
+    }
+}
+
+/// A prompt on the examples of a search.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Measured {
+    /// On those searched on; none of the seed prompt.
+    pub optimize: Option<Outcome>,
+    /// On held-out ones.
+    pub held_out: Outcome,
+    /// On fresh ones.
+    pub fresh: Outcome,
+}
+
+impl Measured {
+    /// What a search returned and what it started from; `None` unless everything was measured.
+    fn of_run(run: RunRecord) -> Option<(Self, Self)> {
+        let returned = Self {
+            optimize: run.optimize,
+            held_out: run.evaluate?,
+            fresh: run.fresh?,
+        };
+        let start = Self {
+            optimize: None,
+            held_out: run.seed_prompt?,
+            fresh: run.seed_prompt_fresh?,
+        };
+        Some((returned, start))
     }
 }
 

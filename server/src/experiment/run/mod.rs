@@ -38,16 +38,15 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The study of this trial: its seed is the run's, and where examples are drawn, it draws which are searched on and
-    /// which held out. Seed 0 has the study's own.
+    /// The study of this trial.
     pub fn study(&self) -> Study {
-        let mut study = self.variant.study.clone();
+        let study = &self.variant.study;
+        let mut study = if self.same_split {
+            study.clone()
+        } else {
+            drawn(study, self.seed)
+        };
         study.study.seed = self.seed;
-        let drawn =
-            capo_workloads::of(&study.workload).and_then(|kind| (kind.drawn)(&study.workload, self.seed));
-        if let Some(drawn) = drawn.filter(|_| !self.same_split) {
-            study.workload = drawn;
-        }
         study
     }
 
@@ -60,6 +59,17 @@ impl Trial<'_> {
     pub fn name(&self) -> String {
         format!("{}, seed {}", self.variant.label, self.seed)
     }
+}
+
+/// A study in which a seed draws, where examples are drawn, which are searched on and which held out. Seed 0 has the
+/// study's own.
+pub fn drawn(study: &Study, seed: u64) -> Study {
+    let mut study = study.clone();
+    let kind = capo_workloads::of(&study.workload);
+    if let Some(workload) = kind.and_then(|kind| (kind.drawn)(&study.workload, seed)) {
+        study.workload = workload;
+    }
+    study
 }
 
 /// Every trial of the experiment of a name, seed by seed, so that an interrupted one has whole seeds.

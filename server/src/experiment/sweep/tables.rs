@@ -36,12 +36,7 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         .push(Column::new("AllSat, search", ColumnKind::Share));
     let is_fresh = runs.records.iter().any(|record| record.fresh.is_some());
     if is_fresh {
-        let columns = [
-            ("AllSat, fresh", ColumnKind::Share),
-            ("objective, fresh", ColumnKind::Estimate),
-        ];
-        let columns = columns.map(|(name, kind)| Column::new(name, kind));
-        table.columns.extend(columns);
+        table.columns.extend(fresh_columns());
     }
     table
         .columns
@@ -115,12 +110,7 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         counted(runs.seeds() as u64, "seed")
     ));
     if is_fresh {
-        table.notes.push(
-            "Search: the examples searched on. Held out: those of the same split that only the end measures. Fresh: at \
-             least 1,000 rollouts that neither saw, on new examples where the workload makes them, else on the held-out \
-             ones under another seed."
-                .into(),
-        );
+        table.notes.push(FRESH.into());
     }
     if let Some(label) = sweep.paper {
         table.notes.push(format!(
@@ -131,8 +121,21 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
     table
 }
 
+/// What the columns of fresh examples hold.
+pub(in crate::experiment) const FRESH: &str = "Search: the examples searched on. Held out: those of the same split that only the end measures. Fresh: at least \
+     1,000 rollouts that neither saw, on new examples where the workload makes them, else on the held-out ones under \
+     another seed.";
+
+/// The columns of [`fresh`].
+pub(in crate::experiment) fn fresh_columns() -> [Column; 2] {
+    [
+        Column::new("AllSat, fresh", ColumnKind::Share),
+        Column::new("objective, fresh", ColumnKind::Estimate),
+    ]
+}
+
 /// How a prompt does on fresh examples.
-fn fresh<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> [Cell; 2] {
+pub(in crate::experiment) fn fresh<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> [Cell; 2] {
     let outcomes: Vec<&Outcome> = outcomes.collect();
     [
         share(outcomes.iter().map(|outcome| outcome.all_sat)),

@@ -2,7 +2,7 @@
 
 use super::{CANDIDATES, PAPER, Target};
 use crate::cli::layout::counted;
-use crate::experiment::sweep::{mean, published_rows, share};
+use crate::experiment::sweep::{FRESH, fresh, fresh_columns, mean, published_rows, share};
 use crate::experiment::{Cell, Column, ColumnKind, Outcome, Report, RunRecord, Runs, Table};
 
 /// A table for each target, then the paper's.
@@ -48,6 +48,10 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     table
         .columns
         .push(Column::new("AllSat, search", ColumnKind::Share));
+    let is_fresh = records.iter().any(|record| record.fresh.is_some());
+    if is_fresh {
+        table.columns.extend(fresh_columns());
+    }
     table.columns.push(Column::new("J, search", ColumnKind::Estimate));
     table
         .columns
@@ -79,6 +83,14 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
         Cell::Empty,
     ];
     row.extend(cells(&started));
+    row.push(Cell::Empty);
+    if is_fresh {
+        row.extend(fresh(
+            records
+                .iter()
+                .filter_map(|record| record.seed_prompt_fresh.as_ref()),
+        ));
+    }
     row.resize(table.columns.len(), Cell::Empty);
     table.push(row);
 
@@ -101,6 +113,9 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
             .filter_map(|record| record.optimize.as_ref())
             .map(|outcome| outcome.all_sat),
     ));
+    if is_fresh {
+        row.extend(fresh(records.iter().filter_map(|record| record.fresh.as_ref())));
+    }
     row.push(mean(
         records
             .iter()
@@ -109,6 +124,9 @@ fn held_out(target: &Target, records: &[&RunRecord]) -> Table {
     row.push(mean(records.iter().map(|record| rewrites(record) as f64)));
     table.push(row);
     table.notes = notes(records);
+    if is_fresh {
+        table.notes.push(FRESH.into());
+    }
     table
 }
 

@@ -132,6 +132,7 @@ fn a_report_has_both_prompts_of_every_target() {
     );
     let page = a.markdown();
     assert!(page.contains("human_requests (≤ 0.35)"), "{page}");
+    assert!(!page.contains("fresh"), "nothing fresh was measured: {page}");
     let difference = |record: &RunRecord| {
         let [rewrite, seed] =
             [&record.evaluate, &record.seed_prompt].map(|outcome| outcome.as_ref().unwrap());
@@ -147,6 +148,14 @@ fn a_report_has_both_prompts_of_every_target() {
     let page = b.markdown();
     assert!(
         page.contains("Under 1 of these seeds no rewrite gave another prompt"),
+        "{page}"
+    );
+    for record in &mut records {
+        (record.fresh, record.seed_prompt_fresh) = (record.evaluate.clone(), record.seed_prompt.clone());
+    }
+    let page = self::report(&targets, &records).tables[0].markdown();
+    assert!(
+        page.contains("AllSat, fresh") && page.contains("1,000 rollouts"),
         "{page}"
     );
 }
