@@ -26,12 +26,18 @@ const FOREIGN: [&str; 9] = [
     "cancel it",
 ];
 
+/// A Python with the packages, where they are installed.
+fn python() -> Option<String> {
+    let python = env::var("CAPO_OPTIMISERS").ok();
+    if python.is_none() {
+        println!("skipped: `cargo xtask test --all` installs other optimisers");
+    }
+    python
+}
+
 #[test]
 fn other_optimisers_get_prompts_that_they_can_read() {
-    let Some(python) = env::var("CAPO_OPTIMISERS").ok() else {
-        println!("skipped: `cargo xtask test --all` installs other optimisers");
-        return;
-    };
+    let Some(python) = python() else { return };
     let simulated = Server::simulate(&[]);
     let ended = Command::new(python)
         .args(["-c", SCRIPT, &simulated.base_url])
@@ -83,10 +89,7 @@ const GUIDE: &str = include_str!("../../docs/simulate.md");
 
 #[test]
 fn the_guides_program_finds_a_better_prompt() {
-    let Some(python) = env::var("CAPO_OPTIMISERS").ok() else {
-        println!("skipped: `cargo xtask test --all` installs other optimisers");
-        return;
-    };
+    let Some(python) = python() else { return };
     let program = GUIDE
         .split("```python\n")
         .nth(1)

@@ -52,12 +52,18 @@ fn serving(study: &Study) -> Command {
     serve
 }
 
-#[test]
-fn a_prompt_is_measured_as_asked_and_nothing_is_paid_twice() {
+/// The study as edited, the models that it asks, and its server.
+fn served(edit: impl FnOnce(Study) -> Study) -> (Study, Stub, Server) {
     let study = Study::new("http://unused");
     let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
+    let study = edit(study.with("http://unused", &stub.base_url));
     let server = Server::start(&mut serving(&study));
+    (study, stub, server)
+}
+
+#[test]
+fn a_prompt_is_measured_as_asked_and_nothing_is_paid_twice() {
+    let (study, stub, server) = served(|study| study);
     let about = described(&server);
     assert_eq!(about["objective"], "correct");
     assert_eq!(
@@ -136,11 +142,10 @@ fn a_prompt_is_measured_as_asked_and_nothing_is_paid_twice() {
 
 #[test]
 fn examples_of_several_workloads_are_named_with_their_workload() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url).with(
-        "[prompt]",
-        r#"[[workload.set]]
+    let (_study, _stub, server) = served(|study| {
+        study.with(
+            "[prompt]",
+            r#"[[workload.set]]
 name = "few"
 data = "problems.jsonl"
 optimize = 12
@@ -153,8 +158,8 @@ name = "wordy"
 limit = 1
 
 [prompt]"#,
-    );
-    let server = Server::start(&mut serving(&study));
+        )
+    });
     let about = described(&server);
     let examples = about["examples"]["optimize"].as_array().unwrap();
     assert_eq!(examples.len(), 24);
@@ -170,12 +175,7 @@ limit = 1
 
 #[test]
 fn what_cannot_be_measured_is_told_and_the_next_request_is_served() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study
-        .with("http://unused", &stub.base_url)
-        .with("[budget]\n", "[budget]\nrollouts = 5\n");
-    let server = Server::start(&mut serving(&study));
+    let (_study, stub, server) = served(|study| study.with("[budget]\n", "[budget]\nrollouts = 5\n"));
     let about = described(&server);
     let (one, held_out) = (
         &about["examples"]["optimize"][0],
@@ -246,10 +246,7 @@ fn a_failing_model_is_told_however_often_it_is_asked_and_ends_nothing() {
 
 #[test]
 fn nobody_pays_for_a_client_that_has_gone_away() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
-    let server = Server::start(&mut serving(&study));
+    let (_study, stub, server) = served(|study| study);
     let three = described(&server)["examples"]["optimize"].as_array().unwrap()[..3].to_vec();
     stub.admit(0);
     thread::scope(|scope| {
@@ -284,10 +281,7 @@ fn nobody_pays_for_a_client_that_has_gone_away() {
 
 #[test]
 fn an_interruption_is_told_to_who_waits_and_keeps_what_was_answered() {
-    let study = Study::new("http://unused");
-    let stub = Stub::start(study.models().script());
-    let study = study.with("http://unused", &stub.base_url);
-    let server = Server::start(&mut serving(&study));
+    let (study, stub, server) = served(|study| study);
     stub.admit(5);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| ask(&server, &json!({"prompt": "A"})));

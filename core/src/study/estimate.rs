@@ -30,7 +30,7 @@ impl Estimate {
     /// assert_eq!((estimate.mean, estimate.standard_error, estimate.n), (0.75, 0.25, 4));
     /// ```
     pub fn of(values: &[f64]) -> Option<Self> {
-        let (n, mean) = (values.len(), mean(values)?);
+        let (n, mean) = (values.len(), mean_of(values.iter().copied())?);
         let standard_error = if n < 2 {
             0.0
         } else {
@@ -49,16 +49,7 @@ impl Estimate {
             n,
         })
     }
-}
 
-/// The plain mean; `None` without values. Rounding may carry a sum's quotient past every one of its
-/// terms, so that a cost that equals its threshold on each example would seem to exceed it: the mean
-/// stays between them.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    mean_of(values.iter().copied())
-}
-
-impl Estimate {
     /// The predictive probability that the mean over so many further examples, infinitely many for 0, is at most
     /// `bound`: normal around the mean, of variance s²(1/n + 1/further). Where nothing varies, or a single example says
     /// nothing of how it varies, the mean itself decides: 0 or 1.
@@ -85,7 +76,8 @@ impl Estimate {
     }
 }
 
-/// The plain mean of values that lie in no slice, as [`Estimate::of`] computes it; `None` without values.
+/// The plain mean; `None` without values. Rounding may carry a sum's quotient past every one of its terms, so that a cost
+/// that equals its threshold on each example would seem to exceed it: the mean stays between them.
 pub fn mean_of(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let least = values.clone().reduce(f64::min)?;
     let most = values.clone().reduce(f64::max)?;

@@ -1,9 +1,5 @@
-//! Shares of seeds and means over them, with intervals. Standard errors are [`capo_core::estimate`]'s.
+//! Shares of seeds, with intervals. Means and standard errors are [`capo_core::estimate`]'s.
 
-#[cfg(any(test, feature = "train"))]
-use capo_core::estimate::Estimate;
-#[cfg(any(test, feature = "train"))]
-use capo_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 
 /// Standard normal quantile of a two-sided 95 % interval.
@@ -48,62 +44,9 @@ impl Share {
     }
 }
 
-/// Student's 95 % interval of a mean over independent values; `None` of fewer than two.
-#[cfg(any(test, feature = "train"))]
-pub(super) fn t_interval(values: &[f64]) -> Option<Interval> {
-    let Estimate {
-        mean,
-        standard_error,
-        n,
-    } = Estimate::of(values).filter(|estimate| estimate.n > 1)?;
-    let half = t_95(n - 1) * standard_error;
-    Some(Interval {
-        low: mean - half,
-        high: mean + half,
-    })
-}
-
-/// Student's quantile of a two-sided 95 % interval at so many degrees of freedom, ≥ 1: of few by the table, of more
-/// by the expansion about the normal quantile (Abramowitz and Stegun 26.7.5), to three decimals.
-#[cfg(any(test, feature = "train"))]
-fn t_95(freedom: usize) -> f64 {
-    const FEW: [f64; 8] = [12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060];
-    if let Some(quantile) = FEW.get(freedom - 1) {
-        return *quantile;
-    }
-    let (z, n) = (Z_95, freedom as f64);
-    let powers = |terms: &[(f64, i32)]| {
-        terms
-            .iter()
-            .map(|(factor, power)| factor * z.powi(*power))
-            .sum::<f64>()
-    };
-    z + powers(&[(1.0, 3), (1.0, 1)]) / (4.0 * n)
-        + powers(&[(5.0, 5), (16.0, 3), (3.0, 1)]) / (96.0 * n.powi(2))
-        + powers(&[(3.0, 7), (19.0, 5), (17.0, 3), (-15.0, 1)]) / (384.0 * n.powi(3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mean_over_few_seeds_has_students_interval() {
-        // Of 5 values with mean 3 and standard error 0.7071: 2.7764 · 0.7071 to each side.
-        let Interval { low, high } = t_interval(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        assert!(
-            (low - 1.0368).abs() < 1e-3 && (high - 4.9632).abs() < 1e-3,
-            "{low} {high}"
-        );
-        assert!(t_interval(&[1.0]).is_none());
-        for (freedom, quantile) in [(1, 12.706), (9, 2.262), (10, 2.228), (19, 2.093), (199, 1.972)] {
-            assert!(
-                (t_95(freedom) - quantile).abs() < 1e-3,
-                "{freedom}: {}",
-                t_95(freedom)
-            );
-        }
-    }
 
     #[test]
     fn wilson_matches_published_values() {

@@ -2,15 +2,16 @@
 //! interval is over means of seeds.
 
 use capo_core::estimate::Estimate;
+use capo_core::statistics::Interval;
 use capo_core::study::Study;
 use capo_rewriter::pool_grpo::GrpoSettings;
 use serde_json::json;
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use super::evaluation::Answers;
 use super::record::{EvaluatedPolicy, PolicyRecord, SeedRecord};
 use super::world::{EXCERPTS, Measured};
 use super::{FINE_TUNED, GRPO, Plan, PolicyKind, TEACHER};
-use crate::experiment::statistics::t_interval;
 use crate::experiment::table::{Cell, Column, ColumnKind, Table};
 use crate::experiment::{Axis, Figure, Panel, Point, Report, Series};
 
@@ -61,13 +62,24 @@ fn difference_columns(name: &str) -> [Column; 4] {
     ]
 }
 
+/// Student's 95 % interval of a mean over independent values; `None` of fewer than two.
+fn student_interval(estimate: Estimate) -> Option<Interval> {
+    let student = StudentsT::new(0.0, 1.0, estimate.n as f64 - 1.0).ok()?;
+    let half = student.inverse_cdf(0.975) * estimate.standard_error;
+    Some(Interval {
+        low: estimate.mean - half,
+        high: estimate.mean + half,
+    })
+}
+
 /// The mean of the differences of seeds, Student's 95 % interval, and how many have which sign.
 fn difference(values: &[f64]) -> [Cell; 4] {
-    let interval = t_interval(values);
+    let estimate = Estimate::of(values);
+    let interval = estimate.and_then(student_interval);
     let above = values.iter().filter(|value| **value > 0.0).count();
     let below = values.iter().filter(|value| **value < 0.0).count();
     [
-        Cell::number(Estimate::of(values).map(|estimate| estimate.mean)),
+        Cell::number(estimate.map(|estimate| estimate.mean)),
         Cell::number(interval.map(|interval| interval.low)),
         Cell::number(interval.map(|interval| interval.high)),
         Cell::text(format!("{above}, {below} of {}", values.len())),
@@ -407,5 +419,22 @@ fn gain_by_round(plan: &Plan, seeds: &[SeedRecord]) -> Figure {
             "Mean over seeds, band: one standard error. Dotted: the next search begins, from the seed prompt."
                 .into(),
         panels: vec![panel],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_seeds_have_students_interval() {
+        assert_eq!(Estimate::of(&[1.0]).and_then(student_interval), None);
+        // 2, 5, 10 and 200 values: Student's quantiles of 1, 4, 9 and 199 degrees of freedom.
+        for (n, quantile) in [(2, 12.7062), (5, 2.7764), (10, 2.2622), (200, 1.9720)] {
+            let values: Vec<f64> = (0..n).map(f64::from).collect();
+            let estimate = Estimate::of(&values).unwrap();
+            let half = (student_interval(estimate).unwrap().high - estimate.mean) / estimate.standard_error;
+            assert!((half - quantile).abs() < 1e-4, "{n}: {half}");
+        }
     }
 }
