@@ -16,7 +16,7 @@
 //! | | [`dual`] | dual steps |
 //! | | [`methods`], [`optimize()`] | the searches, one file each, and a whole run from start to held-out result |
 //! | | [`templates`], [`evidence`] | what critic and rewriter are sent |
-//! | | [`evaluate`], [`verify()`] | one prompt measured; a journal checked against itself |
+//! | | [`evaluate`], [`certify`], [`verify()`] | one prompt measured, or tested; a journal checked against itself |
 
 // A file may name this crate as others do: a method reads the same within it and outside.
 extern crate self as capo_core;
@@ -37,7 +37,7 @@ pub mod table;
 pub use journal::run_state;
 pub use reading::{statistics, summary};
 pub use search::{
-    Difference, Outcome, RunError, Verified, arena, control, dual, evaluate, evidence, methods, optimize,
-    problem, templates, verify,
+    Difference, Outcome, RunError, Verified, arena, certify, control, dual, evaluate, evidence, methods,
+    optimize, problem, templates, verify,
 };
-pub use study::{budget, estimate, ids, metric, score, usage, workload};
+pub use study::{budget, certificate, estimate, ids, metric, score, usage, workload};

@@ -5,7 +5,7 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::problem::Problem;
 use capo_core::study::{FeedbackForm, Rounds, StudyError};
-use capo_core::workload::{Split, Workload};
+use capo_core::workload::Split;
 use capo_world::simulated::parameters::MODELS;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -87,14 +87,17 @@ impl Forecast {
             Rounds::Open(_) => None,
         };
 
-        let examples = |workload: &dyn Workload, split| workload.examples(split).len() as u64;
+        let [searched_on, held_out] = [Split::Optimize, Split::Evaluate].map(|split| problem.places(split));
+        let finalists = study.confirm.as_ref().map_or(0, |confirm| confirm.finalists);
         let (mut search, mut evaluation) = (Some(0), 0);
         let mut calls: IndexMap<Role, Option<u64>> = IndexMap::new();
         // No prompt meets an example more often than the study says, however rounds draw batches.
-        for workload in problem.workloads() {
-            let searched =
-                effort.map(|effort| effort.candidates * examples(&**workload, Split::Optimize) * repeats);
-            let held_out = 2 * examples(&**workload, Split::Evaluate) * repeats;
+        for (workload, (searched_on, held_out)) in
+            problem.workloads().iter().zip(searched_on.iter().zip(&held_out))
+        {
+            let searched = effort.map(|effort| effort.candidates * searched_on.len() as u64 * repeats);
+            let kept = workload.examples(Split::Evaluate).len() - held_out.len();
+            let held_out = (2 * held_out.len() + kept * finalists) as u64 * repeats;
             search = plus(search, searched);
             evaluation += held_out;
             let rollouts = searched.map(|searched| searched + held_out);

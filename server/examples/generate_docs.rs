@@ -100,7 +100,7 @@ fn study() -> Result<String, Box<dyn Error>> {
         described: Vec::new(),
     };
     for (key, property) in entries(&schema, "properties") {
-        let part = resolve(property, &schema);
+        let part = present(resolve(property, &schema), &schema);
         let table = if part["type"] == "array" {
             format!("[[{key}]]")
         } else {

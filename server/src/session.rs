@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use capo_core::arena::{self, Clock, Learner, RunOptions};
+use capo_core::certify::Tested;
 use capo_core::control::Control;
 use capo_core::evaluate::{Evaluation, Evaluator};
 use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
@@ -377,6 +378,15 @@ impl Session {
             capo_core::evaluate::evaluate(self.setup.problem, journal, self.models, options, prompt, split)
                 .await?,
         )
+    }
+
+    /// Tests one prompt on the examples kept for it.
+    ///
+    /// # Errors
+    /// When the study keeps none, the test cannot begin or its journal fails, see [`capo_core::certify::certify`].
+    pub async fn certify(self, journal: Journal, prompt: &str) -> Result<Tested, SessionError> {
+        let options = self.options();
+        Ok(capo_core::certify::certify(self.setup.problem, journal, self.models, options, prompt).await?)
     }
 
     /// What measures prompts as they are asked for.

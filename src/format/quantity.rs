@@ -37,7 +37,7 @@ impl Quantity {
     /// use capo_web::format::Quantity;
     ///
     /// assert_eq!(Quantity::of(&MetricSpec::prompt_length()), Quantity::Thousands);
-    /// assert_eq!(Quantity::of(&MetricSpec::rate("refusals", "")), Quantity::Rate);
+    /// assert_eq!(Quantity::of(&MetricSpec::event("refusals", "rate", "")), Quantity::Rate);
     /// assert_eq!(Quantity::of(&MetricSpec::cost("latency", "seconds", "")), Quantity::Seconds);
     /// ```
     pub fn of(spec: &MetricSpec) -> Self {

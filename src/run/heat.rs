@@ -61,29 +61,34 @@ impl Heat {
         };
         let records = state.study().map(|event| &event.workloads);
         let record = records.and_then(|records| records.get_index(usize::from(metric.workload)));
-        let mut examples: Vec<Example> = record
+        // With its place among the values.
+        let mut examples: Vec<(usize, Example)> = record
             .into_iter()
             .flat_map(|(workload, record)| {
-                let ids = record.split(split).iter().enumerate();
-                ids.map(|(position, id)| Example {
+                let places = whole.places.get(usize::from(metric.workload));
+                let examples = places.into_iter().flatten().map(|position| Example {
                     workload: workload.clone(),
-                    id: id.clone(),
-                    position,
-                })
+                    id: record.split(split)[*position].clone(),
+                    position: *position,
+                });
+                examples.enumerate()
             })
             .collect();
         // Stable: equals stay in the split's order.
-        examples.sort_by(|a, b| (sign * solved(a.position)).total_cmp(&(sign * solved(b.position))));
+        examples.sort_by(|a, b| (sign * solved(a.0)).total_cmp(&(sign * solved(b.0))));
         let row = |(candidate, values): (&CandidateId, Vec<Option<f64>>)| {
             let known: Vec<f64> = values.iter().copied().flatten().collect();
             Row {
                 candidate: *candidate,
                 estimate: Estimate::of(&known),
-                values: examples.iter().map(|example| values[example.position]).collect(),
+                values: examples.iter().map(|(place, _)| values[*place]).collect(),
             }
         };
         let rows = candidates.iter().zip(shown).map(row).collect();
-        Self { examples, rows }
+        Self {
+            examples: examples.into_iter().map(|(_, example)| example).collect(),
+            rows,
+        }
     }
 }
 

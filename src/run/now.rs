@@ -50,7 +50,7 @@ impl Now {
             Phase::Evaluating { child, of, examples } => {
                 format!("evaluating child {child} of {of}, {}", example(examples))
             }
-            Phase::HeldOut => "measuring the best prompt on held-out examples".to_owned(),
+            Phase::HeldOut => "measuring the best prompts on held-out examples".to_owned(),
             Phase::Ended(status) => ended(status).to_owned(),
         }
     }

@@ -1,10 +1,12 @@
 //! The result of a run: the verdict, the held-out table, what it cost.
 
+use capo_core::certificate::Certificate;
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
-use capo_core::journal::Status;
+use capo_core::journal::{FinishedEvent, Status};
 use capo_core::llm::Role;
 use capo_core::reading::examples::Examples;
+use capo_core::reading::feasibility::{self, Feasibility};
 use capo_core::reading::in_force;
 use capo_core::reading::metrics::{self, StudiedMetric};
 use capo_core::run_state::RunState;
@@ -64,6 +66,10 @@ pub struct Outcome {
     pub rows: Vec<MetricRow>,
     /// Whether the best prompt keeps every threshold held out; `None` when that was not measured.
     pub all_sat: Option<bool>,
+    /// On what it is feasible.
+    pub feasibility: Feasibility,
+    /// The prompts that were tested on the examples kept for it, in order.
+    pub certificates: Vec<Certificate>,
     /// Number of held-out examples.
     pub examples: usize,
     /// The verdict in a sentence or two.
@@ -95,6 +101,8 @@ impl Outcome {
             best: finished.best,
             all_sat: all_sat(&thresholds, |metric| Some(finished.evaluation.get(metric)?.mean))
                 .filter(|_| measured),
+            feasibility: Feasibility::of(state, finished),
+            certificates: finished.certificates.clone(),
             examples: Examples::whole(state, Split::Evaluate).len(),
             verdict: verdict(state, &rows, &thresholds),
             caution: caution(&rows),
@@ -112,6 +120,7 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         return Sentence::new("Nothing was measured, so there is no prompt to return.");
     };
     let found = match finished.final_scores.get(&best) {
+        _ if !finished.certificates.is_empty() => tested(finished),
         Some(score) if score.feasible => Sentence::default(),
         _ => {
             let map = Map::new(state);
@@ -166,6 +175,19 @@ fn verdict(state: &RunState, rows: &[MetricRow], thresholds: &IndexMap<String, f
         text = format!("{text}; the seed prompt {seed}");
     }
     found.then(Sentence::new(text + "."))
+}
+
+/// What the tests on examples kept for them came to.
+fn tested(finished: &FinishedEvent) -> Sentence {
+    let told = feasibility::certificate(finished).or(finished.certificates.last());
+    Sentence::new(told.map_or_else(String::new, |certificate| {
+        let whose = if Some(certificate.candidate) == finished.best {
+            "Test of the best prompt"
+        } else {
+            "No prompt was certified; test of the safest"
+        };
+        format!("{whose}: {}.", certificate.sentence())
+    }))
 }
 
 fn keeps(thresholds: &IndexMap<String, f64>, estimates: &IndexMap<String, Estimate>) -> usize {

@@ -152,7 +152,7 @@ fn best(state: &RunState, outcome: &Outcome) -> Option<Section> {
     let finished = state.finished()?;
     let feasible = finished.final_scores.get(&id).is_some_and(|score| score.feasible);
     let kind = if feasible {
-        "Best feasible prompt"
+        "Best prompt, feasible on the search examples:"
     } else {
         "Closest prompt, not feasible:"
     };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::llm::{ChatResponse, FailureKind, Role};
 use crate::study::budget::Budget;
+use crate::study::certificate::Certificate;
 use crate::study::estimate::Estimate;
 use crate::study::ids::{CandidateId, Round};
 use crate::study::metric::{Measurements, MetricSpec};
@@ -76,6 +77,10 @@ pub struct WorkloadRecord {
     pub optimize: Vec<String>,
     /// Ids of the held-out examples.
     pub evaluate: Vec<String>,
+    /// Ids of those of them that are kept for the test of the prompts that were found, in the order in which they are
+    /// measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserve: Vec<String>,
 }
 
 impl WorkloadRecord {
@@ -465,6 +470,10 @@ pub struct FinishedEvent {
     /// `choice_probability`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// The prompts that were tested on the study's reserve, in order; the returned one is the last that was certified, if
+    /// one was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<Certificate>,
     /// What stopped it, in words, unless it went its whole way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

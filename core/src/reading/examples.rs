@@ -1,6 +1,6 @@
 //! The examples that prompts are measured on: a whole split, or the batch of a round.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::journal::WorkloadRecord;
 use crate::journal::run_state::{RunState, SetKey};
@@ -20,10 +20,39 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Every example of a split that is not left out.
+    /// Every example of a split that is not left out, nor kept for the test of the prompts that were found.
     pub fn whole(state: &RunState, split: Split) -> Self {
-        let counts = |set, example| !state.rollouts().is_left_out(set, example);
-        Self::that(state, split, counts)
+        let kept = match split {
+            Split::Optimize => Vec::new(),
+            Split::Evaluate => Self::reserve(state, usize::MAX).places,
+        };
+        Self::that(state, split, |set, example| {
+            let is_kept = kept
+                .get(usize::from(set.workload))
+                .is_some_and(|kept| kept.contains(&example));
+            !is_kept && !state.rollouts().is_left_out(set, example)
+        })
+    }
+
+    /// The first so many examples of each workload that are kept for the test of the prompts that were found, in the
+    /// order in which they are measured. Left out ones are among them.
+    pub fn reserve(state: &RunState, count: usize) -> Self {
+        let records = state
+            .study()
+            .into_iter()
+            .flat_map(|event| event.workloads.values());
+        let places = records.map(|record: &WorkloadRecord| {
+            let positions: HashMap<&String, usize> = match &record.reserve[..] {
+                [] => HashMap::new(),
+                _ => record.evaluate.iter().zip(0..).collect(),
+            };
+            let kept = record.reserve.iter().take(count);
+            kept.filter_map(|id| positions.get(id).copied()).collect()
+        });
+        Self {
+            split: Split::Evaluate,
+            places: places.collect(),
+        }
     }
 
     /// The examples that a round measures prompts on: those that the journal names once it is closed, else the
@@ -84,6 +113,12 @@ impl Examples {
             split,
             places: places.collect(),
         }
+    }
+
+    /// Whether an example of a workload, both by name, is one of these.
+    pub fn holds(&self, state: &RunState, workload: &str, example: &str) -> bool {
+        let place = state.rollouts().place_of(workload, self.split, example);
+        place.is_some_and(|(set, place)| self.places[usize::from(set.workload)].contains(&place))
     }
 
     /// Examples of all workloads together.

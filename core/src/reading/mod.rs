@@ -9,10 +9,13 @@
 //! | [`measured`], [`standing`] | means with standard errors; every prompt's score of now |
 //! | [`lineage`], [`rewrites`] | who comes from whom; what became of each rewrite, with J of parent and child |
 //! | [`comparison`], [`statistics`] | whether runs are comparable, paired differences; intervals and tests |
-//! | [`summary`] | the result |
+//! | [`certify`] | whether a prompt's constraints hold, tested on examples kept for it |
+//! | [`summary`], [`feasibility`] | the result, and on what it is feasible |
 
+pub mod certify;
 pub mod comparison;
 pub mod examples;
+pub mod feasibility;
 pub mod in_force;
 pub mod lineage;
 pub mod measured;

@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use crate::journal::run_state::{FailedRollout, RunState};
 use crate::journal::{DiscardEvent, FinishedEvent, LeaveOutEvent, Status};
+use crate::reading::feasibility::Feasibility;
 use crate::reading::in_force;
 use crate::study;
+use crate::study::certificate::Certificate;
 use crate::study::estimate::Estimate;
 use crate::study::score::Multipliers;
 use crate::study::usage::Usage;
@@ -22,6 +24,11 @@ pub struct Summary {
     pub best: Option<Best>,
     /// λ after the last round, by metric.
     pub multipliers: Multipliers,
+    /// On what it is feasible.
+    pub feasibility: Feasibility,
+    /// The prompts that were tested on the examples kept for it, in order; left out where none was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<Certificate>,
     /// Complete rounds.
     pub rounds: usize,
     /// What the whole run consumed, all sessions of it together.
@@ -196,6 +203,8 @@ impl Summary {
             status: finished.status,
             best: best(state, finished),
             multipliers: finished.multipliers.clone(),
+            feasibility: Feasibility::of(state, finished),
+            certificates: finished.certificates.clone(),
             rounds: state.rounds().len(),
             usage: Spend::new(state.ledger().rollouts(), state.ledger().usage()),
             evaluation: held_out.map(|held_out| HeldOut {

@@ -132,7 +132,7 @@ fn successes(state: &RunState, candidate: &CandidateId, split: Split, repeats: u
 }
 
 /// Opens the arena over a journal that holds no search.
-fn open(
+pub(super) fn open(
     problem: Problem,
     journal: Journal,
     models: Rc<dyn Models>,
@@ -231,13 +231,13 @@ impl Evaluator {
     /// The examples of a split by name, with the places of the workload in the study and of the example in the split.
     fn places(&self, split: Split) -> Vec<(String, (usize, usize))> {
         let problem = self.arena.problem().borrow();
-        let workloads = problem.workloads().iter().enumerate();
-        let of_workload = |(place, workload): (usize, &Rc<dyn Workload>)| {
-            let ids = workload.examples(split).iter().enumerate();
-            let named = ids.map(|(example, id)| (self.name(workload.name(), id), (place, example)));
+        let (places, workloads) = (problem.places(split), problem.workloads().iter());
+        let of_workload = |(place, (workload, examples)): (usize, (&Rc<dyn Workload>, Vec<usize>))| {
+            let name = |example: &usize| self.name(workload.name(), &workload.examples(split)[*example]);
+            let named = examples.iter().map(|example| (name(example), (place, *example)));
             named.collect::<Vec<_>>()
         };
-        workloads.flat_map(of_workload).collect()
+        workloads.zip(places).enumerate().flat_map(of_workload).collect()
     }
 
     /// The examples of these names, or the whole split.

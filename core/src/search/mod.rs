@@ -1,6 +1,7 @@
 //! The search: what it costs money through, the dual steps, the methods, a whole run, and a journal checked by it.
 
 pub mod arena;
+pub mod certify;
 pub mod control;
 pub mod dual;
 pub mod evaluate;

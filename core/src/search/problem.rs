@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::journal::WorkloadRecord;
+use crate::reading::certify;
 use crate::reading::metrics::{Part, StudiedMetric};
 use crate::study::metric::{Direction, PROMPT_LENGTH};
 use crate::study::score::Limits;
@@ -39,6 +40,8 @@ pub struct Problem {
     workloads: Vec<Rc<dyn Workload>>,
     objective: StudiedMetric,
     constraints: Vec<Constrained>,
+    /// Positions of the held-out examples kept for the test, in the order in which they are measured, by workload.
+    reserves: Vec<Vec<usize>>,
 }
 
 impl Problem {
@@ -133,12 +136,14 @@ impl Problem {
         for (written, constraint) in study.constraints.iter_mut().zip(&constraints) {
             written.scale = Some(constraint.scale);
         }
+        let reserves = reserves(&study, &workloads, &constraints)?;
         Ok(Self {
             study,
             seed_prompt,
             workloads,
             objective,
             constraints,
+            reserves,
         })
     }
 
@@ -155,6 +160,40 @@ impl Problem {
     /// The workloads, the main one first.
     pub fn workloads(&self) -> &[Rc<dyn Workload>] {
         &self.workloads
+    }
+
+    /// The positions of a split's examples, workload by workload: all of them, but for those of the held-out ones that
+    /// are kept for the test of the prompts that were found.
+    pub fn places(&self, split: Split) -> Vec<Vec<usize>> {
+        let of_workload = |(workload, kept): (&Rc<dyn Workload>, &Vec<usize>)| {
+            let all = 0..workload.examples(split).len();
+            all.filter(|place| split == Split::Optimize || !kept.contains(place))
+                .collect()
+        };
+        self.workloads
+            .iter()
+            .zip(&self.reserves)
+            .map(of_workload)
+            .collect()
+    }
+
+    /// How many held-out examples are kept for the test, of all workloads together.
+    pub fn kept_for_the_test(&self) -> usize {
+        self.reserves.iter().map(Vec::len).sum()
+    }
+
+    /// What the study's reserve can certify of its constraints, in sentences; none without a reserve, or of a threshold that
+    /// is still to be measured.
+    pub fn reach(&self) -> Vec<String> {
+        let Some(confirm) = &self.study.confirm else {
+            return Vec::new();
+        };
+        let of_constraint = |constraint: &Constrained| {
+            let (spec, threshold) = (&constraint.source.spec, constraint.threshold?);
+            let reach = certify::reach(spec, threshold, confirm, self.study.study.repeats);
+            Some(reach.sentence(&spec.name, threshold, confirm.examples))
+        };
+        self.constraints.iter().filter_map(of_constraint).collect()
     }
 
     /// What to maximise.
@@ -198,12 +237,15 @@ impl Problem {
     pub fn records(&self) -> IndexMap<String, WorkloadRecord> {
         self.workloads
             .iter()
-            .map(|workload| {
+            .zip(&self.reserves)
+            .map(|(workload, reserve)| {
+                let held_out = workload.examples(Split::Evaluate);
                 let record = WorkloadRecord {
                     fingerprint: workload.fingerprint(),
                     metrics: workload.metrics().to_vec(),
                     optimize: workload.examples(Split::Optimize).to_vec(),
-                    evaluate: workload.examples(Split::Evaluate).to_vec(),
+                    evaluate: held_out.to_vec(),
+                    reserve: reserve.iter().map(|place| held_out[*place].clone()).collect(),
                 };
                 (workload.name().to_owned(), record)
             })
@@ -219,6 +261,51 @@ impl Problem {
             .collect();
         self.study.id(&fingerprints)
     }
+}
+
+/// The held-out examples kept for the test, of each workload that measures something to be tested.
+fn reserves(
+    study: &Study,
+    workloads: &[Rc<dyn Workload>],
+    constraints: &[Constrained],
+) -> Result<Vec<Vec<usize>>, StudyError> {
+    let Some(confirm) = &study.confirm else {
+        return Ok(vec![Vec::new(); workloads.len()]);
+    };
+    let bounded = constraints.iter().find(|constraint| {
+        let spec = &constraint.source.spec;
+        spec.max.is_some() && confirm.bounds.contains_key(&spec.name)
+    });
+    if let Some(Constrained { source, .. }) = bounded {
+        return Err(StudyError::invalid(
+            format!("confirm.bounds.{}", source.spec.name),
+            format!(
+                "the metric has a largest value of its own, {}",
+                source.spec.max.unwrap_or_default()
+            ),
+        ));
+    }
+    let of_workload = |(place, workload): (u16, &Rc<dyn Workload>)| {
+        let held_out = workload.examples(Split::Evaluate).len();
+        let is_of_it = |constraint: &Constrained| {
+            constraint.source.workload == place && constraint.source.spec.name != PROMPT_LENGTH
+        };
+        if !constraints.iter().any(is_of_it) {
+            return Ok(Vec::new());
+        }
+        if confirm.examples > held_out {
+            return Err(StudyError::invalid(
+                "confirm.examples",
+                format!(
+                    "{} of the held-out examples are to be kept for the test, and workload `{}` has {held_out}",
+                    confirm.examples,
+                    workload.name()
+                ),
+            ));
+        }
+        Ok(confirm.reserve(place, held_out))
+    };
+    (0..).zip(workloads).map(of_workload).collect()
 }
 
 /// Refuses metrics that a result would confuse with what stands beside them in it.

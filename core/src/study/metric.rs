@@ -41,6 +41,9 @@ pub struct MetricSpec {
     pub max: Option<f64>,
     /// Scale of the residual when the study states none.
     pub default_scale: f64,
+    /// Whether every value is either `min` or `max`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub binary: bool,
 }
 
 impl MetricSpec {
@@ -54,6 +57,7 @@ impl MetricSpec {
             min: Some(0.0),
             max: Some(1.0),
             default_scale: 1.0,
+            binary: false,
         }
     }
 
@@ -67,15 +71,23 @@ impl MetricSpec {
             min: Some(0.0),
             max: None,
             default_scale: 1.0,
+            binary: false,
         }
     }
 
-    /// A cost in [0, 1].
-    pub fn rate(name: &str, explanation: &str) -> Self {
+    /// A cost that is 0 or 1 in each rollout.
+    pub fn event(name: &str, unit: &str, explanation: &str) -> Self {
         Self {
             max: Some(1.0),
-            ..Self::cost(name, "rate", explanation)
+            binary: true,
+            ..Self::cost(name, unit, explanation)
         }
+    }
+
+    /// The same metric, every value of which is its smallest or its largest.
+    #[must_use]
+    pub fn two_valued(self) -> Self {
+        Self { binary: true, ..self }
     }
 
     /// [`PROMPT_LENGTH`], with the paper's scale of 4.

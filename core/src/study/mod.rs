@@ -4,6 +4,7 @@
 //! kept as an opaque table and parsed by the crate or file that knows it.
 
 pub mod budget;
+pub mod certificate;
 mod error;
 pub mod estimate;
 mod identity;
@@ -18,6 +19,7 @@ mod wording;
 pub mod workload;
 
 use budget::Budget;
+use certificate::Confirm;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +64,9 @@ pub struct Study {
     /// What the rewriter is told about a parent.
     #[serde(default)]
     pub feedback: Feedback,
+    /// What is kept aside to test the prompts that the search found; nothing where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
     /// What becomes of rollouts that cannot be made. Not part of the study's identity: what was decided
     /// stands in the journal.
     #[serde(default, skip_serializing_if = "Failures::is_default")]

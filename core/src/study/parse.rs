@@ -3,9 +3,12 @@
 use std::ops::{Range, RangeInclusive};
 
 use toml::de::{DeTable, DeValue};
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
 
+use super::certificate::Confirm;
 use super::error::StudyError;
-use super::suggest::suggest;
+use super::suggest::{nearest, suggest};
 use super::wording::key_at;
 use super::{Constraint, Rounds, Study};
 use crate::llm::Role;
@@ -48,6 +51,29 @@ fn placed(text: &str, span: Option<Range<usize>>, message: &str) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
     format!("line {line}, column {column}: {message}")
+}
+
+/// Brackets within brackets in a study, at most. The parser of TOML goes down them one by one and has no bound of its own
+/// where they are not closed; thousands would end the program.
+const DEEPEST: usize = 100;
+
+/// Refuses more brackets within brackets than a study can need.
+fn check_depth(text: &str) -> Result<(), StudyError> {
+    let mut depth = 0_usize;
+    for token in Source::new(text).lex() {
+        match token.kind() {
+            TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => depth += 1,
+            TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            let place = token.span().start()..token.span().end();
+            let problem =
+                format!("more than {DEEPEST} brackets are open; close them, or write tables of their own");
+            return Err(StudyError::Syntax(placed(text, Some(place), &problem)));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses NaN and infinity wherever they stand. Tables that belong to a workload, a model or a method are
@@ -107,6 +133,7 @@ impl Study {
     pub(crate) fn read(text: &str, format: Format) -> Result<Self, StudyError> {
         let study: Self = match format {
             Format::Toml => {
+                check_depth(text)?;
                 check_finite(text)?;
                 toml::from_str(text).map_err(|error| {
                     let told = suggest(error.message());
@@ -145,6 +172,33 @@ impl Study {
             }
         }
         toml::to_string_pretty(&study).map_err(|error| StudyError::Syntax(error.to_string()))
+    }
+
+    /// Checks the ranges of a reserve's settings, and that its bounds are of constraints.
+    fn check_bounds(&self, confirm: &Confirm) -> Result<(), StudyError> {
+        confirm.check()?;
+        if self.constraints.is_empty() {
+            return Err(StudyError::invalid(
+                "confirm",
+                "there is nothing to test: the study has no constraint",
+            ));
+        }
+        let constrained = || {
+            self.constraints
+                .iter()
+                .map(|constraint| constraint.metric.as_str())
+        };
+        let unknown = |metric: &&String| constrained().all(|name| name != metric.as_str());
+        match confirm.bounds.keys().find(unknown) {
+            None => Ok(()),
+            Some(metric) => {
+                let hint = nearest(metric, constrained()).map(|near| format!("; did you mean `{near}`?"));
+                Err(StudyError::invalid(
+                    format!("confirm.bounds.{metric}"),
+                    format!("the study has no such constraint{}", hint.unwrap_or_default()),
+                ))
+            }
+        }
     }
 
     /// Checks what can be checked without the workload and the method.
@@ -198,6 +252,9 @@ impl Study {
             ));
         }
         self.failures.check()?;
+        if let Some(confirm) = &self.confirm {
+            self.check_bounds(confirm)?;
+        }
         self.budget.check()?;
         if self.models.contains_key(&Role::Embeddings) && !self.workload.contains_key("embeddings") {
             return Err(StudyError::invalid(

@@ -248,12 +248,14 @@ fn the_examples_are_lines_of_a_run_that_verifies_one_for_every_event() {
 const EVENTS: &str = "core/src/journal/event.rs";
 
 /// Where the shapes that several events share are defined, and under which heading they stand.
-const SHAPES: [(&str, &str, &str); 10] = [
+const SHAPES: [(&str, &str, &str); 12] = [
     ("### Usage", "core/src/study/usage.rs", "RoleUsage"),
     ("### Paid answers", EVENTS, "PaidAnswer"),
     ("### Responses", "core/src/llm.rs", "ChatResponse"),
     ("### Traces", "core/src/study/workload.rs", "Trace"),
     ("### Scores", "core/src/study/score.rs", "Score"),
+    ("### Certificates", "core/src/study/certificate.rs", "Certificate"),
+    ("### Findings", "core/src/study/certificate.rs", "Finding"),
     ("### Estimates", "core/src/study/estimate.rs", "Estimate"),
     ("### Workloads", EVENTS, "WorkloadRecord"),
     ("### Metrics", "core/src/study/metric.rs", "MetricSpec"),

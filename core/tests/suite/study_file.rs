@@ -384,3 +384,20 @@ fn a_metric_that_results_would_confuse_with_what_stands_beside_it_is_refused() {
         );
     }
 }
+
+#[test]
+fn brackets_without_end_are_refused_and_those_of_texts_are_not_counted() {
+    for open in ["{ a = ", "[", "{"] {
+        let error = refusal(&format!("{HEAD}[method]\nbeta = {}", open.repeat(20_000)));
+        assert!(
+            error.contains("line 12, column") && error.contains("brackets are open"),
+            "{error}"
+        );
+    }
+    let prompt = "{ [ ".repeat(200);
+    let text = HEAD.replace("\"Act.\"", &format!("'''{prompt}'''"));
+    assert_eq!(
+        Study::parse(&text, Format::Toml).unwrap().seed_prompt().unwrap(),
+        prompt
+    );
+}

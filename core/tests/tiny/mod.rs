@@ -58,7 +58,7 @@ impl Questions {
         Self {
             metrics: [
                 MetricSpec::objective("success", "The agent answered."),
-                MetricSpec::rate("handovers", "The agent handed over to a person."),
+                MetricSpec::event("handovers", "rate", "The agent handed over to a person."),
                 MetricSpec::prompt_length(),
             ],
             optimize: ["parcel 1", "refund 1"].map(Into::into),

@@ -56,6 +56,8 @@ pub struct Probe {
     pub free: Cell<bool>,
     /// Whether a model's price is unknown before it is asked.
     pub unpriced: Cell<bool>,
+    /// How many examples are held out, 10 at least.
+    pub held_out: Cell<usize>,
 }
 
 /// The effort measured on an example.
@@ -90,7 +92,9 @@ impl World {
                 MetricSpec::prompt_length(),
             ],
             optimize: (0..24).map(|index| format!("o{index}")).collect(),
-            evaluate: (0..10).map(|index| format!("e{index}")).collect(),
+            evaluate: (0..probe.held_out.get().max(10))
+                .map(|index| format!("e{index}"))
+                .collect(),
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use capo_core::certificate::Verdict;
 use capo_core::ids::CandidateId;
 use capo_core::journal::Status;
 use capo_core::reading::comparison::{
     CONFIDENCE, PromptOf, comparable, differences as differences_of, searched_alike,
 };
+use capo_core::reading::feasibility::Feasibility;
 use capo_core::reading::{in_force, measured};
 use capo_core::statistics::{PairedDifference, fewest_examples};
 use capo_core::summary::all_sat;
@@ -14,6 +16,7 @@ use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::certify;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{NOTHING, count, counted, dollars, number, signed, yes_no};
 use super::report;
@@ -56,6 +59,8 @@ struct Run {
     /// That prompt on each split; empty where it was not measured.
     optimize: Standing,
     evaluate: Standing,
+    /// What the test on examples kept for it says; null where none was made.
+    certified: Option<Verdict>,
     rollouts: u64,
     calls: u64,
     tokens: u64,
@@ -178,6 +183,10 @@ fn standing(subject: &Subject) -> Run {
         best: subject.candidate.map(|id| id.to_string()),
         optimize: on(Split::Optimize),
         evaluate: on(Split::Evaluate),
+        certified: run
+            .state
+            .finished()
+            .and_then(|finished| Feasibility::of(&run.state, finished).certified),
         rollouts: run.state.ledger().rollouts(),
         calls: usage.calls,
         tokens: usage.tokens(),
@@ -280,6 +289,11 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
             split(run).all_sat.map_or_else(|| NOTHING.to_owned(), yes_no)
         });
     }
+    if runs.iter().any(|run| run.certified.is_some()) {
+        row("certified", &|run| {
+            run.certified.map_or(NOTHING, certify::word).to_owned()
+        });
+    }
     row("rollouts", &|run| count(run.rollouts));
     row("calls", &|run| count(run.calls));
     row("tokens", &|run| count(run.tokens));
@@ -294,8 +308,8 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
 
 fn status_word(status: Status) -> String {
     match status {
-        Status::Feasible => "feasible",
-        Status::Infeasible => "infeasible",
+        Status::Feasible => "feasible on search",
+        Status::Infeasible => "infeasible on search",
         Status::Budget => "budget",
         Status::Stopped => "stopped",
         Status::Failed => "failed",

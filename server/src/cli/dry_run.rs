@@ -28,6 +28,9 @@ struct DryRun {
     paid_rollouts: u64,
     /// What the whole run comes to at the price of those, critiques and rewrites included.
     usd_at_this_rate: Option<f64>,
+    /// What the examples kept for the test can certify, a sentence for each constraint.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reach: Vec<String>,
     /// What its agent and its models still lack, such as keys.
     missing: Vec<String>,
     journal: String,
@@ -76,6 +79,7 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
         forecast,
         paid_rollouts,
         usd_at_this_rate,
+        reach: problem.reach(),
         missing,
         journal: path.display().to_string(),
     };
@@ -92,6 +96,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         forecast,
         paid_rollouts,
         usd_at_this_rate,
+        reach,
         missing,
         journal,
     } = dry_run;
@@ -132,6 +137,9 @@ fn render(dry_run: &DryRun, name: &str) -> String {
             Some(usd) => format!("; at their price the whole comes to {}.\n", dollars(Some(*usd))),
             None => ".\n".to_owned(),
         };
+    }
+    for sentence in reach {
+        text += &format!("Test: {sentence}\n");
     }
     for missing in missing {
         text += &format!("Missing for a run: {missing}\n");

@@ -48,6 +48,9 @@ pub(crate) struct ExperimentArgs {
     /// All seeds search on the study's own split, instead of each on one that it draws.
     #[arg(long)]
     same_split: bool,
+    /// Fresh rollouts of each returned prompt, where models are simulated, at least.
+    #[arg(long, value_name = "N", default_value_t = fresh::ROLLOUTS, value_parser = clap::value_parser!(u32).range(1..))]
+    fresh: u32,
     /// Runs at once [default: one for each core if every model is simulated, else 1].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -149,7 +152,12 @@ impl ExperimentArgs {
     /// The study to vary: the one that is named, else the experiment's own by its file name and text.
     fn base(&self, own: (&str, &str)) -> Result<StudyFile, Failure> {
         match &self.study[..] {
-            [] => Ok(StudyFile::parse(own.1, Path::new(own.0))?),
+            [] => {
+                let mut file = StudyFile::parse(own.1, Path::new(own.0))?;
+                // The paper's rule, from which an experiment varies one thing.
+                (file.study.study.caution, file.study.study.choice_probability) = (0.0, 0.0);
+                Ok(file)
+            }
             [path] => Ok(self.outside.read(path)?),
             several => Err(Failure::usage(format!(
                 "--study names {} studies, and only `{TRANSFER}` takes more than one",
@@ -200,7 +208,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
         file(trial).setup()?;
     }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let Some(records) = run_trials(&trials, jobs, &file, &prices)? else {
+    let Some(records) = run_trials(&trials, jobs, args.fresh, &file, &prices)? else {
         return Ok(Ending::Stopped);
     };
 
@@ -224,6 +232,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
 fn run_trials(
     trials: &[Trial],
     jobs: NonZeroUsize,
+    fresh: u32,
     file: &FileOf,
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
@@ -231,6 +240,7 @@ fn run_trials(
     let interrupts = Interrupts::of_run("the same command again".into())?;
     let runner = SessionRunner {
         file,
+        fresh,
         prices,
         progress: &progress,
         interrupts,
@@ -350,6 +360,8 @@ type FileOf<'a> = dyn Fn(&Trial) -> StudyFile + Sync + 'a;
 /// Runs trials as `capo optimize` would.
 struct SessionRunner<'a> {
     file: &'a FileOf<'a>,
+    /// Fresh rollouts of a prompt.
+    fresh: u32,
     prices: &'a PriceTable,
     progress: &'a Progress,
     interrupts: Interrupts,
@@ -391,7 +403,13 @@ impl Runner for SessionRunner<'_> {
 
     fn measure_fresh(&self, trial: &Trial, record: &mut RunRecord) -> Result<bool, TrialError> {
         let kept = fresh::kept_beside(&trial.journal);
-        fresh::measure(&(self.file)(trial), record, Some(&kept), Some(&self.interrupts))
+        fresh::measure(
+            &(self.file)(trial),
+            record,
+            self.fresh,
+            Some(&kept),
+            Some(&self.interrupts),
+        )
     }
 }
 

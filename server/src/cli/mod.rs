@@ -4,6 +4,7 @@
     reason = "pages for people, read far more often than written"
 )]
 
+mod certify;
 mod command_line;
 mod compare;
 mod dry_run;
@@ -44,13 +45,15 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done and feasible, 1 error, 2 done but no feasible prompt found,
-3 stopped by the budget or an interrupt (journal kept), 64 bad usage or study file.";
+Exit codes: 0 done and feasible, on held-out examples where there are some, 1 error,
+2 done but no prompt found that holds there, 3 stopped by the budget or an interrupt
+(journal kept), 64 bad usage or study file.";
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Optimize(optimize::OptimizeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Certify(certify::CertifyArgs),
     Compare(compare::CompareArgs),
     Journal(journal::JournalArgs),
     Embed(embed::EmbedArgs),
@@ -154,6 +157,7 @@ fn run(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Optimize(args) => optimize::run(&args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Certify(args) => certify::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Journal(args) => journal::run(&args),
         Command::Embed(args) => embed::run(&args),
@@ -273,7 +277,7 @@ mod tests {
         for (line, expected) in [
             (
                 &["capo"][..],
-                "`capo` needs to be told what to do: optimize, evaluate, compare, journal, embed, experiment",
+                "`capo` needs to be told what to do: optimize, evaluate, certify, compare, journal, embed, experiment",
             ),
             (
                 &["capo", "journal"],

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::journal::{FinishedEvent, Fsync, Status};
 use capo_core::reading::examples::Examples;
+use capo_core::reading::feasibility::Feasibility;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
 use capo_core::workload::Split;
@@ -129,8 +130,14 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
 pub(super) fn ending(state: &RunState, finished: &FinishedEvent, resume: &CommandLine) -> Ending {
     let unmeasured = finished.evaluation.is_empty() && !Examples::whole(state, Split::Evaluate).is_empty();
     say_how_to_go_on(finished, unmeasured, resume);
+    let feasibility = Feasibility::of(state, finished);
     match finished.status {
         Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,
+        Status::Feasible | Status::Infeasible if feasibility.holds() => Ending::Done,
+        Status::Feasible => {
+            warn(&format!("the best prompt {}", feasibility.words()));
+            Ending::Infeasible
+        }
         status => status.into(),
     }
 }

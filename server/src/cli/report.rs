@@ -6,6 +6,7 @@ use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
 use capo_core::reading::examples::Examples;
+use capo_core::reading::feasibility::Feasibility;
 use capo_core::reading::{in_force, lineage, measured};
 use capo_core::run_state::RunState;
 use capo_core::summary::{Failures, all_sat};
@@ -13,6 +14,7 @@ use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
+use super::certify;
 use super::layout::{NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
 use capo_core::table::Table;
 
@@ -21,10 +23,13 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
     let Some(study) = state.study() else {
         return String::new();
     };
-    let mut text = format!("{}\n\n", headline(study, finished, state.rounds().len()));
+    let mut text = format!("{}\n\n", headline(state, study, finished));
     text += &tables(state, finished, study);
     if let Some(probability) = finished.probability {
         text += &likelihood(probability, study.study.study.choice_probability);
+    }
+    for certificate in &finished.certificates {
+        text += &certify::table(certificate);
     }
     text += &failures(Failures::of(state).as_ref());
     if !finished.multipliers.is_empty() {
@@ -63,25 +68,31 @@ fn likelihood(probability: f64, demanded: f64) -> String {
     )
 }
 
-fn headline(study: &StudyEvent, finished: &FinishedEvent, rounds: usize) -> String {
+fn headline(state: &RunState, study: &StudyEvent, finished: &FinishedEvent) -> String {
     let search = &study.study.study;
-    let verdict = status(finished.status);
-    let rounds = counted(rounds as u64, "round");
+    let verdict = verdict(state, finished);
+    let rounds = counted(state.rounds().len() as u64, "round");
     format!(
         "{}: {verdict} after {rounds} of {}, seed {}",
         search.name, search.method, search.seed
     )
 }
 
-/// How a run ended, in words.
-pub(crate) fn status(status: Status) -> &'static str {
-    match status {
-        Status::Feasible => "a feasible prompt was found",
-        Status::Infeasible => "no feasible prompt was found",
+/// How a run ended, in words; of a search that found something, on what it is feasible.
+pub(crate) fn verdict(state: &RunState, finished: &FinishedEvent) -> String {
+    match finished.status {
+        Status::Feasible | Status::Infeasible => {
+            let feasibility = Feasibility::of(state, finished);
+            if feasibility.search || feasibility.holds() {
+                return format!("the best prompt {}", feasibility.words());
+            }
+            "no prompt is feasible on the search examples"
+        }
         Status::Budget => "the budget is spent",
         Status::Stopped => "stopped",
         Status::Failed => "failed",
     }
+    .into()
 }
 
 fn tables(state: &RunState, finished: &FinishedEvent, study: &StudyEvent) -> String {

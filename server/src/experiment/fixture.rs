@@ -116,6 +116,7 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         variant: variant.to_owned(),
         seed,
         status: Status::Feasible,
+        certified: None,
         complete: true,
         reason: None,
         failures: Vec::new(),

@@ -19,8 +19,8 @@ use crate::files::write_whole;
 use crate::interrupt::Interrupts;
 use crate::session::{Session, StudyFile, block_on};
 
-/// Rollouts of a prompt, at least.
-const ROLLOUTS: u32 = 1000;
+/// Rollouts of a prompt, at least, unless said otherwise.
+pub const ROLLOUTS: u32 = 1000;
 
 /// What was measured, so that it is not measured again.
 #[derive(Serialize, Deserialize)]
@@ -32,8 +32,8 @@ struct Kept {
     seed: Outcome,
 }
 
-/// Adds to the record what the returned prompt and the seed prompt measure on fresh examples: on new ones where the
-/// workload makes as many as are asked for, else on the held-out ones under another seed. Nothing unless every model
+/// Adds to the record what the returned prompt and the seed prompt measure in so many fresh rollouts: on new examples where
+/// the workload makes as many as are asked for, else on the held-out ones under another seed. Nothing unless every model
 /// of the study but rewriter and critic is simulated, since elsewhere it would be paid for. What is found is kept in a
 /// file, if one is named. `false` when it was interrupted.
 ///
@@ -42,6 +42,7 @@ struct Kept {
 pub fn measure(
     file: &StudyFile,
     record: &mut RunRecord,
+    rollouts: u32,
     kept: Option<&Path>,
     interrupts: Option<&Interrupts>,
 ) -> Result<bool, TrialError> {
@@ -53,7 +54,7 @@ pub fn measure(
     let (Some(prompts), true) = (record.prompts.clone(), is_simulated(&file.study)) else {
         return Ok(true);
     };
-    let Some(file) = fresh(file, &record.thresholds)? else {
+    let Some(file) = fresh(file, &record.thresholds, rollouts)? else {
         return Ok(true);
     };
     let study = file.setup()?.problem.id();
@@ -108,9 +109,13 @@ pub fn is_simulated(study: &Study) -> bool {
 }
 
 /// The study whose held-out examples are fresh ones; `None` for one that holds out none.
-fn fresh(mut file: StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Option<StudyFile>, TrialError> {
+fn fresh(
+    mut file: StudyFile,
+    thresholds: &IndexMap<String, f64>,
+    rollouts: u32,
+) -> Result<Option<StudyFile>, TrialError> {
     let study = &mut file.study;
-    study.budget = Budget::default();
+    (study.budget, study.confirm) = (Budget::default(), None);
     for model in study.models.values_mut() {
         // What is simulated answers at once.
         if let Some(table) = model.as_object_mut() {
@@ -123,7 +128,7 @@ fn fresh(mut file: StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Opti
         }
     }
     let kind = capo_workloads::of(&study.workload);
-    if let Some(settings) = kind.and_then(|kind| (kind.fresh)(&study.workload, ROLLOUTS, study.study.seed)) {
+    if let Some(settings) = kind.and_then(|kind| (kind.fresh)(&study.workload, rollouts, study.study.seed)) {
         study.workload = settings;
         return Ok(Some(file));
     }
@@ -137,7 +142,7 @@ fn fresh(mut file: StudyFile, thresholds: &IndexMap<String, f64>) -> Result<Opti
     if examples == 0 {
         return Ok(None);
     }
-    file.study.study.repeats = ROLLOUTS.div_ceil(u32::try_from(examples).unwrap_or(u32::MAX));
+    file.study.study.repeats = rollouts.div_ceil(u32::try_from(examples).unwrap_or(u32::MAX));
     Ok(Some(file))
 }
 

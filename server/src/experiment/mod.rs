@@ -5,9 +5,11 @@
 //! is one file here and one line in [`EXPERIMENTS`].
 
 mod beta;
+mod caution;
 #[cfg(feature = "train")]
 pub mod dcapo;
 mod dual_step;
+mod feasible;
 mod feedback;
 mod figure;
 #[cfg(test)]
@@ -132,7 +134,7 @@ impl Experiment {
 }
 
 /// Every experiment, in the order they are listed.
-pub const EXPERIMENTS: [&Experiment; 7] = [
+pub const EXPERIMENTS: [&Experiment; 9] = [
     &beta::BETA,
     &threshold::THRESHOLD,
     &noise::NOISE,
@@ -140,6 +142,8 @@ pub const EXPERIMENTS: [&Experiment; 7] = [
     &nine_constraints::NINE_CONSTRAINTS,
     &feedback::FEEDBACK,
     &dual_step::DUAL_STEP,
+    &caution::CAUTION,
+    &feasible::FEASIBLE,
 ];
 
 /// The study that shows every setting on the desk workload with simulated models.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use capo_core::certificate::Verdict;
 use capo_core::estimate::Estimate;
 use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
 use capo_core::reading::examples::Examples;
+use capo_core::reading::feasibility::Feasibility;
 use capo_core::reading::in_force;
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
@@ -39,6 +41,9 @@ pub struct RunRecord {
     pub optimize: Option<Outcome>,
     /// The returned prompt on held-out examples; `None` when the budget left no room for that.
     pub evaluate: Option<Outcome>,
+    /// What the test on examples kept for it says of the returned prompt; `None` where none is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certified: Option<Verdict>,
     /// The seed prompt on held-out examples.
     pub seed_prompt: Option<Outcome>,
     /// The texts that were measured; `None` when nothing was returned.
@@ -126,6 +131,7 @@ impl RunRecord {
             failures: Failures::of(state).map_or_else(Vec::new, |failures| failures.sentences()),
             optimize: searched(finished),
             evaluate: outcome(&finished.evaluation, objective, &thresholds),
+            certified: Feasibility::of(state, finished).certified,
             seed_prompt: outcome(&finished.seed_evaluation, objective, &thresholds),
             prompts: prompts(state, finished),
             fresh: None,

@@ -45,7 +45,7 @@ impl Best {
         let candidate = state.candidate(&id)?;
         Some(Self {
             title: match (finished.is_some(), feasible) {
-                (true, true) => "Best feasible prompt",
+                (true, true) => "Best prompt, feasible on the search examples",
                 (true, false) => "Closest prompt, not feasible",
                 (false, true) => "Best feasible prompt so far",
                 (false, false) => "Closest prompt so far, not feasible",

@@ -1,8 +1,13 @@
 //! What came of the run, in a sentence.
 
+use capo_core::study::certificate::Confirm;
+use capo_core::study::{LARGEST_CAUTION, Study};
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
 
 use crate::components::{BranchDialog, Words};
+use crate::frame::handover::Handover;
 use crate::live::Run;
 use crate::run::outcome::{self, Outcome};
 
@@ -10,18 +15,45 @@ use crate::run::outcome::{self, Outcome};
 #[component]
 pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView {
     let branching = RwSignal::new(false);
+    let Handover(handed) = expect_context();
+    let navigate = use_navigate();
+    let hand_over = StoredValue::new(move |study: &Study| {
+        // A study of a run can be written, and what is impossible is said there.
+        handed.set(study.to_toml().ok());
+        navigate("/study", NavigateOptions::default());
+    });
+    let with_test = Memo::new(move |_| {
+        run.read(|folded| {
+            let event = folded.state.study()?;
+            let held_out: usize = event.workloads.values().map(|record| record.evaluate.len()).sum();
+            test_on_more(&event.study, held_out)
+        })
+    });
+    let more_cautious = move |_| {
+        let study = run.read(|folded| folded.state.study().map(|event| event.study.clone()));
+        if let Some(mut study) = study {
+            with_caution(&mut study);
+            hand_over.with_value(|hand_over| hand_over(&study));
+        }
+    };
+    let tested = move |_| {
+        if let Some(study) = with_test.get_untracked() {
+            hand_over.with_value(|hand_over| hand_over(&study));
+        }
+    };
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let verdict = move || {
         let sentence = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.verdict.clone()));
         sentence.map(|sentence| view! { <Words sentence/> })
     };
     let tag = move || {
-        let kept = outcome.with(|outcome| outcome.as_ref()?.all_sat)?;
-        let (class, mark, words) = if kept {
-            ("tag is-f", "m f", "feasible")
+        let feasibility = outcome.with(|outcome| Some(outcome.as_ref()?.feasibility))?;
+        let (class, mark) = if feasibility.holds() {
+            ("tag is-f", "m f")
         } else {
-            ("tag is-i", "m i", "not feasible")
+            ("tag is-i", "m i")
         };
+        let words = feasibility.words().trim_start_matches("is ");
         Some(view! { <span class=class><span class=mark aria-hidden="true"></span>{words}</span> })
     };
     let notes =
@@ -31,6 +63,14 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
             <p>{verdict}</p>
             <div class="row">
                 {tag} <span class="note">{notes}</span>
+                <Show when=move || with_test.with(Option::is_some)>
+                    <button type="button" on:click=tested>
+                        "Search again, with a test…"
+                    </button>
+                </Show>
+                <button type="button" on:click=more_cautious>
+                    "Search again, with more caution…"
+                </button>
                 <Show when=move || has_rounds.get()>
                     <button type="button" on:click=move |_| branching.set(true)>
                         "Branch from a round…"
@@ -39,5 +79,60 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
             </div>
         </section>
         <BranchDialog run asked=branching/>
+    }
+}
+
+/// One-sided 95 % of a normal mean, and how probably the prompt returned is to hold.
+const CAUTION: f64 = 1.64;
+const PROBABILITY: f64 = 0.8;
+
+/// Examples of a test that is asked for after a run without one.
+const EXAMPLES: usize = 300;
+
+/// The study with more held-out examples, of which more are kept for a test; none where it makes no examples.
+fn test_on_more(study: &Study, held_out: usize) -> Option<Study> {
+    let kind = capo_workloads::of(&study.workload)?;
+    (kind.fresh)(&study.workload, 1, 0)?;
+    let mut study = study.clone();
+    let before = study.confirm.as_ref().map_or(0, |confirm| confirm.examples);
+    let more = before.max(EXAMPLES);
+    study.workload.insert("evaluate".into(), (held_out + more).into());
+    study.confirm.get_or_insert_with(|| Confirm::of(0)).examples = before + more;
+    Some(study)
+}
+
+/// The study with costs taken for larger than they are measured.
+fn with_caution(study: &mut Study) {
+    study.study.caution = (study.study.caution + CAUTION).min(LARGEST_CAUTION);
+    study.study.choice_probability = study.study.choice_probability.max(PROBABILITY);
+}
+
+#[cfg(test)]
+mod tests {
+    use capo_core::study::Format;
+
+    use super::*;
+
+    #[test]
+    fn a_study_searched_again_keeps_as_many_held_out_examples_beside_those_of_the_test() {
+        let text = include_str!("../../../studies/help-desk.toml");
+        let mut study = Study::parse(text, Format::Toml).unwrap();
+        let kept = |study: &Study| {
+            let confirm = study.confirm.as_ref().map(|confirm| confirm.examples);
+            (confirm, study.workload["evaluate"].as_u64())
+        };
+        let first = test_on_more(&study, 40).unwrap();
+        assert_eq!(kept(&first), (Some(300), Some(340)));
+        let second = test_on_more(&first, 340).unwrap();
+        assert_eq!(kept(&second), (Some(600), Some(640)));
+        let rows = study.workload.clone();
+        study.workload =
+            serde_json::from_value(serde_json::json!({ "kind": "table", "evaluate": 40 })).unwrap();
+        assert!(test_on_more(&study, 40).is_none(), "rows are what they are");
+        study.workload = rows;
+
+        let before = study.study.caution;
+        with_caution(&mut study);
+        assert!(study.study.caution > before && study.checked().is_ok());
     }
 }

@@ -398,7 +398,12 @@ mod tests {
     fn the_seed_is_marked_only_where_its_cost_is_known() {
         let length = seen(&MetricSpec::prompt_length(), Some(5.0), Some("abc")).unwrap();
         assert_eq!((length.value, length.feasible), (Some(0.003), true));
-        let rate = seen(&MetricSpec::rate("refusals", ""), Some(0.35), Some("abc")).unwrap();
+        let rate = seen(
+            &MetricSpec::event("refusals", "rate", ""),
+            Some(0.35),
+            Some("abc"),
+        )
+        .unwrap();
         assert_eq!((rate.value, rate.reach), (None, 1.0));
         assert_eq!(seen(&MetricSpec::prompt_length(), None, Some("abc")), None);
     }

@@ -286,6 +286,7 @@ impl Draft {
         self.study.workload = next.workload;
         self.study.objective = next.objective;
         self.study.constraints = next.constraints;
+        self.forget_bounds();
         self.forget_wrong("workload.");
         self.forget_wrong("constraint.");
     }
@@ -378,6 +379,19 @@ impl Draft {
             .retain(|constraint| constraint.metric != metric);
         self.wrong.remove(&format!("constraint.{metric}"));
         self.forget_wrong(&format!("constraint.{metric}."));
+        self.forget_bounds();
+    }
+
+    /// Takes the largest values out that are stated of what is no constraint any more.
+    fn forget_bounds(&mut self) {
+        let Some(confirm) = &mut self.study.confirm else {
+            return;
+        };
+        let constraints = &self.study.constraints;
+        let is_constrained = |metric: &str| constraints.iter().any(|constraint| constraint.metric == metric);
+        confirm.bounds.retain(|metric, _| is_constrained(metric));
+        self.wrong
+            .retain(|key, _| key.strip_prefix("confirm.bounds.").is_none_or(is_constrained));
     }
 
     /// A constraint's key in the study file, which [`Problem::key`] names by its metric.

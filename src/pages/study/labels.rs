@@ -20,6 +20,8 @@ pub(super) fn label(key: &str) -> String {
         "workload.user" => "Message about each example",
         "workload.optimize" => "Examples to search on",
         "workload.evaluate" => "Held out",
+        "confirm.examples" => "Held-out examples kept for it",
+        "confirm.confidence" => "Confidence",
         "workload.exclude" => "Examples to leave out",
         "workload.endpoint" => "Address",
         "workload.description" => "What the agent does",
@@ -35,6 +37,9 @@ fn of_a_kind(key: &str) -> String {
             Some((metric, of)) => format!("{} of {}", format::setting(of), format::phrase(metric)),
             None => format!("Threshold for {}", format::phrase(constraint)),
         };
+    }
+    if let Some(metric) = key.strip_prefix("confirm.bounds.") {
+        return format!("Largest value of {}", format::phrase(metric));
     }
     let name = key.rsplit('.').next().unwrap_or_default();
     if key.starts_with("workload.metric[") {

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use serde_json::Value;
 
+use super::confirm::ConfirmFields;
 use super::feedback::FeedbackFields;
 use super::field::{Number, NumberField};
 use super::form::Form;
@@ -61,6 +62,7 @@ pub(super) fn MethodSection() -> impl IntoView {
             {fields}
             <UntilBudgetChoice/>
             <FeedbackFields/>
+            <ConfirmFields/>
         </Section>
     }
 }

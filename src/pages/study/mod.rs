@@ -3,6 +3,7 @@
 mod asking;
 mod budget;
 mod columns;
+mod confirm;
 mod constraint_settings;
 mod constraints;
 mod cost;

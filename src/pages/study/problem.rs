@@ -51,6 +51,7 @@ impl Problem {
             "method",
             "models",
             "budget",
+            "confirm",
         ];
         let start = key.split('.').next().unwrap_or_default();
         if let Some((table, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {

@@ -64,6 +64,7 @@ pub struct Activity {
     evaluated: HashSet<CandidateId>,
     first_feasible: bool,
     held_out: bool,
+    tested: bool,
     /// Where the run stood when it ended, until it goes on.
     ended: Option<Stand>,
 }
@@ -174,7 +175,7 @@ impl Activity {
 
     fn went_on(&mut self, stand: Stand, at: Option<f64>) {
         self.ended = None;
-        self.held_out = false;
+        (self.held_out, self.tested) = (false, false);
         self.say(at, Kind::Run, wording::resumed(stand), Sentence::default())
             .announce = true;
     }
@@ -193,10 +194,18 @@ impl Activity {
 
     fn rollout(&mut self, rollout: &RolloutEvent, state: &RunState, at: Option<f64>) {
         if rollout.split == Split::Evaluate {
-            if !self.held_out {
-                self.held_out = true;
+            if self.tested && self.held_out {
+                return;
+            }
+            let reserve = Examples::reserve(state, usize::MAX);
+            let (said, sentence) = if reserve.holds(state, &rollout.workload, &rollout.example) {
+                (&mut self.tested, wording::testing(reserve.len()))
+            } else {
                 let examples = Examples::whole(state, Split::Evaluate).len();
-                self.say(at, Kind::Run, wording::evaluating(examples), Sentence::default());
+                (&mut self.held_out, wording::evaluating(examples))
+            };
+            if !std::mem::replace(said, true) {
+                self.say(at, Kind::Run, sentence, Sentence::default());
             }
             return;
         }

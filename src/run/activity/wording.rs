@@ -246,6 +246,13 @@ pub(super) fn evaluating(examples: usize) -> Sentence {
     ))
 }
 
+pub(super) fn testing(examples: usize) -> Sentence {
+    let examples = counted(examples, "example");
+    Sentence::new(format!(
+        "The search is over. Testing the safest prompts on {examples} kept for it."
+    ))
+}
+
 /// How the run ended, and what was kept.
 pub(super) fn finished(event: &FinishedEvent, state: &RunState) -> (Sentence, Sentence) {
     let reason = event.reason.as_deref().unwrap_or_default();
@@ -292,7 +299,7 @@ fn best(event: &FinishedEvent, state: &RunState) -> Sentence {
     let found = event.best.and_then(|best| {
         let score = event.final_scores.get(&best)?;
         let objective = metrics::objective(state)?;
-        let sentence = Sentence::new("Best feasible prompt: ").prompt(best);
+        let sentence = Sentence::new("Best prompt, feasible on the search examples: ").prompt(best);
         Some(sentence.text(format!(", {}.", value(&objective, score.objective))))
     });
     found.unwrap_or_default()

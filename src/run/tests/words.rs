@@ -62,7 +62,7 @@ fn the_log_tells_rounds_children_and_the_end() {
     assert!(
         run.last()
             .unwrap()
-            .starts_with("Finished. Best feasible prompt: "),
+            .starts_with("Finished. Best prompt, feasible on the search examples: "),
         "{run:?}"
     );
     let multipliers = activity
@@ -352,7 +352,7 @@ fn the_head_says_what_the_run_is_doing() {
     );
     assert_eq!(
         at(events.len() - 1),
-        "measuring the best prompt on held-out examples"
+        "measuring the best prompts on held-out examples"
     );
     assert_eq!(Now::new(&fold(&events)).phase, Phase::Ended(Status::Feasible));
 }

@@ -114,6 +114,10 @@ pub struct ExternalMetric {
     /// Largest possible value; unbounded unless stated. An objective's is 1.
     #[serde(default)]
     pub max: Option<f64>,
+    /// Whether every value is either the smallest or the largest one, such as 0 or 1: certificates need fewer
+    /// examples then.
+    #[serde(default)]
+    pub binary: bool,
 }
 
 fn default_unit() -> String {
@@ -141,6 +145,12 @@ impl ExternalMetric {
                 ),
             ));
         }
+        if self.binary && max.is_none() {
+            return Err(BuildError::setting(
+                key,
+                "`binary` says that every value is `min` or `max`: state `max`",
+            ));
+        }
         let explanation = match self.explanation.trim() {
             "" => format!("`{}` as the external agent measures it.", self.name),
             text => text.to_owned(),
@@ -153,6 +163,7 @@ impl ExternalMetric {
             min,
             max,
             default_scale: 1.0,
+            binary: self.binary,
         })
     }
 }

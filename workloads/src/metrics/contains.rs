@@ -76,7 +76,7 @@ impl Family for Contains {
     }
 
     fn spec(&self) -> MetricSpec {
-        MetricSpec::objective(&self.name, "The expected text occurs in the answer.")
+        MetricSpec::objective(&self.name, "The expected text occurs in the answer.").two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

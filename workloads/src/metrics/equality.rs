@@ -134,6 +134,7 @@ impl Family for Exact {
             &self.name,
             "The answer is exactly the expected one, apart from white space at its ends.",
         )
+        .two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
@@ -164,6 +165,7 @@ impl Family for Normalized {
             &self.name,
             "The answer is the expected one, apart from case, punctuation, white space and compatible forms of characters.",
         )
+        .two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

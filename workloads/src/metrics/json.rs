@@ -87,7 +87,7 @@ impl Family for Json {
     }
 
     fn spec(&self) -> MetricSpec {
-        MetricSpec::objective(&self.name, "The answer is valid JSON and nothing else.")
+        MetricSpec::objective(&self.name, "The answer is valid JSON and nothing else.").two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {
@@ -134,7 +134,7 @@ impl Family for JsonSchemaMetric {
     }
 
     fn spec(&self) -> MetricSpec {
-        MetricSpec::objective(&self.name, "The answer is JSON that fits the schema.")
+        MetricSpec::objective(&self.name, "The answer is JSON that fits the schema.").two_valued()
     }
 
     fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

@@ -141,9 +141,11 @@ impl Family for Length {
     fn spec(&self) -> MetricSpec {
         let unit = self.unit.name();
         match self.limit {
-            Some(limit) => {
-                MetricSpec::rate(&self.name, &format!("The answer is longer than {limit} {unit}."))
-            }
+            Some(limit) => MetricSpec::event(
+                &self.name,
+                "rate",
+                &format!("The answer is longer than {limit} {unit}."),
+            ),
             None => MetricSpec {
                 default_scale: self.unit.scale(),
                 ..MetricSpec::cost(&self.name, unit, &format!("Length of the answer in {unit}."))

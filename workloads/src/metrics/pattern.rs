@@ -130,7 +130,7 @@ impl Family for Pattern {
             Some(_) => "What the pattern captures in the answer is the expected text.",
             None => "The answer matches the pattern.",
         };
-        MetricSpec::objective(&self.name, explanation)
+        MetricSpec::objective(&self.name, explanation).two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

@@ -235,7 +235,7 @@ impl Family for Refusal {
         } else {
             "The agent refused what it should not refuse, told by phrases."
         };
-        MetricSpec::rate(&self.name, explanation)
+        MetricSpec::event(&self.name, "rate", explanation)
     }
 
     fn compile(&self, sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

@@ -64,7 +64,11 @@ impl Rule for Dollars {
 
 fn spec(name: &str, limit: Option<f64>, unit: &str, took: &str, scale: f64) -> MetricSpec {
     match limit {
-        Some(limit) => MetricSpec::rate(name, &format!("The answer {took} more than {limit} {unit}.")),
+        Some(limit) => MetricSpec::event(
+            name,
+            "rate",
+            &format!("The answer {took} more than {limit} {unit}."),
+        ),
         None => MetricSpec {
             default_scale: scale,
             ..MetricSpec::cost(name, unit, &format!("What the agent's answer {took}, in {unit}."))

@@ -22,7 +22,8 @@ pub fn metrics() -> Vec<MetricSpec> {
         MetricSpec::objective(
             "success",
             "1 when the conversation earns the task's full reward by the benchmark's rules; else 0.",
-        ),
+        )
+        .two_valued(),
         MetricSpec::cost(
             "human_requests",
             "calls per dialogue",

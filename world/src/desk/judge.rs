@@ -19,8 +19,9 @@ pub(super) fn metrics() -> Vec<MetricSpec> {
             "success",
             "1 when the shop's records changed exactly as the task expects, the dialogue was handed to a human \
              exactly if it should be, and the customer was told what they must be told; else 0.",
-        ),
-        MetricSpec::cost(
+        )
+        .two_valued(),
+        MetricSpec::event(
             "human_requests",
             "calls per dialogue",
             "Calls of transfer_to_human.",

@@ -2,6 +2,7 @@
 
 mod dcapo;
 mod desk;
+mod feasible;
 mod gpu;
 mod ladder;
 mod machine;
@@ -23,10 +24,10 @@ use crate::workspace::Workspace;
 pub(crate) struct Arguments {
     #[arg(value_enum)]
     name: Option<Benchmark>,
-    /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] compares, or `dcapo` trains on [default: 5]
+    /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] and `feasible` [default: 200] compare, or `dcapo` trains on [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` plays on
+    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` and `feasible` play on
     #[arg(long)]
     data: Option<PathBuf>,
     /// A Python with torch, transformers and peft, which `rewriter` is timed beside
@@ -45,6 +46,8 @@ enum Benchmark {
     Dcapo,
     /// On how many seeds `capo` and fixed multipliers find a feasible help-desk prompt
     Desk,
+    /// Whether what is handed over holds on fresh examples, with caution, certificates and other methods
+    Feasible,
     /// What `capo` and GEPA find and hand over on the help desk, and after how much
     Peers,
     /// CPU time per simulated help-desk rollout, search and journal included
@@ -71,6 +74,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(5)),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
         Benchmark::Peers => desk::run_peers(workspace, &scratch, arguments.seeds.unwrap_or(40)),
+        Benchmark::Feasible => {
+            let seeds = arguments.seeds.unwrap_or(200);
+            feasible::run(workspace, &scratch, seeds, arguments.data.as_deref())
+        }
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),

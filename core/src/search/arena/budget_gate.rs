@@ -163,23 +163,38 @@ impl Arena {
         each * self.finalists.get()
     }
 
-    /// Rollouts that the phase under way must leave for those after it: for the held-out evaluation
-    /// and, during the search, for the final choice, as far as they take no more than half of the
+    /// Rollouts that the test of the prompts that were found may need.
+    fn confirmation_rollouts(&self) -> u64 {
+        let problem = self.problem.borrow();
+        let study = problem.study();
+        study.confirm.as_ref().map_or(0, |confirm| {
+            let each = problem.kept_for_the_test() * confirm.finalists;
+            each as u64 * u64::from(study.study.repeats)
+        })
+    }
+
+    /// Rollouts that the phase under way must leave for those after it: for the test of what is found, the held-out
+    /// evaluation and, during the search, for the final choice, as far as they take no more than half of the
     /// budget (the result then says what was not measured).
     pub(crate) fn held_back_rollouts(&self, limit: u64) -> u64 {
         let fits = |needed: &u64| 2 * needed <= limit;
         self.later_rollouts().into_iter().find(fits).unwrap_or(0)
     }
 
-    /// What later phases need, and what is most important of it.
-    fn later_rollouts(&self) -> [u64; 2] {
+    /// What later phases need, and what is more and most important of it.
+    fn later_rollouts(&self) -> [u64; 3] {
         match self.phase.get() {
             Phase::Search => {
                 let evaluation = self.evaluation_rollouts();
-                [evaluation + self.settling_rollouts(), evaluation]
+                let last = evaluation + self.confirmation_rollouts();
+                [last + self.settling_rollouts(), last, evaluation]
             }
-            Phase::Settling => [self.evaluation_rollouts(); 2],
-            Phase::Evaluation => [0; 2],
+            Phase::Settling => {
+                let evaluation = self.evaluation_rollouts();
+                [evaluation + self.confirmation_rollouts(), evaluation, evaluation]
+            }
+            Phase::Confirmation => [self.evaluation_rollouts(); 3],
+            Phase::Evaluation => [0; 3],
         }
     }
 
@@ -204,7 +219,7 @@ impl Arena {
     /// way counts among the calls already, but not among tokens and dollars.
     fn with_reserve(&self, mut spent: Spent) -> Spent {
         let done = self.spending.search_rollouts.get();
-        let [later, _] = self.later_rollouts();
+        let [later, ..] = self.later_rollouts();
         if later > 0 && done > 0 {
             let share = |rollouts: u64| (DEARER * rollouts as f64 / done as f64).min(0.5);
             let with = |spent: u64, share: f64| spent.saturating_add((spent as f64 * share) as u64);

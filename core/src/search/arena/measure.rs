@@ -8,8 +8,9 @@ use indexmap::IndexMap;
 use super::{Arena, Halt};
 use crate::journal::run_state::SetKey;
 use crate::journal::{LineId, RolloutEvent, RoundEvent};
+use crate::reading::examples::{self, Examples};
+use crate::reading::measured;
 use crate::reading::metrics::{self, StudiedMetric};
-use crate::reading::{examples, measured};
 use crate::search::problem::Constrained;
 use crate::study::estimate::Estimate;
 use crate::study::ids::CandidateId;
@@ -60,18 +61,26 @@ pub(super) struct Repeats {
 }
 
 impl Arena {
-    /// Every example of a split.
+    /// Every example of a split that is not kept for the test of the prompts that were found.
     pub fn whole(&self, split: Split) -> Batch {
-        let problem = self.problem.borrow();
-        let examples = problem
-            .workloads()
-            .iter()
-            .map(|workload| (0..workload.examples(split).len()).collect())
-            .collect();
         Batch {
             split,
-            examples,
+            examples: self.problem.borrow().places(split),
             whole: true,
+        }
+    }
+
+    /// The first so many examples of each workload that are kept for the test of the prompts that were found.
+    pub(crate) fn reserve(&self, count: usize) -> Batch {
+        let examples = Examples::reserve(self.journal.borrow().state(), count);
+        let mut places = examples.places;
+        for of_workload in &mut places {
+            of_workload.sort_unstable();
+        }
+        Batch {
+            split: examples.split,
+            examples: places,
+            whole: false,
         }
     }
 
@@ -359,21 +368,57 @@ impl Arena {
         batch: &Batch,
         limits: &Limits,
     ) -> f64 {
+        let held_out: Vec<usize> = self
+            .whole(Split::Evaluate)
+            .examples
+            .iter()
+            .map(Vec::len)
+            .collect();
+        self.least(candidate, batch, limits, |workload, estimate, threshold| {
+            estimate.probability_at_most(threshold, held_out[workload])
+        })
+    }
+
+    /// By the same: the predictive probability that so many new examples show the mean cost to be within the limit, which
+    /// takes about `errors` of their standard errors; the least over the constraints.
+    pub(crate) fn probability_of_a_certificate(
+        &self,
+        candidate: CandidateId,
+        batch: &Batch,
+        limits: &Limits,
+        (examples, errors): (usize, f64),
+    ) -> f64 {
+        self.least(candidate, batch, limits, |_, estimate, threshold| {
+            let standard_error = estimate.standard_error * (estimate.n as f64 / examples as f64).sqrt();
+            estimate.probability_at_most(threshold - errors * standard_error, examples)
+        })
+    }
+
+    /// The least over the constraints of a probability, told the workload's position, the mean cost and the threshold; 0
+    /// unless the candidate was measured on all of the batch.
+    fn least(
+        &self,
+        candidate: CandidateId,
+        batch: &Batch,
+        limits: &Limits,
+        probability: impl Fn(usize, Estimate, f64) -> f64,
+    ) -> f64 {
         let problem = self.problem.borrow();
-        let constraints = problem.constraints().iter();
         let of_constraint = |constraint: &Constrained| {
             let source = &constraint.source;
             let Some(limit) = limits.get(&source.spec.name) else {
                 return 1.0;
             };
-            let workload = &problem.workloads()[usize::from(source.workload)];
-            let held_out = workload.examples(Split::Evaluate).len();
             let estimate = self.estimate(candidate, source, batch);
             estimate.map_or(0.0, |estimate| {
-                estimate.probability_at_most(limit.threshold, held_out)
+                probability(usize::from(source.workload), estimate, limit.threshold)
             })
         };
-        constraints.map(of_constraint).fold(1.0, f64::min)
+        problem
+            .constraints()
+            .iter()
+            .map(of_constraint)
+            .fold(1.0, f64::min)
     }
 
     /// Estimate over examples of the mean over repeats, so that an example measured more often weighs

@@ -130,6 +130,8 @@ pub(crate) enum Phase {
     Search,
     /// With minibatches, the candidates of the final choice on the whole split.
     Settling,
+    /// The test of the prompts that were found, on examples kept for it.
+    Confirmation,
     /// The held-out evaluation at the end.
     Evaluation,
 }

@@ -130,7 +130,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     }
     let path = args.journal(&file.study, &prompt);
     let resume = resume_command(args);
-    let evaluation = carry_out(args, session, &path, &resume, async |session, journal, _| {
+    let evaluation = carry_out(args.log, session, &path, &resume, async |session, journal, _| {
         session.evaluate(journal, &prompt, split).await
     })?;
     let Some(evaluation) = evaluation else {
@@ -165,7 +165,7 @@ fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> 
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
     let halt = carry_out(
-        args,
+        args.log,
         session,
         &path,
         &resume,
@@ -180,15 +180,15 @@ fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> 
 }
 
 /// Measures into the journal at `path`, watched by a person. `None` when its end was insisted on.
-fn carry_out<T>(
-    args: &EvaluateArgs,
+pub(super) fn carry_out<T>(
+    log: LogFormat,
     session: Session,
     path: &Path,
     resume: &CommandLine,
     measure: impl AsyncFnOnce(Session, Journal, Control) -> Result<T, SessionError>,
 ) -> Result<Option<T>, Failure> {
     let journal = open_journal(path, Fsync::Rounds, "--journal")?;
-    let progress = Progress::of_evaluation(args.log);
+    let progress = Progress::of_evaluation(log);
     session.tell(progress.of_waits());
     let watched = Watched {
         path,
@@ -238,7 +238,7 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
 }
 
 /// Says what stopped a measurement, what is `kept`, and how to go on.
-fn stopped(halt: &Halt, kept: &str, resume: &CommandLine) -> Ending {
+pub(super) fn stopped(halt: &Halt, kept: &str, resume: &CommandLine) -> Ending {
     let why = halt.to_string().replace('\n', " ");
     let (what, first, ending) = match halt {
         Halt::Budget(_) => ("stopped", "raise it under [budget] and ", Ending::Stopped),

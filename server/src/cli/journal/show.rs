@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use capo_core::certificate::Certificate;
 use capo_core::ids::CandidateId;
-use capo_core::journal::{RoundEvent, StudyEvent};
+use capo_core::journal::{Origin, RoundEvent, StudyEvent};
+use capo_core::reading::certify::certificate;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::in_force;
 use capo_core::reading::measured::{self, estimate};
@@ -13,6 +15,7 @@ use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
+use crate::cli::certify;
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
@@ -70,9 +73,21 @@ fn means(run: &RecordedRun, id: &CandidateId, split: Split) -> Value {
         .into()
 }
 
+/// The prompts that were tested without a search.
+fn certified(state: &RunState) -> Vec<Certificate> {
+    let given = state
+        .candidates()
+        .filter(|(_, candidate)| candidate.origin == Origin::Given);
+    let certificates = given.filter_map(|(id, _)| certificate(state, id));
+    certificates
+        .filter(|certificate| certificate.examples > 0)
+        .collect()
+}
+
 fn overview(run: &RecordedRun) -> String {
     let (state, study) = (&run.state, &run.study);
     let evaluated = measured::evaluated(state);
+    let tested = certified(state);
     let search = &study.study.study;
     let mut text = format!(
         "{}: {}, seed {}, started {}\n{} in {}, study {}\n",
@@ -100,17 +115,24 @@ fn overview(run: &RecordedRun) -> String {
     }
     text += &match state.finished() {
         Some(finished) => match &finished.reason {
-            Some(reason) => format!("{}: {reason}\n", report::status(finished.status)),
-            None => format!("{}\n", report::status(finished.status)),
+            Some(reason) => format!("{}: {reason}\n", report::verdict(state, finished)),
+            None => format!("{}\n", report::verdict(state, finished)),
         },
         None if !evaluated.is_empty() => format!(
             "{} measured by `capo evaluate`; nothing was searched\n",
             counted(evaluated.len() as u64, "prompt")
         ),
+        None if !tested.is_empty() => format!(
+            "{} tested by `capo certify`; nothing was searched\n",
+            counted(tested.len() as u64, "prompt")
+        ),
         None => "it has not ended: run or resume it with `capo optimize`\n".to_owned(),
     };
     if !state.rounds().is_empty() {
         text += &format!("\n{}", rounds(state, study));
+    }
+    for certificate in &tested {
+        text += &format!("\n{}", certify::table(certificate));
     }
     for (split, examples) in [
         (Split::Optimize, "examples of the search"),

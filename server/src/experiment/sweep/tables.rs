@@ -1,5 +1,6 @@
 //! Held-out results and multipliers by variant, with the paper's beside them.
 
+use capo_core::certificate::Verdict;
 use indexmap::IndexMap;
 
 use super::Sweep;
@@ -37,6 +38,13 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
     let is_fresh = runs.records.iter().any(|record| record.fresh.is_some());
     if is_fresh {
         table.columns.extend(fresh_columns());
+    }
+    let is_tested = runs.records.iter().any(|record| record.certified.is_some());
+    if is_tested {
+        table.columns.push(Column::new("certified", ColumnKind::Share));
+        table
+            .columns
+            .push(Column::new("AllSat, fresh, of those", ColumnKind::Share));
     }
     table
         .columns
@@ -95,6 +103,15 @@ pub(in crate::experiment) fn summary(runs: &Runs, sweep: Sweep) -> Table {
         row.push(share(searched.map(|outcome| outcome.all_sat)));
         if is_fresh {
             row.extend(fresh(records.iter().filter_map(|record| record.fresh.as_ref())));
+        }
+        if is_tested {
+            let is_certified = |record: &&&RunRecord| record.certified == Some(Verdict::Certified);
+            let tested = records.iter().filter(|record| record.certified.is_some());
+            row.push(share(tested.map(|record| is_certified(&record))));
+            let certified = records.iter().filter(is_certified);
+            row.push(share(
+                certified.filter_map(|record| Some(record.fresh.as_ref()?.all_sat)),
+            ));
         }
         row.push(mean(records.iter().map(|record| record.rollouts as f64)));
         row.extend(

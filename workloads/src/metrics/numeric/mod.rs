@@ -114,7 +114,7 @@ impl Family for Numeric {
     }
 
     fn spec(&self) -> MetricSpec {
-        MetricSpec::objective(&self.name, "The number in the answer is the expected one.")
+        MetricSpec::objective(&self.name, "The number in the answer is the expected one.").two_valued()
     }
 
     fn compile(&self, _sources: &mut Sources<'_>) -> Result<Way, DefinitionError> {

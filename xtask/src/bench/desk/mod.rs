@@ -25,14 +25,14 @@ use crate::workspace::Workspace;
 /// What searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contender {
-    /// The study as it is.
+    /// The study without caution.
     Capo,
     /// The same with every multiplier fixed at 1.
     Fixed,
-    /// The study with caution, and the same with fixed multipliers.
+    /// The study with caution, as it is shipped, and the same with fixed multipliers.
     Cautious,
     CautiousFixed,
-    /// The study until the budget is spent, and the same with caution.
+    /// The study without caution until the budget is spent, and the same with it.
     UntilBudget,
     CautiousUntilBudget,
     /// GEPA with the Lagrangian score at multipliers of 1.
@@ -342,11 +342,13 @@ fn edited(study: &str, contender: Contender) -> Result<String> {
     if table(&mut study, "prompt")?.contains_key("file") {
         bail!("its prompt must be in the study, not in a file beside it");
     }
-    if matches!(contender, Cautious | CautiousFixed | CautiousUntilBudget) {
-        let settings = table(&mut study, "study")?;
-        settings.insert("caution".to_owned(), CAUTION.0.into());
-        settings.insert("choice_probability".to_owned(), CAUTION.1.into());
-    }
+    let (caution, probability) = match contender {
+        Cautious | CautiousFixed | CautiousUntilBudget => CAUTION,
+        _ => (0.0, 0.0),
+    };
+    let settings = table(&mut study, "study")?;
+    settings.insert("caution".to_owned(), caution.into());
+    settings.insert("choice_probability".to_owned(), probability.into());
     match contender {
         Capo | Cautious => {}
         Fixed | CautiousFixed => {
@@ -424,6 +426,8 @@ mod tests {
         let study = "
             [study]
             name = 'desk'
+            caution = 0.0
+            choice_probability = 0.0
             [prompt]
             text = 'Be kind.'
             [method]
@@ -443,8 +447,12 @@ mod tests {
 
         let mut cautious = of(Contender::CautiousFixed);
         let settings = cautious["study"].as_table_mut().unwrap();
-        assert_eq!(settings.remove("caution"), Some(1.64.into()));
-        assert_eq!(settings.remove("choice_probability"), Some(0.8.into()));
+        assert_eq!(
+            settings.insert("caution".to_owned(), 0.0.into()),
+            Some(1.64.into())
+        );
+        let probability = settings.insert("choice_probability".to_owned(), 0.0.into());
+        assert_eq!(probability, Some(0.8.into()));
         assert_eq!(cautious, of(Contender::Fixed));
 
         let mut until = of(Contender::UntilBudget);

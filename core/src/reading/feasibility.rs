@@ -1,0 +1,123 @@
+//! On what a returned prompt is feasible: the examples of its search, held-out ones, or by a certificate.
+
+use serde::Serialize;
+
+use crate::journal::FinishedEvent;
+use crate::journal::run_state::RunState;
+use crate::reading::in_force;
+use crate::reading::summary::all_sat;
+use crate::study::certificate::{Certificate, Verdict};
+
+/// Whether a returned prompt keeps every threshold, and where that was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Feasibility {
+    /// On the examples it was chosen by.
+    pub search: bool,
+    /// On the held-out examples; null where it was not measured there.
+    pub held_out: Option<bool>,
+    /// By a test on examples that nothing else touched; null where the study keeps none, or nothing was tested.
+    pub certified: Option<Verdict>,
+}
+
+impl Feasibility {
+    /// That of a run's returned prompt.
+    pub fn of(state: &RunState, finished: &FinishedEvent) -> Self {
+        let thresholds = in_force::thresholds(state, None);
+        let held_out = all_sat(&thresholds, |metric| Some(finished.evaluation.get(metric)?.mean));
+        let score = finished.best.and_then(|best| finished.final_scores.get(&best));
+        Self {
+            search: score.is_some_and(|score| score.feasible),
+            held_out: held_out.filter(|_| !finished.evaluation.is_empty()),
+            // A prompt that was not its turn was not tested, because a safer one was not certified.
+            certified: certificate(finished)
+                .map(|certificate| certificate.verdict)
+                .or_else(|| (!finished.certificates.is_empty()).then_some(Verdict::Undecided)),
+        }
+    }
+
+    /// Whether it may be called feasible: by a certificate, else on held-out examples, else, where there are none, on
+    /// those of the search.
+    pub fn holds(self) -> bool {
+        match self.certified {
+            Some(Verdict::Certified) => true,
+            Some(Verdict::Refuted) => false,
+            Some(Verdict::Undecided) | None => self.search && self.held_out.unwrap_or(true),
+        }
+    }
+
+    /// The strongest that is true of it, to follow "the best prompt".
+    pub fn words(self) -> &'static str {
+        match (self.certified, self.held_out, self.search) {
+            (Some(Verdict::Certified), ..) => "is certified",
+            (Some(Verdict::Refuted), _, true) => {
+                "is feasible on the search examples, but refuted by the test"
+            }
+            (_, Some(true), true) => "holds on the held-out examples",
+            (_, Some(false), true) => {
+                "is feasible on the search examples, but does not hold on the held-out examples"
+            }
+            (_, None, true) => "is feasible on the search examples",
+            (.., false) => "is not feasible on the search examples",
+        }
+    }
+}
+
+/// The certificate of a run's returned prompt, if it was tested.
+pub fn certificate(finished: &FinishedEvent) -> Option<&Certificate> {
+    let mut certificates = finished.certificates.iter();
+    certificates.find(|certificate| Some(certificate.candidate) == finished.best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_verdict_that_is_true_is_told() {
+        let of = |search, held_out, certified| Feasibility {
+            search,
+            held_out,
+            certified,
+        };
+        let (yes, no) = (Some(true), Some(false));
+        for (feasibility, holds, words) in [
+            (of(true, yes, Some(Verdict::Certified)), true, "certified"),
+            (of(true, no, Some(Verdict::Certified)), true, "certified"),
+            (
+                of(true, yes, Some(Verdict::Refuted)),
+                false,
+                "refuted by the test",
+            ),
+            (
+                of(true, yes, Some(Verdict::Undecided)),
+                true,
+                "holds on the held-out examples",
+            ),
+            (of(true, yes, None), true, "holds on the held-out examples"),
+            (
+                of(true, no, Some(Verdict::Undecided)),
+                false,
+                "does not hold on the held-out examples",
+            ),
+            (
+                of(true, no, None),
+                false,
+                "does not hold on the held-out examples",
+            ),
+            (of(true, None, None), true, "feasible on the search examples"),
+            (of(false, yes, None), false, "not feasible on the search examples"),
+            (
+                of(false, None, None),
+                false,
+                "not feasible on the search examples",
+            ),
+        ] {
+            assert_eq!(feasibility.holds(), holds, "{feasibility:?}");
+            assert!(
+                feasibility.words().ends_with(words),
+                "{feasibility:?}: {}",
+                feasibility.words()
+            );
+        }
+    }
+}

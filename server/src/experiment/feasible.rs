@@ -1,0 +1,105 @@
+//! Whether what is handed over holds on fresh examples: with caution, with a certificate, and with other methods.
+
+use capo_core::certificate::Confirm;
+use capo_core::study::Study;
+use serde_json::{Map, json};
+
+use super::caution::{PAPER, SHIPPED, set};
+use super::record::Runs;
+use super::sweep::{self, Sweep};
+use super::{Experiment, HELP_DESK, Report, Variant};
+
+/// Caution, certificates, and every method with the same caution.
+pub(super) const FEASIBLE: Experiment = Experiment {
+    name: "feasible",
+    title: "Feasible on fresh examples",
+    explanation: "The paper's rule takes costs as they are measured and returns what keeps every threshold on the \
+                  examples it was chosen on; the shipped studies are cautious; a certificate is a test on examples that \
+                  nothing else touched. Fixed multipliers and the other methods search with the same caution. Where the \
+                  workload makes examples as many as are asked for, 600 are held out, of which the test keeps 300; else \
+                  nothing is tested.",
+    study: HELP_DESK,
+    least_constraints: 1,
+    vary,
+    report,
+};
+
+const SHIPPED_KEY: &str = "shipped";
+const SWEEP: Sweep = Sweep {
+    axis: "search",
+    reference: SHIPPED_KEY,
+    paper: None,
+};
+
+/// Examples kept for the test, and as many held out beside them.
+const EXAMPLES: u32 = 300;
+
+/// What costs of the help desk are said to be at most, for the test. Larger ones were not measured in 11,000 dialogues of
+/// seeds 500 to 539, and one would leave a prompt without a certificate.
+const BOUNDS: [(&str, f64); 7] = [
+    ("excess_tools", 12.0),
+    ("repeated_calls", 30.0),
+    ("turns", 30.0),
+    ("latency", 60.0),
+    ("verbosity", 10.0),
+    ("tool_errors", 8.0),
+    ("policy_violations", 8.0),
+];
+
+fn vary(base: &Study) -> Vec<Variant> {
+    let kind = capo_workloads::of(&base.workload);
+    let makes_examples = kind.is_some_and(|kind| (kind.fresh)(&base.workload, EXAMPLES, 0).is_some());
+    let variant = |key: &str, label: &str, settings, edit: &dyn Fn(&mut Study)| {
+        Variant::of(base, key, label, |study| {
+            set(study, settings);
+            if makes_examples {
+                study.workload.insert("evaluate".into(), json!(2 * EXAMPLES));
+                // Beside what a search may spend: two prompts held out, three tested.
+                if let Some(rollouts) = &mut study.budget.rollouts {
+                    *rollouts += u64::from(EXAMPLES) * 7;
+                }
+            }
+            edit(study);
+        })
+    };
+    let method = |key: &str| {
+        let label = format!("{key}, cautious");
+        variant(key, &label, SHIPPED, &|study| {
+            study.study.method = key.into();
+            study.method = Map::new();
+        })
+    };
+    let mut variants = vec![
+        variant("paper", "capo, the paper's rule", PAPER, &|_| ()),
+        variant(SHIPPED_KEY, "capo, cautious", SHIPPED, &|_| ()),
+        variant("fixed", "fixed multipliers, cautious", SHIPPED, &|study| {
+            study.method.insert("dual_step".into(), json!("fixed"));
+        }),
+        method("count"),
+        method("capo-ea"),
+        method("sampling"),
+        method("injected"),
+    ];
+    if makes_examples {
+        variants.push(variant(
+            "certified",
+            "capo, cautious, tested",
+            SHIPPED,
+            &|study| {
+                let is_constrained = |metric: &str| study.constraints.iter().any(|one| one.metric == metric);
+                let bounds = BOUNDS.iter().filter(|(metric, _)| is_constrained(metric));
+                study.confirm = Some(Confirm {
+                    bounds: bounds
+                        .map(|(metric, bound)| ((*metric).to_owned(), *bound))
+                        .collect(),
+                    ..Confirm::of(EXAMPLES as usize)
+                });
+            },
+        ));
+    }
+    variants
+}
+
+fn report(runs: &Runs) -> Report {
+    sweep::report(runs, SWEEP)
+}
