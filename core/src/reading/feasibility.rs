@@ -1,11 +1,11 @@
 //! On what a returned prompt is feasible: the examples of its search, held-out ones, or by a certificate.
 
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::journal::FinishedEvent;
 use crate::journal::run_state::RunState;
 use crate::reading::in_force;
-use crate::reading::summary::all_sat;
 use crate::study::certificate::{Certificate, Verdict};
 
 /// Whether a returned prompt keeps every threshold, and where that was seen.
@@ -68,6 +68,19 @@ pub fn certificate(finished: &FinishedEvent) -> Option<&Certificate> {
     certificates.find(|certificate| Some(certificate.candidate) == finished.best)
 }
 
+/// Whether these means, by metric, meet every threshold; `None` when none of those that were measured
+/// misses its own, but one was not measured. Without constraints there is nothing to fail.
+pub fn all_sat(thresholds: &IndexMap<String, f64>, mean: impl Fn(&str) -> Option<f64>) -> Option<bool> {
+    let met: Vec<Option<bool>> = thresholds
+        .iter()
+        .map(|(metric, threshold)| Some(mean(metric)? <= *threshold))
+        .collect();
+    if met.contains(&Some(false)) {
+        return Some(false);
+    }
+    (!met.contains(&None)).then_some(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +132,21 @@ mod tests {
                 feasibility.words()
             );
         }
+    }
+
+    #[test]
+    fn every_threshold_must_be_met_and_every_mean_known() {
+        let thresholds: IndexMap<String, f64> = [("a".to_owned(), 1.0), ("b".to_owned(), 2.0)].into();
+        let verdict =
+            |a: Option<f64>, b: Option<f64>| all_sat(&thresholds, |metric| if metric == "a" { a } else { b });
+        assert_eq!(verdict(Some(1.0), Some(2.0)), Some(true));
+        assert_eq!(verdict(Some(1.1), Some(2.0)), Some(false));
+        assert_eq!(verdict(Some(1.0), None), None);
+        assert_eq!(
+            verdict(Some(1.1), None),
+            Some(false),
+            "nothing unknown mends that"
+        );
+        assert_eq!(all_sat(&IndexMap::new(), |_| None), Some(true));
     }
 }

@@ -4,15 +4,14 @@ use std::rc::Rc;
 
 use super::evaluate::open;
 use crate::journal::{Journal, Origin};
-use crate::reading::certify::{self, BLOCK};
 use crate::reading::summary::Failures;
 use crate::search::arena::{Arena, Halt, Models, RunOptions};
+use crate::search::finalists;
 use crate::search::optimize::{RunError, freeze_thresholds};
 use crate::search::problem::Problem;
 use crate::study::StudyError;
-use crate::study::certificate::{Certificate, Verdict};
+use crate::study::certificate::Certificate;
 use crate::study::ids::CandidateId;
-use crate::study::score::Limits;
 use crate::study::usage::Usage;
 
 /// What a test of one prompt came to.
@@ -20,8 +19,6 @@ use crate::study::usage::Usage;
 pub struct Tested {
     /// The certificate by what was measured; `None` when a threshold relative to the seed prompt could not be measured.
     pub certificate: Option<Certificate>,
-    /// The constraints, relative thresholds measured.
-    pub limits: Limits,
     /// What was consumed, by earlier sessions over the same journal too.
     pub usage: Usage,
     /// Rollouts made, by earlier sessions over the same journal too.
@@ -50,7 +47,7 @@ pub async fn certify(
     }
     let arena = open(problem, journal, models, options)?;
     let (certificate, halt) = match begin(&arena, prompt).await {
-        Ok(candidate) => test(&arena, candidate).await,
+        Ok(candidate) => finalists::test(&arena, candidate).await,
         Err(halt) => (None, Some(halt)),
     };
     let halt = match halt {
@@ -58,14 +55,12 @@ pub async fn certify(
         Some(Halt::Replay(difference)) => return Err(RunError::Replay(difference)),
         halt => halt,
     };
-    let limits = arena.limits(None);
     let mut journal = arena.into_journal();
     let synced = journal.sync();
     synced.await?;
     let ledger = journal.state().ledger();
     Ok(Tested {
         certificate,
-        limits,
         usage: ledger.usage(),
         rollouts: ledger.rollouts(),
         failures: Failures::of(journal.state()),
@@ -76,44 +71,4 @@ pub async fn certify(
 async fn begin(arena: &Arena, prompt: &str) -> Result<CandidateId, Halt> {
     freeze_thresholds(arena).await?;
     arena.introduce(prompt, 0, Origin::Given, Vec::new())
-}
-
-/// Tests prompts one after the other, up to the first that is not certified: of a sequence fixed beforehand each may be
-/// tested at the whole level. What stopped it, too.
-pub(super) async fn in_sequence(
-    arena: &Arena,
-    candidates: Vec<CandidateId>,
-) -> (Vec<Certificate>, Option<Halt>) {
-    let mut certificates = Vec::new();
-    for candidate in candidates {
-        let (certificate, halt) = test(arena, candidate).await;
-        let is_certified = certificate
-            .as_ref()
-            .is_some_and(|one| one.verdict == Verdict::Certified);
-        certificates.extend(certificate);
-        if halt.is_some() || !is_certified {
-            return (certificates, halt);
-        }
-    }
-    (certificates, None)
-}
-
-/// Measures a candidate on the reserve, block by block, until that decides or nothing is left.
-async fn test(arena: &Arena, candidate: CandidateId) -> (Option<Certificate>, Option<Halt>) {
-    let mut blocks = 0;
-    loop {
-        let standing = certify::after(arena.journal().borrow().state(), &candidate, blocks);
-        let Some(certificate) = standing else {
-            return (None, None);
-        };
-        if certificate.ended {
-            return (Some(certificate), None);
-        }
-        blocks += 1;
-        match arena.measure(&[candidate], &arena.reserve(blocks * BLOCK)).await {
-            Ok(measured) if measured.is_empty() => return (Some(certificate), None),
-            Ok(_) => {}
-            Err(halt) => return (Some(certificate), Some(halt)),
-        }
-    }
 }

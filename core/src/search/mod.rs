@@ -6,6 +6,7 @@ pub mod control;
 pub mod dual;
 pub mod evaluate;
 pub mod evidence;
+mod finalists;
 pub mod methods;
 mod optimize;
 pub mod problem;

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use crate::journal::{Event, FinishedEvent, Journal, JournalError, Status, StoreError};
 use crate::llm::FailureKind;
 use crate::search::arena::{Arena, Batch, Halt, Models, Phase, RunOptions};
-use crate::search::certify;
+use crate::search::finalists;
 use crate::search::methods::{self, Choice, Method};
 use crate::search::problem::Problem;
 use crate::study::certificate::Verdict;
@@ -19,9 +19,6 @@ use crate::study::{LARGEST_THRESHOLD, Rounds, StudyError};
 /// After a search with minibatches: how many pruned candidates that a batch found feasible are
 /// measured on the whole split beside the last pool and the seed.
 const REMEMBERED: usize = 3;
-
-/// The chance of a certificate with which a prompt is safe enough: none of a lower objective is tested before it.
-const SAFE: f64 = 0.9;
 
 /// A run that could not even begin, or whose journal failed.
 #[derive(Debug, thiserror::Error)]
@@ -229,11 +226,11 @@ pub(crate) async fn conclude(
     let chosen = choose(arena, method, &final_scores, &batch);
     let may_confirm = !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
     let finalists = match chosen {
-        Some(chosen) if may_confirm => finalists_of(arena, method, &final_scores, &batch, chosen),
+        Some(chosen) if may_confirm => finalists::of(arena, method, &final_scores, &batch, chosen),
         _ => Vec::new(),
     };
     arena.enter(Phase::Confirmation);
-    let (certificates, stopped) = certify::in_sequence(arena, finalists).await;
+    let (certificates, stopped) = finalists::tested(arena, finalists).await;
     if let Some(stopped) = stopped {
         noted(&stopped, "the examples kept for the test", &mut reasons)?;
         ended = ended.or(Some(stopped));
@@ -299,43 +296,6 @@ pub(crate) async fn conclude(
         certificates,
         reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
     })
-}
-
-/// The prompts to be tested on the reserve, the safest first: the chosen one, and safer ones of lower objectives, each
-/// with a better chance of a certificate than all of a higher objective.
-fn finalists_of(
-    arena: &Arena,
-    method: &dyn Method,
-    scores: &IndexMap<CandidateId, Score>,
-    batch: &Batch,
-    chosen: CandidateId,
-) -> Vec<CandidateId> {
-    let confirm = arena.problem().borrow().study().confirm.clone();
-    let Some(confirm) = confirm else { return Vec::new() };
-    if method.choice() == Choice::Retained {
-        return vec![chosen];
-    }
-    let limits = arena.limits(None);
-    // So many standard errors a betting test takes; a binomial one takes fewer.
-    let errors = (-2.0 * libm::log(1.0 - confirm.confidence)).sqrt();
-    let chance =
-        |candidate| arena.probability_of_a_certificate(candidate, batch, &limits, (confirm.examples, errors));
-    let mut front = vec![chosen];
-    let mut best = chance(chosen);
-    for entry in top(arena.ranked(scores, |score| score.objective), scores.len()) {
-        if best >= SAFE {
-            break;
-        }
-        let chance = chance(entry);
-        if scores[&entry].objective <= scores[&chosen].objective && chance > best {
-            front.push(entry);
-            best = chance;
-        }
-    }
-    // As many as may be tested, from one end to the other.
-    let (last, most) = (front.len() - 1, confirm.finalists.min(front.len()));
-    let place = |index: usize| index * last / (most - 1).max(1);
-    (0..most).rev().map(|index| front[place(index)]).collect()
 }
 
 /// With minibatches, measures on the whole split who may be chosen: the last pool, then the seed and

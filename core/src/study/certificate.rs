@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::StudyError;
 use crate::random::{Streams, without_replacement};
 use crate::study::ids::CandidateId;
+use crate::study::score::LARGEST_THRESHOLD;
 
 /// The most examples of a test.
 pub const MOST_EXAMPLES: usize = 10_000;
@@ -77,9 +78,9 @@ impl Confirm {
             return outside("confirm.finalists", "between 1 and 20");
         }
         for (metric, bound) in &self.bounds {
-            if !(0.0..=super::LARGEST_THRESHOLD).contains(bound) {
+            if !(0.0..=LARGEST_THRESHOLD).contains(bound) {
                 let key = format!("confirm.bounds.{metric}");
-                return outside(&key, &format!("between 0 and {:e}", super::LARGEST_THRESHOLD));
+                return outside(&key, &format!("between 0 and {LARGEST_THRESHOLD:e}"));
             }
         }
         Ok(())

@@ -32,8 +32,8 @@ pub use identity::differences;
 pub(crate) use identity::hash;
 pub(crate) use numbers::numbers;
 pub use parse::Format;
-pub(crate) use parse::LARGEST_THRESHOLD;
 pub use parse::{LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
+pub(crate) use score::LARGEST_THRESHOLD;
 pub use suggest::{nearest, suggest};
 pub use wording::{plain, read_table};
 

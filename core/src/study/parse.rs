@@ -8,6 +8,7 @@ use toml_parser::lexer::TokenKind;
 
 use super::certificate::Confirm;
 use super::error::StudyError;
+use super::score::LARGEST_THRESHOLD;
 use super::suggest::{nearest, suggest};
 use super::wording::key_at;
 use super::{Constraint, Rounds, Study};
@@ -21,9 +22,6 @@ pub const LARGEST_CAUTION: f64 = 10.0;
 
 /// The largest `study.choice_probability`.
 pub const LARGEST_CHOICE_PROBABILITY: f64 = 0.999;
-
-/// A threshold is no further from 0 than this, for the same reason.
-pub(crate) const LARGEST_THRESHOLD: f64 = 1e12;
 
 /// The two notations of a study file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

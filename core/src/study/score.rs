@@ -9,6 +9,9 @@ use crate::study::estimate::Estimate;
 use crate::study::ids::CandidateId;
 use crate::study::numbers::{number, numbers};
 
+/// A threshold is no further from 0 than this, so that residuals and their squares stay finite.
+pub(crate) const LARGEST_THRESHOLD: f64 = 1e12;
+
 /// A constraint as the formulas see it: threshold τ and scale s of the residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {

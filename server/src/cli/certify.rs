@@ -2,19 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::certificate::{Certificate, Confirm, Test, Verdict};
+use capo_core::certificate::{Certificate, Confirm, Verdict};
 use capo_core::certify::Tested;
 use capo_core::ids::sha256_hex;
 use capo_core::summary::{Failures, Spend};
-use capo_core::table::Table;
 use capo_models::Environment;
 use serde::Serialize;
 
 use super::command_line::CommandLine;
 use super::evaluate::{carry_out, stopped};
 use super::failure::{Ending, Failure, print, print_json};
-use super::layout::{NOTHING, counted, number};
-use super::{Prices, StudyArgument, report};
+use super::layout::counted;
+use super::{StudyArgument, Told, report};
 use crate::files::read_prompt;
 use crate::progress::LogFormat;
 use crate::session::Session;
@@ -39,14 +38,8 @@ pub(crate) struct CertifyArgs {
     /// from study and prompt].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// How progress is written to standard error; the fields of JSON: docs/log.md.
-    #[arg(long, value_enum, default_value_t)]
-    log: LogFormat,
     #[command(flatten)]
-    prices: Prices,
+    told: Told,
 }
 
 /// The object of `--json`.
@@ -65,7 +58,7 @@ struct Output<'a> {
 
 /// Runs the command.
 pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
-    args.log.take_effect();
+    args.told.log.take_effect();
     let mut file = args.study.read()?;
     let prompt = read_prompt(&args.prompt)?;
     if prompt.trim().is_empty() {
@@ -91,23 +84,27 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
             study: file.name.clone(),
             error,
         })?;
-    let session = Session::new(&file, &Environment, args.prices.table()?)?;
+    let session = Session::new(&file, &Environment, args.told.prices.table()?)?;
     let path = args.journal.clone().unwrap_or_else(|| {
         let key = sha256_hex(format!("{}{prompt}", file.study.identity()));
         let ending = format!("certify-{}.journal.jsonl", &key[..8]);
         args.study.default_journal(file.study.study.seed, &ending)
     });
     let resume = resume_command(args);
-    let tested = carry_out(args.log, session, &path, &resume, async |session, journal, _| {
-        session.certify(journal, &prompt).await
-    })?;
+    let tested = carry_out(
+        args.told.log,
+        session,
+        &path,
+        &resume,
+        async |session, journal, _| session.certify(journal, &prompt).await,
+    )?;
     let Some(tested) = tested else {
         warn(&format!(
             "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
         ));
         return Ok(Ending::Stopped);
     };
-    if args.json {
+    if args.told.json {
         print_json(&Output {
             certificate: tested.certificate.as_ref(),
             more: tested.certificate.as_ref().and_then(Certificate::more),
@@ -137,14 +134,14 @@ fn resume_command(args: &CertifyArgs) -> CommandLine {
         .option("examples", args.examples)
         .option("confidence", args.confidence)
         .path("journal", args.journal.as_deref())
-        .path("prices", args.prices.prices.as_deref())
-        .flag("json", args.json)
-        .option("log", (args.log == LogFormat::Json).then_some("json"))
+        .path("prices", args.told.prices.prices.as_deref())
+        .flag("json", args.told.json)
+        .option("log", (args.told.log == LogFormat::Json).then_some("json"))
 }
 
 fn render(tested: &Tested, journal: &Path) -> String {
     let certificate = tested.certificate.as_ref();
-    let shown = certificate.map(table);
+    let shown = certificate.map(report::certificate);
     format!(
         "{}{}{} in {}\n",
         shown.unwrap_or_default(),
@@ -152,51 +149,4 @@ fn render(tested: &Tested, journal: &Path) -> String {
         counted(tested.rollouts, "rollout"),
         journal.display(),
     )
-}
-
-/// A certificate: its verdict, and each constraint with its bounds.
-pub(super) fn table(certificate: &Certificate) -> String {
-    let (one, all) = (100.0 * certificate.confidence, certificate.constraints.len());
-    let mut grid = Table::new([
-        "",
-        "at most",
-        "measured",
-        "below, this one",
-        "below, all at once",
-        "verdict",
-        "test",
-    ]);
-    let bound = |bound: Option<f64>| bound.map_or_else(|| NOTHING.to_owned(), number);
-    for (metric, finding) in &certificate.constraints {
-        grid.row([
-            metric.clone(),
-            number(finding.threshold),
-            bound(finding.mean),
-            bound(finding.upper),
-            bound(finding.simultaneous),
-            word(finding.verdict).to_owned(),
-            match finding.test {
-                Test::Known => "known of the prompt".to_owned(),
-                Test::Binomial => format!("exact binomial, p = {:.4}", finding.p),
-                Test::Betting => format!("betting, p = {:.4}", finding.p),
-                Test::None => finding.reason.clone().unwrap_or_default(),
-            },
-        ]);
-    }
-    format!(
-        "Prompt {}: {}\n{}Bounds hold at {one} %, each by itself, or all {all} at once. The verdict needs no correction: a \
-         prompt is certified where each constraint is.\n\n",
-        certificate.candidate.short(),
-        certificate.sentence(),
-        grid.text(2),
-    )
-}
-
-/// A verdict in words.
-pub(super) fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Certified => "certified",
-        Verdict::Refuted => "refuted",
-        Verdict::Undecided => "not decided",
-    }
 }

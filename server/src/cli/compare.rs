@@ -8,15 +8,13 @@ use capo_core::journal::Status;
 use capo_core::reading::comparison::{
     CONFIDENCE, PromptOf, comparable, differences as differences_of, searched_alike,
 };
-use capo_core::reading::feasibility::Feasibility;
+use capo_core::reading::feasibility::{Feasibility, all_sat};
 use capo_core::reading::{in_force, measured};
 use capo_core::statistics::{PairedDifference, fewest_examples};
-use capo_core::summary::all_sat;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::certify;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{NOTHING, count, counted, dollars, number, signed, yes_no};
 use super::report;
@@ -291,7 +289,7 @@ fn render(comparison: &Comparison, first: &RecordedRun) -> String {
     }
     if runs.iter().any(|run| run.certified.is_some()) {
         row("certified", &|run| {
-            run.certified.map_or(NOTHING, certify::word).to_owned()
+            run.certified.map_or(NOTHING, report::word).to_owned()
         });
     }
     row("rollouts", &|run| count(run.rollouts));

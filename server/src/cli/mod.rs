@@ -33,6 +33,7 @@ use clap::error::ErrorKind;
 
 use self::failure::{Ending, Failure, print};
 use crate::files::{Reach, read_text};
+use crate::progress::LogFormat;
 use crate::session::{SessionError, StudyFile, block_on};
 use crate::simulate;
 
@@ -119,6 +120,19 @@ impl StudyArgument {
             .map_or_else(|| "study".into(), |stem| stem.to_string_lossy());
         Path::new("runs").join(format!("{stem}-{seed}.{ending}"))
     }
+}
+
+/// How a measurement is told, and at which prices.
+#[derive(Debug, Clone, clap::Args)]
+struct Told {
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// How progress is written to standard error; the fields of JSON: docs/log.md.
+    #[arg(long, value_enum, default_value_t)]
+    log: LogFormat,
+    #[command(flatten)]
+    prices: Prices,
 }
 
 /// Prices of models.

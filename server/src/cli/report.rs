@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
+use capo_core::certificate::{Certificate, Test, Verdict};
 use capo_core::estimate::Estimate;
 use capo_core::ids::CandidateId;
 use capo_core::journal::{FinishedEvent, Origin, Status, StudyEvent};
 use capo_core::reading::examples::Examples;
-use capo_core::reading::feasibility::Feasibility;
+use capo_core::reading::feasibility::{Feasibility, all_sat};
 use capo_core::reading::{in_force, lineage, measured};
 use capo_core::run_state::RunState;
-use capo_core::summary::{Failures, all_sat};
+use capo_core::summary::Failures;
 use capo_core::usage::{RoleUsage, Usage};
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 
-use super::certify;
 use super::layout::{NOTHING, count, counted, dollars, estimate, number, prompt, signed, yes_no};
 use capo_core::table::Table;
 
@@ -29,7 +29,7 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
         text += &likelihood(probability, study.study.study.choice_probability);
     }
     for certificate in &finished.certificates {
-        text += &certify::table(certificate);
+        text += &self::certificate(certificate);
     }
     text += &failures(Failures::of(state).as_ref());
     if !finished.multipliers.is_empty() {
@@ -66,6 +66,53 @@ fn likelihood(probability: f64, demanded: f64) -> String {
         "On further examples the best prompt keeps each threshold with a predictive probability of at least \
          {probability:.3}{asked}.\n\n"
     )
+}
+
+/// A certificate: its verdict, and each constraint with its bounds.
+pub(crate) fn certificate(certificate: &Certificate) -> String {
+    let (one, all) = (100.0 * certificate.confidence, certificate.constraints.len());
+    let mut grid = Table::new([
+        "",
+        "at most",
+        "measured",
+        "below, this one",
+        "below, all at once",
+        "verdict",
+        "test",
+    ]);
+    let bound = |bound: Option<f64>| bound.map_or_else(|| NOTHING.to_owned(), number);
+    for (metric, finding) in &certificate.constraints {
+        grid.row([
+            metric.clone(),
+            number(finding.threshold),
+            bound(finding.mean),
+            bound(finding.upper),
+            bound(finding.simultaneous),
+            word(finding.verdict).to_owned(),
+            match finding.test {
+                Test::Known => "known of the prompt".to_owned(),
+                Test::Binomial => format!("exact binomial, p = {:.4}", finding.p),
+                Test::Betting => format!("betting, p = {:.4}", finding.p),
+                Test::None => finding.reason.clone().unwrap_or_default(),
+            },
+        ]);
+    }
+    format!(
+        "Prompt {}: {}\n{}Bounds hold at {one} %, each by itself, or all {all} at once. The verdict needs no correction: a \
+         prompt is certified where each constraint is.\n\n",
+        certificate.candidate.short(),
+        certificate.sentence(),
+        grid.text(2),
+    )
+}
+
+/// A verdict in words.
+pub(crate) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Certified => "certified",
+        Verdict::Refuted => "refuted",
+        Verdict::Undecided => "not decided",
+    }
 }
 
 fn headline(state: &RunState, study: &StudyEvent, finished: &FinishedEvent) -> String {

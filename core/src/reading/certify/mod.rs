@@ -222,6 +222,7 @@ impl Question<'_> {
                 } else {
                     Verdict::Refuted
                 },
+                examples: 0,
                 p: f64::from(u8::from(!holds)),
                 upper: cost,
                 simultaneous: cost,
@@ -235,28 +236,18 @@ impl Question<'_> {
         1.0 - self.confirm.confidence
     }
 
-    /// The test has the size of the whole reserve, whatever was measured of it: examples that were not count as events.
-    fn binomial(&self, shares: &[f64], threshold: f64) -> Evidence {
-        let (trials, alpha) = (self.confirm.examples, self.alpha());
+    /// p-value of "the mean exceeds the threshold" by the binomial test, and whether the rest of the reserve may still make
+    /// it small enough. The test has the size of the whole reserve, whatever was measured of it: examples that were not
+    /// count as events.
+    fn binomial(&self, shares: &[f64], threshold: f64) -> (f64, bool) {
+        let trials = self.confirm.examples;
         let events = shares.iter().filter(|share| **share == 1.0).count();
-        let p = match threshold {
+        if threshold >= 1.0 {
             // No cost exceeds its largest value.
-            1.0.. => 0.0,
-            _ => binomial::at_most(events + trials - shares.len(), trials, threshold),
-        };
-        Evidence {
-            p,
-            refuted: false,
-            is_possible: p <= alpha || binomial::at_most(events, trials, threshold) <= alpha,
+            return (0.0, true);
         }
-    }
-
-    fn betting(&self, shares: &[f64], threshold: f64, is_bounded_below: bool) -> Evidence {
-        Evidence {
-            p: self.p_against(shares, threshold),
-            refuted: false,
-            is_possible: threshold > 0.0 || !is_bounded_below,
-        }
+        let p = binomial::at_most(events + trials - shares.len(), trials, threshold);
+        (p, binomial::at_most(events, trials, threshold) <= self.alpha())
     }
 
     /// p-value of "the mean exceeds `mean`" by betting.
@@ -278,13 +269,18 @@ impl Question<'_> {
 
     /// `least` are the shares with the smallest cost in place of those that could not be measured.
     fn evidence(&self, law: &Law, shares: &[f64], least: &[f64], threshold: f64) -> Evidence {
-        let (evidence, below) = match law {
-            Law::Bounded { below, .. } => (self.betting(shares, threshold, *below), *below),
+        let ((p, is_possible), is_bounded_below) = match law {
+            // Nothing shows a mean of at most the smallest cost.
+            Law::Bounded { below, .. } => (
+                (self.p_against(shares, threshold), threshold > 0.0 || !below),
+                *below,
+            ),
             _ => (self.binomial(shares, threshold), true),
         };
         Evidence {
-            refuted: below && self.is_refuted(least, threshold),
-            ..evidence
+            p,
+            refuted: is_bounded_below && self.is_refuted(least, threshold),
+            is_possible,
         }
     }
 

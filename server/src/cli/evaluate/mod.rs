@@ -23,7 +23,7 @@ use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
 use super::watch::Watched;
-use super::{Prices, StudyArgument};
+use super::{StudyArgument, Told};
 use crate::files::read_prompt;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, open_journal};
@@ -46,14 +46,8 @@ pub(crate) struct EvaluateArgs {
     /// prompt].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
-    /// How progress is written to standard error; the fields of JSON: docs/log.md.
-    #[arg(long, value_enum, default_value_t)]
-    log: LogFormat,
     #[command(flatten)]
-    prices: Prices,
+    told: Told,
     #[command(flatten)]
     serve: serve::ServeArgs,
 }
@@ -106,7 +100,7 @@ struct ConstraintReport {
 
 /// Runs the command.
 pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
-    args.log.take_effect();
+    args.told.log.take_effect();
     let file = args.study.read()?;
     let Some(path) = &args.prompt else {
         return run_served(args, &file);
@@ -116,7 +110,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         return Err(Failure::usage(format!("{}: the prompt is empty", path.display())));
     }
     let split = Split::from(args.split);
-    let session = Session::new(&file, &Environment, args.prices.table()?)?;
+    let session = Session::new(&file, &Environment, args.told.prices.table()?)?;
     if session
         .problem()
         .workloads()
@@ -130,9 +124,13 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     }
     let path = args.journal(&file.study, &prompt);
     let resume = resume_command(args);
-    let evaluation = carry_out(args.log, session, &path, &resume, async |session, journal, _| {
-        session.evaluate(journal, &prompt, split).await
-    })?;
+    let evaluation = carry_out(
+        args.told.log,
+        session,
+        &path,
+        &resume,
+        async |session, journal, _| session.evaluate(journal, &prompt, split).await,
+    )?;
     let Some(evaluation) = evaluation else {
         warn(&format!(
             "stopped at once: what was under way is in no account. What is finished is kept; to go on, run: {resume}"
@@ -141,7 +139,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
     };
 
     let objective = &file.study.objective.metric;
-    if args.json {
+    if args.told.json {
         print_json(&scored(&evaluation, objective, split, &path))?;
     } else if evaluation.halt.is_none() {
         print(&table(&evaluation, objective, &path))?;
@@ -160,12 +158,12 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let session = Session::new(file, &Environment, args.prices.table()?)?;
+    let session = Session::new(file, &Environment, args.told.prices.table()?)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
     let halt = carry_out(
-        args.log,
+        args.told.log,
         session,
         &path,
         &resume,
@@ -232,9 +230,9 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
         split.as_ref().map(clap::builder::PossibleValue::get_name),
     )
     .path("journal", args.journal.as_deref())
-    .path("prices", args.prices.prices.as_deref())
-    .flag("json", args.json)
-    .option("log", (args.log == LogFormat::Json).then_some("json"))
+    .path("prices", args.told.prices.prices.as_deref())
+    .flag("json", args.told.json)
+    .option("log", (args.told.log == LogFormat::Json).then_some("json"))
 }
 
 /// Says what stopped a measurement, what is `kept`, and how to go on.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use capo_core::ids::CandidateId;
 use capo_core::journal::{Event, FileJournal, RolloutEvent};
+use capo_core::reading::feasibility::all_sat;
 use capo_core::reading::in_force;
 use capo_core::reading::measured::estimate;
-use capo_core::summary::all_sat;
 use capo_core::table::{Align, Table};
 use capo_core::workload::Split;
 use indexmap::IndexMap;

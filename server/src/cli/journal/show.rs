@@ -7,15 +7,15 @@ use capo_core::ids::CandidateId;
 use capo_core::journal::{Origin, RoundEvent, StudyEvent};
 use capo_core::reading::certify::certificate;
 use capo_core::reading::examples::Examples;
+use capo_core::reading::feasibility::all_sat;
 use capo_core::reading::in_force;
 use capo_core::reading::measured::{self, estimate};
 use capo_core::run_state::RunState;
-use capo_core::summary::{Failures, all_sat};
+use capo_core::summary::Failures;
 use capo_core::workload::Split;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::cli::certify;
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::{NOTHING, count, counted, number, prompt, yes_no};
 use crate::cli::report;
@@ -132,7 +132,7 @@ fn overview(run: &RecordedRun) -> String {
         text += &format!("\n{}", rounds(state, study));
     }
     for certificate in &tested {
-        text += &format!("\n{}", certify::table(certificate));
+        text += &format!("\n{}", report::certificate(certificate));
     }
     for (split, examples) in [
         (Split::Optimize, "examples of the search"),
