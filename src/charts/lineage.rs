@@ -150,7 +150,14 @@ pub fn LineageTree(
 
 /// The lineage's data as a table, one row per candidate.
 pub fn lineage_table(data: &LineageData) -> TableData {
-    let mut table = TableData::with_headers(&["Prompt", "Round", "Parent", &data.objective, "Gate", "Pool"]);
+    let mut table = TableData::with_headers(&[
+        "Prompt",
+        "Round",
+        "Parent",
+        &data.objective,
+        "Gate on search examples",
+        "Pool",
+    ]);
     let dash = || "–".to_owned();
     let row = |node: &LineageNode| {
         vec![

@@ -188,8 +188,14 @@ fn PoolPlot(
 
 /// The objective's data as a table, one row per closed round.
 pub fn objective_table(data: &ObjectiveData) -> TableData {
-    let mut table =
-        TableData::with_headers(&["Round", "Best by J", &data.name, "SE", "Gate", "Feasible in pool"]);
+    let mut table = TableData::with_headers(&[
+        "Round",
+        "Best by J",
+        &data.name,
+        "SE",
+        "Gate on search examples",
+        "Feasible in pool",
+    ]);
     let dash = || "–".to_owned();
     let row = |point: &Leading| {
         vec![

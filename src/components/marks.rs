@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 
-/// A disc and "feasible", or a diamond and "not feasible".
+/// A disc and "feasible", or a diamond and "not feasible": of the search's examples, which what stands
+/// around it says.
 #[component]
 pub fn Gate(
     /// Whether every threshold holds.
@@ -12,5 +13,18 @@ pub fn Gate(
         view! { <span class="gate is-f"><span class="m f"></span>"feasible"</span> }
     } else {
         view! { <span class="gate is-i"><span class="m i"></span>"not feasible"</span> }
+    }
+}
+
+/// The same of held-out examples: "holds" or "does not hold".
+#[component]
+pub fn HeldOutGate(
+    /// Whether the threshold holds there.
+    holds: bool,
+) -> impl IntoView {
+    if holds {
+        view! { <span class="gate is-f"><span class="m f"></span>"holds"</span> }
+    } else {
+        view! { <span class="gate is-i"><span class="m i"></span>"does not hold"</span> }
     }
 }

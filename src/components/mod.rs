@@ -22,7 +22,7 @@ pub use branch_dialog::BranchDialog;
 pub use choose::Choose;
 pub use deferred::Deferred;
 pub use frame_queue::in_turn;
-pub use marks::Gate;
+pub use marks::{Gate, HeldOutGate};
 pub use message::Message;
 pub use page_title::page_title;
 pub use raise_dialog::RaiseDialog;

@@ -56,7 +56,7 @@ fn seed(goes_on: bool) -> Sentence {
 fn feasibility(series: &Series) -> Sentence {
     let first = series.rounds.iter().find(|point| point.best_feasible.is_some());
     let (Some(first), Some(latest)) = (first, series.latest()) else {
-        return Sentence::new("No prompt is feasible yet.");
+        return Sentence::new("No prompt is feasible on the search examples yet.");
     };
     let feasible = latest.pool.iter().filter(|place| place.feasible).count();
     let places = match (feasible, latest.pool.len()) {
@@ -72,9 +72,13 @@ fn feasibility(series: &Series) -> Sentence {
         }
     };
     Sentence::new(match first.round {
-        0 => format!("The seed prompt was feasible; now {places}."),
-        round if round == latest.round => format!("The first feasible prompt came in this round; {places}."),
-        round => format!("The first feasible prompt came in round {round}; now {places}."),
+        0 => format!("The seed prompt was feasible on the search examples; now {places}."),
+        round if round == latest.round => {
+            format!("The first prompt feasible on the search examples came in this round; {places}.")
+        }
+        round => {
+            format!("The first prompt feasible on the search examples came in round {round}; now {places}.")
+        }
     })
 }
 
@@ -326,7 +330,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
     if limits.is_empty() {
         return Sentence::new("There is no threshold: every prompt is feasible.");
     }
-    let line = Sentence::new("Left of the line every cost is inside its threshold.");
+    let line = Sentence::new("Left of the line every cost on the search examples is inside its threshold.");
     if map.best.is_none() {
         return line.then(closest(state, map));
     }

@@ -154,7 +154,7 @@ fn best(state: &RunState, outcome: &Outcome) -> Option<Section> {
     let kind = if feasible {
         "Best prompt, feasible on the search examples:"
     } else {
-        "Closest prompt, not feasible:"
+        "Closest prompt, not feasible on the search examples:"
     };
     let origin = match written_in(candidate) {
         0 => "the seed prompt itself".to_owned(),
@@ -176,8 +176,8 @@ fn held_out_row(row: &MetricRow) -> Vec<String> {
     let quantity = row.metric.quantity();
     let gate = match (row.metric.is_constraint(), row.is_kept()) {
         (false, _) => "objective",
-        (true, Some(true)) => "feasible",
-        (true, Some(false)) => "not feasible",
+        (true, Some(true)) => "holds",
+        (true, Some(false)) => "does not hold",
         (true, None) => NOTHING,
     };
     let estimate = |estimate: Option<&capo_core::estimate::Estimate>| {

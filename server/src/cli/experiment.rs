@@ -208,7 +208,14 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
         file(trial).setup()?;
     }
     let jobs = args.jobs.unwrap_or_else(|| usual_jobs(&base.study));
-    let Some(records) = run_trials(&trials, jobs, args.fresh, &file, &prices)? else {
+    let Some(records) = run_trials(
+        &trials,
+        jobs,
+        (args.fresh, experiment.truth_of_all),
+        &file,
+        &prices,
+    )?
+    else {
         return Ok(Ending::Stopped);
     };
 
@@ -232,7 +239,7 @@ fn run_varied(args: &ExperimentArgs, experiment: &'static Experiment) -> Result<
 fn run_trials(
     trials: &[Trial],
     jobs: NonZeroUsize,
-    fresh: u32,
+    (fresh, truth_of_all): (u32, bool),
     file: &FileOf,
     prices: &PriceTable,
 ) -> Result<Option<Vec<RunRecord>>, Failure> {
@@ -241,6 +248,7 @@ fn run_trials(
     let runner = SessionRunner {
         file,
         fresh,
+        truth_of_all,
         prices,
         progress: &progress,
         interrupts,
@@ -362,6 +370,8 @@ struct SessionRunner<'a> {
     file: &'a FileOf<'a>,
     /// Fresh rollouts of a prompt.
     fresh: u32,
+    /// [`Experiment::truth_of_all`].
+    truth_of_all: bool,
     prices: &'a PriceTable,
     progress: &'a Progress,
     interrupts: Interrupts,
@@ -407,6 +417,7 @@ impl Runner for SessionRunner<'_> {
             &(self.file)(trial),
             record,
             self.fresh,
+            self.truth_of_all,
             Some(&kept),
             Some(&self.interrupts),
         )

@@ -16,6 +16,7 @@ pub(super) const BETA: Experiment = Experiment {
                   reports.",
     study: HELP_DESK,
     least_constraints: 1,
+    truth_of_all: false,
     vary,
     report,
 };

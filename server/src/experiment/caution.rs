@@ -16,6 +16,7 @@ pub(super) const CAUTION: Experiment = Experiment {
                   was measured.",
     study: HELP_DESK,
     least_constraints: 1,
+    truth_of_all: false,
     vary,
     report,
 };

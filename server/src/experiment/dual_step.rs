@@ -18,6 +18,7 @@ pub(super) const DUAL_STEP: Experiment = Experiment {
                   and Retail.",
     study: HELP_DESK,
     least_constraints: 1,
+    truth_of_all: false,
     vary,
     report,
 };

@@ -20,6 +20,7 @@ pub(super) const FEASIBLE: Experiment = Experiment {
                   nothing is tested.",
     study: HELP_DESK,
     least_constraints: 1,
+    truth_of_all: false,
     vary,
     report,
 };

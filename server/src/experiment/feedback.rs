@@ -15,6 +15,7 @@ pub(super) const FEEDBACK: Experiment = Experiment {
                   nothing is our control.",
     study: HELP_DESK,
     least_constraints: 0,
+    truth_of_all: false,
     vary,
     report,
 };

@@ -5,7 +5,7 @@ use capo_core::metric::MetricSpec;
 use capo_core::study::Study;
 use indexmap::IndexMap;
 
-use super::record::{Outcome, RoundRecord, RunRecord};
+use super::record::{Outcome, RoundRecord, RunRecord, Searched};
 use super::{Experiment, Report, Runs, Variant};
 
 pub(super) fn study() -> Study {
@@ -126,6 +126,7 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         prompts: None,
         fresh: None,
         seed_prompt_fresh: None,
+        searched: Searched::default(),
         thresholds: thresholds.clone(),
         rounds: rounds.collect(),
         multipliers: multipliers(1.0),

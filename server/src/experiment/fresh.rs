@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capo_core::arena::Halt;
 use capo_core::budget::Budget;
+use capo_core::estimate::Estimate;
 use capo_core::journal::{Journal, MemoryJournal};
 use capo_core::llm::Role;
 use capo_core::study::Study;
@@ -30,12 +31,23 @@ struct Kept {
     prompts: Prompts,
     returned: Outcome,
     seed: Outcome,
+    /// What every prompt that the search measured does, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    visited: Vec<Truth>,
+}
+
+/// What a prompt does that the search measured.
+#[derive(Serialize, Deserialize)]
+struct Truth {
+    fresh: Outcome,
+    repeated: Option<IndexMap<String, Estimate>>,
 }
 
 /// Adds to the record what the returned prompt and the seed prompt measure in so many fresh rollouts: on new examples where
-/// the workload makes as many as are asked for, else on the held-out ones under another seed. Nothing unless every model
-/// of the study but rewriter and critic is simulated, since elsewhere it would be paid for. What is found is kept in a
-/// file, if one is named. `false` when it was interrupted.
+/// the workload makes as many as are asked for, else on the held-out ones under another seed; with `all` also what every
+/// other prompt that the search measured does there, and those near a threshold on the search's own examples once more.
+/// Nothing unless every model of the study but rewriter and critic is simulated, since elsewhere it would be paid for.
+/// What is found is kept in a file, if one is named. `false` when it was interrupted.
 ///
 /// # Errors
 /// When the study cannot be set up, its models fail, or the file cannot be written.
@@ -43,6 +55,7 @@ pub fn measure(
     file: &StudyFile,
     record: &mut RunRecord,
     rollouts: u32,
+    all: bool,
     kept: Option<&Path>,
     interrupts: Option<&Interrupts>,
 ) -> Result<bool, TrialError> {
@@ -54,25 +67,51 @@ pub fn measure(
     let (Some(prompts), true) = (record.prompts.clone(), is_simulated(&file.study)) else {
         return Ok(true);
     };
+    let again = twice(&file);
     let Some(file) = fresh(file, &record.thresholds, rollouts)? else {
         return Ok(true);
     };
     let study = file.setup()?.problem.id();
+    let visited = if all { &record.searched.visited[..] } else { &[] };
     let known = kept.and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Kept>(&text).ok());
-    let known = known.filter(|known| known.study == study && known.prompts == prompts);
+    let known = known.filter(|known| {
+        known.study == study && known.prompts == prompts && known.visited.len() >= visited.len()
+    });
     let found = if let Some(known) = known {
         known
     } else {
-        let of = |prompt: &str| on(&file, prompt, &record.thresholds, interrupts);
+        let objective = &file.study.objective.metric;
+        let of = |prompt: &str| -> Result<Option<Outcome>, TrialError> {
+            let Some(estimates) = on(&file, prompt, Split::Evaluate, interrupts)? else {
+                return Ok(None);
+            };
+            let missing = || TrialError::NotMeasured("no example was left".into());
+            let found = outcome(&estimates, objective, &record.thresholds);
+            found.ok_or_else(missing).map(Some)
+        };
         let (Some(returned), Some(seed)) = (of(&prompts.returned)?, of(&prompts.seed)?) else {
             return Ok(false);
         };
+        let mut truths = Vec::new();
+        for prompt in visited {
+            let is_near = prompt.is_near(&record.thresholds);
+            let repeated = if is_near {
+                on(&again, &prompt.prompt, Split::Optimize, interrupts)?
+            } else {
+                None
+            };
+            let Some(fresh) = of(&prompt.prompt)? else {
+                return Ok(false);
+            };
+            truths.push(Truth { fresh, repeated });
+        }
         let found = Kept {
             study,
             prompts,
             returned,
             seed,
+            visited: truths,
         };
         if let Some(path) = kept {
             keep(path, &found).map_err(|source| TrialError::Fresh {
@@ -82,6 +121,9 @@ pub fn measure(
         }
         found
     };
+    for (prompt, truth) in record.searched.visited.iter_mut().zip(found.visited) {
+        (prompt.fresh, prompt.repeated) = (Some(truth.fresh), truth.repeated);
+    }
     record.fresh = Some(found.returned);
     record.seed_prompt_fresh = Some(found.seed);
     Ok(true)
@@ -108,6 +150,24 @@ pub fn is_simulated(study: &Study) -> bool {
     !is_external && models.all(|model| model.get("provider").is_some_and(|name| name == "simulated"))
 }
 
+/// The study without what limits it or lets it wait.
+fn at_once(study: &mut Study) {
+    (study.budget, study.confirm) = (Budget::default(), None);
+    for model in study.models.values_mut() {
+        if let Some(table) = model.as_object_mut() {
+            table.shift_remove("latency");
+        }
+    }
+}
+
+/// The study with one more repeat of every example.
+fn twice(file: &StudyFile) -> StudyFile {
+    let mut file = file.clone();
+    at_once(&mut file.study);
+    file.study.study.repeats += 1;
+    file
+}
+
 /// The study whose held-out examples are fresh ones; `None` for one that holds out none.
 fn fresh(
     mut file: StudyFile,
@@ -115,13 +175,7 @@ fn fresh(
     rollouts: u32,
 ) -> Result<Option<StudyFile>, TrialError> {
     let study = &mut file.study;
-    (study.budget, study.confirm) = (Budget::default(), None);
-    for model in study.models.values_mut() {
-        // What is simulated answers at once.
-        if let Some(table) = model.as_object_mut() {
-            table.shift_remove("latency");
-        }
-    }
+    at_once(study);
     for constraint in &mut study.constraints {
         if let Some(threshold) = thresholds.get(&constraint.metric) {
             (constraint.threshold, constraint.relative_to_seed) = (Some(*threshold), None);
@@ -146,13 +200,13 @@ fn fresh(
     Ok(Some(file))
 }
 
-/// A prompt on the held-out examples of a study; `None` when it was interrupted.
+/// A prompt on the examples of a study, by metric; `None` when it was interrupted.
 fn on(
     file: &StudyFile,
     prompt: &str,
-    thresholds: &IndexMap<String, f64>,
+    split: Split,
     interrupts: Option<&Interrupts>,
-) -> Result<Option<Outcome>, TrialError> {
+) -> Result<Option<IndexMap<String, Estimate>>, TrialError> {
     if interrupts.is_some_and(Interrupts::is_asked) {
         return Ok(None);
     }
@@ -167,14 +221,11 @@ fn on(
             }
         }));
     }
-    let measured = block_on(session.evaluate(journal, prompt, Split::Evaluate));
+    let measured = block_on(session.evaluate(journal, prompt, split));
     let measured = measured.map_err(TrialError::Runtime)??;
     match measured.halt {
-        None => {}
-        Some(Halt::Interrupted) => return Ok(None),
-        Some(halt) => return Err(TrialError::NotMeasured(halt.to_string())),
+        None => Ok(Some(measured.estimates)),
+        Some(Halt::Interrupted) => Ok(None),
+        Some(halt) => Err(TrialError::NotMeasured(halt.to_string())),
     }
-    let found = outcome(&measured.estimates, &file.study.objective.metric, thresholds);
-    let missing = || TrialError::NotMeasured("no example was left".into());
-    found.ok_or_else(missing).map(Some)
 }

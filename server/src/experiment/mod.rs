@@ -6,6 +6,7 @@
 
 mod beta;
 mod caution;
+mod choice;
 #[cfg(feature = "train")]
 pub mod dcapo;
 mod dual_step;
@@ -96,6 +97,8 @@ pub struct Experiment {
     pub study: (&'static str, &'static str),
     /// With fewer constraints than this there is nothing to vary.
     pub least_constraints: usize,
+    /// Whether every prompt that a search measured is measured on fresh examples, not only the returned one.
+    pub truth_of_all: bool,
     /// The variants of a base study that has enough constraints.
     vary: fn(&Study) -> Vec<Variant>,
     /// Tables and plots of the finished runs.
@@ -134,7 +137,7 @@ impl Experiment {
 }
 
 /// Every experiment, in the order they are listed.
-pub const EXPERIMENTS: [&Experiment; 9] = [
+pub const EXPERIMENTS: [&Experiment; 10] = [
     &beta::BETA,
     &threshold::THRESHOLD,
     &noise::NOISE,
@@ -143,6 +146,7 @@ pub const EXPERIMENTS: [&Experiment; 9] = [
     &feedback::FEEDBACK,
     &dual_step::DUAL_STEP,
     &caution::CAUTION,
+    &choice::CHOICE,
     &feasible::FEASIBLE,
 ];
 

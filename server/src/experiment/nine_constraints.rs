@@ -23,6 +23,7 @@ pub(super) const NINE_CONSTRAINTS: Experiment = Experiment {
         include_str!("../../../studies/nine-constraints.toml"),
     ),
     least_constraints: 1,
+    truth_of_all: false,
     vary,
     report,
 };

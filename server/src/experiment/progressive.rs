@@ -19,6 +19,7 @@ pub(super) const PROGRESSIVE: Experiment = Experiment {
         include_str!("../../../studies/progressive.toml"),
     ),
     least_constraints: 2,
+    truth_of_all: false,
     vary,
     report,
 };

@@ -8,7 +8,8 @@ use capo_core::journal::{FinishedEvent, RoundEvent, Status};
 use capo_core::metric::MetricSpec;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::feasibility::{Feasibility, all_sat};
-use capo_core::reading::in_force;
+use capo_core::reading::metrics::Aims;
+use capo_core::reading::{in_force, measured};
 use capo_core::run_state::RunState;
 use capo_core::study::Study;
 use capo_core::summary::Failures;
@@ -53,6 +54,9 @@ pub struct RunRecord {
     pub fresh: Option<Outcome>,
     /// The seed prompt on the same.
     pub seed_prompt_fresh: Option<Outcome>,
+    /// All that the search could have returned.
+    #[serde(skip)]
+    pub searched: Searched,
     /// Every round, in order.
     pub rounds: Vec<RoundRecord>,
     /// Multipliers after the last round.
@@ -74,6 +78,29 @@ pub struct Prompts {
     pub seed: String,
     /// Text of the returned prompt.
     pub returned: String,
+}
+
+/// All that a search could have returned.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Searched {
+    /// The prompts that were measured on every example of the search, in the order in which they came.
+    pub visited: Vec<Visited>,
+    /// Examples held out.
+    pub held_out: usize,
+}
+
+/// A prompt that was measured on every example of the search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Visited {
+    /// Its text.
+    pub prompt: String,
+    /// A value for each example, means over repeats, by metric: the objective and all constraints.
+    pub values: IndexMap<String, Vec<f64>>,
+    /// What it measures on the same examples when each is repeated once more than in the search; `None` unless that was
+    /// tried.
+    pub repeated: Option<IndexMap<String, Estimate>>,
+    /// What it measures on fresh examples; `None` unless that was tried.
+    pub fresh: Option<Outcome>,
 }
 
 /// A prompt's means on one split.
@@ -136,6 +163,7 @@ impl RunRecord {
             prompts: prompts(state, finished),
             fresh: None,
             seed_prompt_fresh: None,
+            searched: Searched::of(state),
             thresholds,
             rounds: state.rounds().iter().filter_map(RoundRecord::of).collect(),
             multipliers: finished.multipliers.clone(),
@@ -185,6 +213,50 @@ pub(super) fn outcome(
             .map(|(metric, e)| (metric.clone(), e.standard_error))
             .collect(),
     })
+}
+
+impl Visited {
+    /// Standard errors between a cost and its threshold within which it may be feasible by luck alone, or not.
+    const NEAR: f64 = 1.5;
+
+    /// What the search measured on a metric.
+    pub fn estimate(&self, metric: &str) -> Option<Estimate> {
+        Estimate::of(self.values.get(metric)?)
+    }
+
+    /// Whether a cost is near its threshold, and none is further above its own.
+    pub fn is_near(&self, thresholds: &IndexMap<String, f64>) -> bool {
+        let distances = thresholds.iter().filter_map(|(metric, threshold)| {
+            let cost = self.estimate(metric).filter(|cost| cost.standard_error > 0.0)?;
+            Some((cost.mean - threshold) / cost.standard_error)
+        });
+        let distances: Vec<f64> = distances.collect();
+        distances.iter().all(|distance| *distance <= Self::NEAR)
+            && distances.iter().any(|distance| *distance >= -Self::NEAR)
+    }
+}
+
+impl Searched {
+    fn of(state: &RunState) -> Self {
+        let examples = Examples::whole(state, Split::Optimize);
+        let aims = Aims::of(state);
+        let visited = state.candidates().filter_map(|(id, candidate)| {
+            let values = aims.iter().flat_map(Aims::iter).map(|metric| {
+                let values = measured::values(state, id, metric, &examples).into_iter();
+                Some((metric.name().to_owned(), values.collect::<Option<_>>()?))
+            });
+            Some(Visited {
+                prompt: candidate.prompt.to_string(),
+                values: values.collect::<Option<_>>()?,
+                repeated: None,
+                fresh: None,
+            })
+        });
+        Self {
+            visited: visited.collect(),
+            held_out: Examples::whole(state, Split::Evaluate).len(),
+        }
+    }
 }
 
 impl RoundRecord {

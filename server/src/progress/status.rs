@@ -93,9 +93,9 @@ fn standing(rounds: &[RoundEvent]) -> String {
         .map(|score| score.objective)
         .max_by(f64::total_cmp);
     match best {
-        Some(objective) => format!("feasible at {}", number(objective)),
+        Some(objective) => format!("feasible on search at {}", number(objective)),
         None if rounds.is_empty() => "no round yet".into(),
-        None => "not feasible yet".into(),
+        None => "not feasible on search yet".into(),
     }
 }
 
@@ -122,9 +122,9 @@ pub(super) fn of_round(round: &RoundEvent, state: &RunState) -> String {
         || NOTHING.to_owned(),
         |(id, score)| {
             let feasible = if score.feasible {
-                "feasible"
+                "feasible on search"
             } else {
-                "not feasible"
+                "not feasible on search"
             };
             format!(
                 "best {} objective {} ({feasible})",

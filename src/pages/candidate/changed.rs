@@ -105,13 +105,13 @@ fn LineRow(line: Line) -> impl IntoView {
     }
 }
 
-/// "74 examples", or how many of them so far.
+/// "74 search examples", or how many of them so far.
 fn examples(_: &Parts, row: &Row) -> String {
     if let Gate::Undecided(progress) = row.gate {
-        return format!("{} of {} examples", progress.done, progress.of);
+        return format!("{} of {} search examples", progress.done, progress.of);
     }
     let n = row.estimates.values().map(|estimate| estimate.n).max();
-    format!("{} examples", n.unwrap_or(0))
+    format!("{} search examples", n.unwrap_or(0))
 }
 
 fn lines(parts: &Parts, row: &Row, other: Option<CandidateId>) -> Vec<Line> {

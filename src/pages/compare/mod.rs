@@ -297,7 +297,7 @@ fn Summary(
                                 "Best objective"
                                 <small>"on search examples"</small>
                             </th>
-                            <th scope="col">"Gate"</th>
+                            <th scope="col">"Gate" <small>"on search examples"</small></th>
                             <th scope="col" class="num">
                                 "Rollouts"
                             </th>

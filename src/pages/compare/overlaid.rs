@@ -162,7 +162,11 @@ fn reading(data: &OverlayData, without: &[&Compared], metric: &Metric) -> String
                 Some(threshold) => data.unit.value_beside(end.value, threshold),
                 None => data.unit.value(end.value),
             };
-            let verdict = if end.feasible { "feasible" } else { "not feasible" };
+            let verdict = if end.feasible {
+                "feasible on search"
+            } else {
+                "not feasible on search"
+            };
             format!("{name} {value} ({verdict})")
         })
         .collect();

@@ -102,7 +102,7 @@ pub(super) fn table(series: &Series) -> TableData {
     let headers = ["Round".to_owned(), series.objective.label()]
         .into_iter()
         .chain(of_constraints)
-        .chain(["Gate".to_owned()]);
+        .chain(["Gate on search examples".to_owned()]);
     let row = |point: &RoundPoint| {
         let leading = point.leading.as_ref()?;
         let mut cells = vec![

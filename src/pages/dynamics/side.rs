@@ -144,7 +144,7 @@ pub(super) fn SidePlate(
         Some(view! {
             <span class=if is_ever { "m f" } else { "m i" } aria-hidden="true"></span>
             <span class=if is_ever { "is-f" } else { "is-i" }>
-                {if is_ever { "feasible" } else { "not feasible" }}
+                {if is_ever { "feasible on its search examples" } else { "not feasible on its search examples" }}
             </span>
             " "
             {feasible.words()}

@@ -148,7 +148,7 @@ pub(super) fn PoolPlate(run: Run, overview: Overview) -> impl IntoView {
                     <thead>
                         <tr>
                             <th scope="col">"Prompt"</th>
-                            <th scope="col">"Gate"</th>
+                            <th scope="col">"Gate" <small>"on search examples"</small></th>
                             <Sorted order overview this=By::Lagrangian>
                                 <span class="math">"J"</span>
                             </Sorted>

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
-use crate::components::Gate;
+use crate::components::HeldOutGate;
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
@@ -139,7 +139,7 @@ fn Row(row: MetricRow) -> impl IntoView {
     let quantity = row.metric.quantity();
     let gate = match (row.metric.is_constraint(), row.is_kept()) {
         (false, _) => view! { <span class="quiet">"objective"</span> }.into_any(),
-        (true, Some(feasible)) => view! { <Gate feasible/> }.into_any(),
+        (true, Some(holds)) => view! { <HeldOutGate holds/> }.into_any(),
         (true, None) => NOTHING.into_any(),
     };
     let mean = row.best.map(|best| {

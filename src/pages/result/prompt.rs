@@ -46,9 +46,9 @@ impl Best {
         Some(Self {
             title: match (finished.is_some(), feasible) {
                 (true, true) => "Best prompt, feasible on the search examples",
-                (true, false) => "Closest prompt, not feasible",
-                (false, true) => "Best feasible prompt so far",
-                (false, false) => "Closest prompt so far, not feasible",
+                (true, false) => "Closest prompt, not feasible on the search examples",
+                (false, true) => "Best prompt so far, feasible on the search examples",
+                (false, false) => "Closest prompt so far, not feasible on the search examples",
             },
             length: format!(
                 "{} characters",

@@ -40,7 +40,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
     }
 }
 
-/// "Best so far: c95e03, success 73.0%, feasible."
+/// "Best so far: c95e03, success 73.0% on the search examples, feasible."
 fn best(state: &RunState, map: &Map) -> Sentence {
     let Some(objective) = metrics::objective(state) else {
         return Sentence::default();

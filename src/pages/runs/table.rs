@@ -63,10 +63,10 @@ pub(super) fn RunTable(
                             {course}
                             <small>
                                 {move || bounds(range.get())} ", "
-                                <span aria-hidden="true">"● feasible ◇ not"</span>
+                                <span aria-hidden="true">"● feasible on search ◇ not"</span>
                             </small>
                         </th> {header(Column::Best, Signal::derive(best))}
-                        {header(Column::Gate, fixed("Gate"))} {header(Column::Spent, fixed("Spent"))}
+                        {header(Column::Gate, fixed("Gate on search"))} {header(Column::Spent, fixed("Spent"))}
                         {header(Column::Date, fixed("Date"))} <th scope="col">
                             <span class="sr">"Action"</span>
                         </th>

@@ -74,7 +74,7 @@ pub(super) fn evaluated(
         })
         .collect();
     let verdict = if missed.is_empty() {
-        "feasible".to_owned()
+        "feasible on the search examples".to_owned()
     } else {
         missed.join(", ")
     };
@@ -100,14 +100,14 @@ fn value(metric: &StudiedMetric, mean: f64) -> String {
     format!("{} {}", metric.phrase(), metric.quantity().value(mean))
 }
 
-/// "Round 4 closed. First feasible prompt: c95e03, success 73.0%." and how the multipliers moved.
+/// "Round 4 closed. First prompt feasible on the search examples: c95e03, success 73.0%." and how the multipliers moved.
 pub(super) fn closed(round: &RoundEvent, first_feasible: bool, state: &RunState) -> (Sentence, Sentence) {
     let mut headline = Sentence::new(format!("Round {} closed.", on_screen(round.round)));
     let feasible = round.scores.iter().filter(|(_, score)| score.feasible);
     let best_feasible = feasible.max_by(|(_, a), (_, b)| a.objective.total_cmp(&b.objective));
     let objective = metrics::objective(state);
     if let (true, Some((id, score)), Some(objective)) = (first_feasible, best_feasible, &objective) {
-        let first = Sentence::new("First feasible prompt: ").prompt(*id);
+        let first = Sentence::new("First prompt feasible on the search examples: ").prompt(*id);
         headline = headline.then(first.text(format!(", {}.", value(objective, score.objective))));
     } else if let Some((best, score)) = round
         .best
@@ -119,9 +119,9 @@ pub(super) fn closed(round: &RoundEvent, first_feasible: bool, state: &RunState)
             format!(", {}", value(&objective, score.objective))
         });
         let gate = if score.feasible {
-            "feasible"
+            "feasible on the search examples"
         } else {
-            "not feasible"
+            "not feasible on the search examples"
         };
         headline = headline.then(best.text(format!("{reached}, {gate}.")));
     }

@@ -41,7 +41,7 @@ fn the_log_tells_rounds_children_and_the_end() {
     assert_eq!(closed.len(), 3);
     let first: Vec<&&String> = closed
         .iter()
-        .filter(|line| line.contains("First feasible prompt: "))
+        .filter(|line| line.contains("First prompt feasible on the search examples: "))
         .collect();
     // A seed that was feasible comes before any other prompt.
     let seed = capo_core::reading::lineage::seed(&fold(&events)).unwrap();

@@ -48,7 +48,9 @@ async fn the_demonstration_finds_a_feasible_prompt() {
         .filter_map(Value::as_f64)
         .fold(0.0, f64::max);
     assert!(most > 1.0, "{multipliers}");
-    browser.until_shown("First feasible prompt").await;
+    browser
+        .until_shown("First prompt feasible on the search examples")
+        .await;
     browser.until_shown("Finished.").await;
     browser.click("Result").await;
     browser.until_shown("Copy prompt").await;

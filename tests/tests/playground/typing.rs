@@ -477,3 +477,51 @@ async fn a_tab_in_which_nothing_is_changed_leaves_the_draft_of_another_alone() {
     browser.reload().await;
     assert_eq!(held(&browser, "f-study-rounds").await, "3");
 }
+
+#[tokio::test]
+async fn a_test_is_set_up_by_typing_and_its_verdict_opens_the_result() {
+    let browser = open("/study").await;
+    browser.until_shown("Help desk").await;
+    let toggle = "const box = [...document.querySelectorAll('label.choice')]
+        .find((one) => one.innerText.startsWith('At the end, test'));
+        box.querySelector('input').click()";
+    browser.js(toggle).await;
+    browser
+        .until_shown("human requests ≤ 0.37 is certified by at most 3 of 20 examples.")
+        .await;
+    browser
+        .until_shown("can be certified once its largest value is stated.")
+        .await;
+    browser.type_in("Held-out examples kept for it", "300").await;
+    browser
+        .until_shown("of the held-out examples are to be kept for the test")
+        .await;
+    browser.type_in("Held out", "340").await;
+    browser.type_in("Largest value of excess tools", "12").await;
+    browser
+        .until_shown(" ≤ 1.25 is certified by a mean of at most")
+        .await;
+    browser.until_shown("by at most 96 of 300 examples").await;
+    browser.type_in("Rollouts", "6000").await;
+    browser.click("Run study").await;
+    browser.until_shown("Finished.").await;
+    browser.click("Result").await;
+    browser
+        .until_shown("Test of the best prompt: certified at 95 % on n = ")
+        .await;
+    let tag = browser
+        .js("return document.querySelector('.verdict .tag').innerText")
+        .await;
+    assert_eq!(tag, "certified");
+    let captions = browser
+        .js("return [...document.querySelectorAll('caption')].map((one) => one.innerText)")
+        .await;
+    assert!(captions.to_string().contains("certified at 95 %"), "{captions}");
+    // The held-out values of every prompt, without those of the test.
+    browser.click("Search again, with a test…").await;
+    browser.until_shown("The study was taken in.").await;
+    let evaluate = browser
+        .js("return document.getElementById('f-workload-evaluate').value")
+        .await;
+    assert_eq!(evaluate, "640");
+}

@@ -19,8 +19,9 @@ const STUDIES: [(&str, bool); 5] = [
     ("telecom-simulated", true),
 ];
 
-/// Fresh rollouts of each prompt.
-const FRESH: u32 = 5000;
+/// What is measured, in how many fresh rollouts of a prompt: what is handed over; of every prompt that was measured, what
+/// rules for the final choice make of them.
+const EXPERIMENTS: [(&str, u32); 2] = [("feasible", 5000), ("choice", 1000)];
 
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64, data: Option<&Path>) -> Result<()> {
     let capo = build::capo(workspace)?;
@@ -47,20 +48,17 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64, data: Op
         }
         let path = scratch.file(&format!("{name}.toml"));
         std::fs::write(&path, toml::to_string(&study)?)?;
-        let mut command = Command::new(&capo);
-        command
-            .args(["experiment", "feasible", "--allow-outside", "--study"])
-            .arg(&path)
-            .args([
-                "--seeds",
-                &seeds.to_string(),
-                "--fresh",
-                &FRESH.to_string(),
-                "--out",
-            ])
-            .arg(scratch.file(name));
-        let measured = measure::run(&mut command, &[0])?;
-        println!("{name}\n{}", measured.output);
+        for (experiment, fresh) in EXPERIMENTS {
+            let mut command = Command::new(&capo);
+            command
+                .args(["experiment", experiment, "--allow-outside", "--study"])
+                .arg(&path)
+                .args(["--seeds", &seeds.to_string(), "--fresh", &fresh.to_string()])
+                .arg("--out")
+                .arg(scratch.file(&format!("{experiment}-{name}")));
+            let measured = measure::run(&mut command, &[0])?;
+            println!("{name}\n{}", measured.output);
+        }
     }
     Ok(())
 }

@@ -310,7 +310,7 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
     let verdict = match evaluation.is_feasible() {
         Some(true) if evaluation.limits.is_empty() => "no constraints",
         Some(true) => "all constraints satisfied",
-        _ => "not feasible",
+        _ => "a constraint violated",
     };
     let total = evaluation.usage.total();
     format!(

@@ -180,7 +180,7 @@ fn rounds(state: &RunState, study: &StudyEvent) -> String {
         .iter()
         .map(|constraint| constraint.metric.as_str())
         .collect();
-    let heading = ["Round", "scored", "best", "objective", "J", "feasible"].map(str::to_owned);
+    let heading = ["Round", "scored", "best", "objective", "J", "feasible on search"].map(str::to_owned);
     let lambdas = constraints.iter().map(|metric| format!("λ {metric}"));
     let mut grid = Table::new(heading.into_iter().chain(lambdas));
     for round in state.rounds() {
@@ -215,7 +215,11 @@ fn lambda(round: &RoundEvent, metric: &str) -> String {
 fn candidates(run: &RecordedRun, split: Split) -> String {
     let heading = ["Candidate", "round", "origin", "parent", "characters"].map(str::to_owned);
     let metrics: Vec<&str> = report::metrics(&run.study).collect();
-    let last = ["feasible".to_owned()];
+    let last = match split {
+        Split::Optimize => "feasible on search",
+        Split::Evaluate => "holds held out",
+    };
+    let last = [last.to_owned()];
     let names = metrics.iter().map(|metric| (*metric).to_owned());
     let mut grid = Table::new(heading.into_iter().chain(names).chain(last));
     let limits = in_force::thresholds(&run.state, None);

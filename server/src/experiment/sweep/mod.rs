@@ -11,7 +11,6 @@ pub(super) use outcomes::outcomes;
 pub(super) use rounds::{
     by_round, ended_sooner, lagrangian_panel, multiplier_panel, multipliers, trajectories,
 };
-#[cfg(feature = "train")]
 pub(super) use tables::{FRESH, fresh, fresh_columns};
 pub(super) use tables::{mean, published_rows, share, summary};
 

@@ -47,7 +47,7 @@ pub(super) fn Everyone(page: Page, located: Located) -> impl IntoView {
                 <thead>
                     <tr>
                         <th scope="col">"Prompt"</th>
-                        <th scope="col">"Gate"</th>
+                        <th scope="col">"Gate" <small>"on search examples"</small></th>
                         {metrics
                             .into_iter()
                             .map(|metric| view! { <th scope="col" class="num">{metric}</th> })

@@ -1,0 +1,339 @@
+//! Which of the prompts that a search measured to hand over: rules side by side, each with the truth about what it takes.
+
+use capo_core::estimate::{Estimate, mean_of};
+use capo_core::study::Study;
+use indexmap::IndexMap;
+
+use super::caution::{PAPER, SHIPPED, set};
+use super::record::{Outcome, RunRecord, Runs, Searched, Visited};
+use super::sweep::{FRESH, fresh, fresh_columns, share};
+use super::table::{Cell, Column, ColumnKind, Table};
+use super::{Experiment, HELP_DESK, Report, Variant};
+
+/// Rules for the final choice, on the same searches.
+pub(super) const CHOICE: Experiment = Experiment {
+    name: "choice",
+    title: "The final choice",
+    explanation: "Every prompt that a search measured is measured on fresh examples, too, so that all rules for the final \
+                  choice are compared on the same searches: the paper's, one that asks a predictive probability of \
+                  holding, one that chooses on half of the examples and judges on the other half, one that shrinks means \
+                  towards those of all prompts, which share their examples, and one that measures prompts near a \
+                  threshold a second time.",
+    study: HELP_DESK,
+    least_constraints: 1,
+    truth_of_all: true,
+    vary,
+    report,
+};
+
+/// What a probable choice asks.
+const PROBABILITY: f64 = SHIPPED.1;
+
+/// The place of the one to hand over; `None` where there is nothing to choose among.
+type Rule = fn(&Pool) -> Option<usize>;
+
+/// The rules, in the table's order.
+const RULES: [(&str, Rule); 6] = [
+    ("the paper's rule", |pool| pool.choose(pool.plain(), 0.0)),
+    ("p = 0.8", |pool| pool.choose(pool.plain(), PROBABILITY)),
+    ("cross-fitted", cross_fitted),
+    ("means shrunk, p = 0.8", shrunk),
+    ("second repeats near a threshold", |pool| {
+        pool.choose(pool.repeated(), 0.0)
+    }),
+    ("second repeats near a threshold, p = 0.8", |pool| {
+        pool.choose(pool.repeated(), PROBABILITY)
+    }),
+];
+
+fn vary(base: &Study) -> Vec<Variant> {
+    let variant =
+        |key: &str, label: &str, settings| Variant::of(base, key, label, |study| set(study, settings));
+    vec![
+        variant("paper", "κ = 0", PAPER),
+        variant("shipped", "κ = 1.64", SHIPPED),
+    ]
+}
+
+/// What a rule may choose among.
+struct Pool<'a> {
+    visited: &'a [Visited],
+    objective: &'a str,
+    thresholds: &'a IndexMap<String, f64>,
+    /// Examples held out.
+    held_out: usize,
+}
+
+impl Pool<'_> {
+    /// What was measured, by place and metric.
+    fn plain(&self) -> impl Fn(usize, &str) -> Option<Estimate> {
+        |place, metric| self.visited[place].estimate(metric)
+    }
+
+    /// The same, with what was measured twice where it was.
+    fn repeated(&self) -> impl Fn(usize, &str) -> Option<Estimate> {
+        |place, metric| match &self.visited[place].repeated {
+            Some(estimates) => estimates.get(metric).copied(),
+            None => self.visited[place].estimate(metric),
+        }
+    }
+
+    /// The one of the highest objective among those that are feasible with this probability at least; else the likeliest
+    /// to hold.
+    fn choose(&self, mean: impl Fn(usize, &str) -> Option<Estimate>, probability: f64) -> Option<usize> {
+        let mut best: Option<(usize, f64)> = None;
+        let mut likeliest: Option<(usize, f64)> = None;
+        for place in 0..self.visited.len() {
+            let costs: Option<Vec<(Estimate, f64)>> = self
+                .thresholds
+                .iter()
+                .map(|(metric, threshold)| Some((mean(place, metric)?, *threshold)))
+                .collect();
+            let (Some(objective), Some(costs)) = (mean(place, self.objective), costs) else {
+                continue;
+            };
+            let is_feasible = costs.iter().all(|(cost, threshold)| cost.mean <= *threshold);
+            let holds = costs
+                .iter()
+                .map(|(cost, threshold)| cost.probability_at_most(*threshold, self.held_out))
+                .fold(1.0, f64::min);
+            if is_feasible && holds >= probability && best.is_none_or(|(_, most)| objective.mean > most) {
+                best = Some((place, objective.mean));
+            }
+            if likeliest.is_none_or(|(_, most)| holds > most) {
+                likeliest = Some((place, holds));
+            }
+        }
+        best.or(likeliest).map(|(place, _)| place)
+    }
+}
+
+/// Chooses on every second example and keeps the choice if the others bear it out, and the other way round; of two that
+/// are borne out the one of the higher objective where it was not chosen. Where none is, the likeliest to hold.
+fn cross_fitted(pool: &Pool) -> Option<usize> {
+    let half = |place: usize, metric: &str, odd: usize| {
+        let values = pool.visited[place].values.get(metric)?.iter();
+        Estimate::of(&values.skip(odd).step_by(2).copied().collect::<Vec<_>>())
+    };
+    let holds = |place: usize, odd: usize| {
+        pool.thresholds
+            .iter()
+            .all(|(metric, threshold)| half(place, metric, odd).is_some_and(|cost| cost.mean <= *threshold))
+    };
+    let judged = |odd: usize| {
+        let place = pool.choose(|place, metric| half(place, metric, odd), 0.0)?;
+        let other = 1 - odd;
+        let objective = half(place, pool.objective, other)?.mean;
+        (holds(place, odd) && holds(place, other)).then_some((place, objective))
+    };
+    let borne_out = [judged(0), judged(1)].into_iter().flatten();
+    let best = borne_out
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(place, _)| place);
+    best.or_else(|| pool.choose(pool.plain(), 1.0))
+}
+
+/// Empirical Bayes (Efron and Morris 1973) on what distinguishes the prompts: all share their examples, so that each
+/// one's distance to the mean of all is known better than its own mean.
+fn shrunk(pool: &Pool) -> Option<usize> {
+    let metrics = pool.thresholds.keys().map(String::as_str).chain([pool.objective]);
+    let by_metric: IndexMap<&str, Vec<Estimate>> = metrics
+        .map(|metric| {
+            let values: Option<Vec<&[f64]>> = pool
+                .visited
+                .iter()
+                .map(|visited| visited.values.get(metric).map(Vec::as_slice))
+                .collect();
+            Some((metric, shrink(&values?)?))
+        })
+        .collect::<Option<_>>()?;
+    pool.choose(
+        |place, metric| by_metric.get(metric)?.get(place).copied(),
+        PROBABILITY,
+    )
+}
+
+/// The posterior mean of each prompt from its values by example; `None` unless all have equally many.
+fn shrink(values: &[&[f64]]) -> Option<Vec<Estimate>> {
+    let n = values.first()?.len();
+    if values.iter().any(|of| of.len() != n) {
+        return None;
+    }
+    let of_example = |example: usize| mean_of(values.iter().map(move |of| of[example]));
+    let common: Vec<f64> = (0..n).map(of_example).collect::<Option<_>>()?;
+    let shared = Estimate::of(&common)?;
+    let distances: Vec<Estimate> = values
+        .iter()
+        .map(|of| {
+            Estimate::of(
+                &of.iter()
+                    .zip(&common)
+                    .map(|(own, all)| own - all)
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .collect::<Option<_>>()?;
+    let variance = |estimate: &Estimate| estimate.standard_error.powi(2);
+    let between = mean_of(distances.iter().map(|distance| distance.mean.powi(2)))?;
+    let signal = (between - mean_of(distances.iter().map(variance))?).max(0.0);
+    let posterior = |distance: &Estimate| {
+        let noise = variance(distance);
+        let weight = if noise > 0.0 {
+            signal / (signal + noise)
+        } else {
+            1.0
+        };
+        Estimate {
+            mean: shared.mean + weight * distance.mean,
+            standard_error: (variance(&shared) + weight * noise).sqrt(),
+            n,
+        }
+    };
+    Some(distances.iter().map(posterior).collect())
+}
+
+/// Whether it holds on fresh examples, each cost by the standard error that the search knew it with.
+fn holds_by_a_margin(visited: &Visited, fresh: &Outcome, thresholds: &IndexMap<String, f64>) -> bool {
+    thresholds.iter().all(|(metric, threshold)| {
+        let margin = visited.estimate(metric).map(|cost| cost.standard_error);
+        fresh
+            .cost(metric)
+            .zip(margin)
+            .is_some_and(|(cost, margin)| cost + margin <= *threshold)
+    })
+}
+
+/// A search, what a rule takes of it, and whether any of its prompts holds by a margin.
+struct Chosen<'a> {
+    fresh: &'a Outcome,
+    possible: bool,
+}
+
+fn chosen<'a>(
+    record: &'a RunRecord,
+    objective: &str,
+    rule: fn(&Pool) -> Option<usize>,
+) -> Option<Chosen<'a>> {
+    let Searched { visited, held_out } = &record.searched;
+    let pool = Pool {
+        visited,
+        objective,
+        thresholds: &record.thresholds,
+        held_out: *held_out,
+    };
+    let holds = |visited: &Visited| {
+        let fresh = visited.fresh.as_ref();
+        fresh.is_some_and(|fresh| holds_by_a_margin(visited, fresh, &record.thresholds))
+    };
+    Some(Chosen {
+        fresh: visited[rule(&pool)?].fresh.as_ref()?,
+        possible: visited.iter().any(holds),
+    })
+}
+
+fn report(runs: &Runs) -> Report {
+    let mut table = Table::new("summary", "Fresh results by rule").over_seeds(runs.seeds());
+    table.columns = [
+        Column::new("search", ColumnKind::Text),
+        Column::new("final choice", ColumnKind::Text),
+    ]
+    .into_iter()
+    .chain(fresh_columns())
+    .chain([
+        Column::new("a prompt holds by one SE", ColumnKind::Share),
+        Column::new("AllSat, fresh, of those", ColumnKind::Share),
+    ])
+    .collect();
+    let objective = &runs.base.objective.metric;
+    for variant in runs.variants {
+        for (label, rule) in RULES {
+            let of_rule: Vec<Chosen> = runs
+                .of(variant)
+                .filter_map(|record| chosen(record, objective, rule))
+                .collect();
+            let possible = of_rule.iter().filter(|chosen| chosen.possible);
+            let cells = [Cell::text(&variant.label), Cell::text(label)]
+                .into_iter()
+                .chain(fresh(of_rule.iter().map(|chosen| chosen.fresh)))
+                .chain([
+                    share(of_rule.iter().map(|chosen| chosen.possible)),
+                    share(possible.map(|chosen| chosen.fresh.all_sat)),
+                ]);
+            table.push(cells.collect());
+        }
+    }
+    table.notes.push(FRESH.into());
+    table.notes.push(
+        "A prompt holds by one SE when each of its costs on fresh examples is below its threshold by at least the standard \
+         error that the search knew the cost with."
+            .into(),
+    );
+    Report {
+        tables: vec![table],
+        figures: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visited(success: &[f64], calls: &[f64]) -> Visited {
+        Visited {
+            prompt: String::new(),
+            values: [
+                ("success".to_owned(), success.to_vec()),
+                ("calls".to_owned(), calls.to_vec()),
+            ]
+            .into(),
+            repeated: None,
+            fresh: None,
+        }
+    }
+
+    fn with_pool<T>(visited: &[Visited], test: impl Fn(&Pool) -> T) -> T {
+        test(&Pool {
+            visited,
+            objective: "success",
+            thresholds: &[("calls".to_owned(), 1.0)].into(),
+            held_out: 100,
+        })
+    }
+
+    #[test]
+    fn the_edge_is_the_papers_choice_and_room_the_probable_one() {
+        let edge = visited(&[1.0; 8], &[0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0]);
+        let inside = visited(&[0.5; 8], &[0.0, 0.5, 0.0, 0.5, 0.0, 0.5, 0.0, 0.5]);
+        let over = visited(&[1.0; 8], &[3.0; 8]);
+        let all = [over, edge, inside];
+        assert_eq!(with_pool(&all, |pool| pool.choose(pool.plain(), 0.0)), Some(1));
+        assert_eq!(with_pool(&all, |pool| pool.choose(pool.plain(), 0.8)), Some(2));
+        assert_eq!(
+            with_pool(&all[..1], |pool| pool.choose(pool.plain(), 0.8)),
+            Some(0),
+            "the likeliest"
+        );
+        assert!(all[1].is_near(&[("calls".to_owned(), 1.0)].into()));
+        assert!(!all[2].is_near(&[("calls".to_owned(), 1.0)].into()));
+    }
+
+    #[test]
+    fn a_choice_that_the_other_half_refutes_is_dropped() {
+        // Feasible on even examples alone, and on the whole, but not on odd ones.
+        let lucky = visited(&[1.0; 8], &[0.0, 1.9, 0.0, 1.9, 0.0, 1.9, 0.0, 1.9]);
+        let steady = visited(&[0.5; 8], &[0.9; 8]);
+        assert_eq!(with_pool(&[lucky, steady], cross_fitted), Some(1));
+    }
+
+    #[test]
+    fn noise_is_shrunk_and_what_all_examples_agree_on_is_not() {
+        // Two prompts that differ by the luck of an example, and one that differs on each.
+        let (a, b) = ([1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]);
+        let alike = shrink(&[&a, &b]).unwrap();
+        assert_eq!((alike[0].mean, alike[1].mean), (0.5, 0.5));
+        let (low, high) = ([0.0, 1.0, 0.0, 1.0], [2.0, 3.0, 2.0, 3.0]);
+        let apart = shrink(&[&low, &high]).unwrap();
+        assert_eq!((apart[0].mean, apart[1].mean), (0.5, 2.5));
+        assert!(shrink(&[&low, &[1.0]]).is_none());
+    }
+}
