@@ -25,6 +25,7 @@ pub mod schemas;
 pub mod servers;
 pub mod storage;
 pub mod studies;
+pub mod team;
 pub mod vault;
 pub mod worker;
 

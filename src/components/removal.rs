@@ -9,8 +9,8 @@ use web_sys::{Element, Event, HtmlElement};
 
 use super::in_turn;
 
-/// Buttons of the page itself.
-const BUTTONS: &str = "main button:enabled";
+/// Buttons of the page itself, but for those of questions that are not asked.
+const BUTTONS: &str = "main button:enabled:not(dialog:not([open]) *)";
 /// Whatever takes the focus in a group of fields.
 const CONTROLS: &str = "button:enabled, input:enabled, select:enabled, textarea:enabled";
 
@@ -20,6 +20,11 @@ pub fn removing(event: &Event, remove: impl FnOnce()) {
     let button = event
         .current_target()
         .and_then(|target| target.dyn_into::<Element>().ok());
+    removing_by(button, remove);
+}
+
+/// The same once a question was answered that the button had asked.
+pub fn removing_by(button: Option<Element>, remove: impl FnOnce()) {
     let left = button.map(|button| {
         let name = name(&button);
         let twins = named(&name);

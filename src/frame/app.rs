@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos_router::components::{Route, Router, Routes};
 use leptos_router::path;
 
+use super::address::base;
 use super::broken::say_when_broken;
 use super::connectivity::Connectivity;
 use super::drop_target::DropTarget;
@@ -18,7 +19,7 @@ use super::shortcuts::{ShortcutKeys, Shortcuts};
 use super::theme::Theme;
 use super::top::Top;
 use crate::charts::marks::Hatch;
-use crate::live::{Runs, document_meta};
+use crate::live::Runs;
 use crate::pages::candidate::CandidatePage;
 use crate::pages::compare::ComparePage;
 use crate::pages::dynamics::DynamicsPage;
@@ -27,7 +28,11 @@ use crate::pages::not_found::NotFound;
 use crate::pages::result::ResultPage;
 use crate::pages::runs::RunsPage;
 use crate::pages::study::StudyPage;
+use crate::pages::team::{
+    AccountPage, InvitationPage, ProjectPage, ProjectsPage, ServerPage, SetUpPage, SignInPage,
+};
 use crate::pages::welcome::WelcomePage;
+use crate::team::Team;
 
 /// Mounts the page.
 pub fn start() {
@@ -58,12 +63,11 @@ pub fn App() -> impl IntoView {
     provide_context(KeptKeys::default());
     provide_context(Theme::default());
     provide_context(Shortcuts::default());
-    let base = document_meta("capo-base").unwrap_or_default();
-    let base = base.trim_end_matches('/').to_owned();
+    provide_context(Team::default());
     view! {
         <a class="skip" href="#main" rel="external">"Skip to content"</a>
         <Hatch/>
-        <Router base>
+        <Router base=base()>
             <FocusFollower/>
             <Top/>
             <Connectivity/>
@@ -77,6 +81,13 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/run/:run/candidate/:candidate?") view=CandidatePage/>
                     <Route path=path!("/run/:run/result") view=ResultPage/>
                     <Route path=path!("/dynamics") view=DynamicsPage/>
+                    <Route path=path!("/set-up") view=SetUpPage/>
+                    <Route path=path!("/sign-in") view=SignInPage/>
+                    <Route path=path!("/invitation") view=InvitationPage/>
+                    <Route path=path!("/team") view=ProjectsPage/>
+                    <Route path=path!("/team/projects/:project") view=ProjectPage/>
+                    <Route path=path!("/team/account") view=AccountPage/>
+                    <Route path=path!("/team/server") view=ServerPage/>
                 </Routes>
             </main>
             <Foot/>

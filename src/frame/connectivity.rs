@@ -10,6 +10,7 @@ use super::keys::TabKeys;
 use crate::format;
 use crate::live::{Pause, Phase, Run, Runs, sweep};
 use crate::studies;
+use crate::team::Team;
 
 /// public/boot.js says so when a newer version is ready.
 const UPDATE: &str = "capo-update";
@@ -24,6 +25,7 @@ const SETTLED: u32 = 5_000;
 #[component]
 pub fn Connectivity() -> impl IntoView {
     let (runs, keys) = (expect_context::<Runs>(), expect_context::<TabKeys>());
+    let team = expect_context::<Team>();
     let online = RwSignal::new(window().navigator().on_line());
     let update = RwSignal::new(false);
     let listeners = [
@@ -35,6 +37,7 @@ pub fn Connectivity() -> impl IntoView {
         }),
         window_event_listener_untyped("online", move |_| {
             online.set(true);
+            team.find_out_if_unreached();
             for run in runs.opened() {
                 if matches!(run.phase.get_untracked(), Phase::Paused(why) if why.passes()) {
                     runs.resume(&run.id(), &keys.now());

@@ -8,6 +8,7 @@ use leptos_router::hooks::{use_location, use_navigate};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{DragEvent, File};
 
+use super::address::{base, use_page};
 use super::handover::Handover;
 use super::imports::Imports;
 use crate::live::Runs;
@@ -52,7 +53,7 @@ struct Notice {
 pub fn DropTarget() -> impl IntoView {
     let handover = expect_context::<Handover>();
     let navigate = use_navigate();
-    let path = use_location().pathname;
+    let page = use_page();
     let held = RwSignal::new(false);
     let notice = RwSignal::new(None::<Notice>);
 
@@ -117,7 +118,7 @@ pub fn DropTarget() -> impl IntoView {
     on_cleanup(move || listeners.into_iter().for_each(WindowListenerHandle::remove));
 
     // New study has fields that take files: they stay in sight.
-    let shown = move || held.get() && path.with(|path| !path.ends_with("/study"));
+    let shown = move || held.get() && page.with(|page| page != "/study");
     view! {
         <Show when=shown>
             <div class="drop-page">
@@ -137,13 +138,14 @@ pub fn use_open_journal() -> Callback<File> {
     let runs = expect_context::<Runs>();
     let imports = expect_context::<Imports>();
     let navigate = use_navigate();
-    let path = use_location().pathname;
-    let on_runs = move || path.with_untracked(|path| path.ends_with("/runs"));
+    // The router's own: it outlives the page that is left for the list of runs.
+    let (path, base) = (use_location().pathname, base());
+    let on_runs = move || path.with_untracked(|path| path.strip_prefix(base.as_str()) == Some("/runs"));
     Callback::new(move |file: File| {
         if !on_runs() {
             navigate("/runs", NavigateOptions::default());
         }
-        let navigate = navigate.clone();
+        let (navigate, on_runs) = (navigate.clone(), on_runs.clone());
         imports.read(runs, file, move |run| {
             // Whoever went elsewhere meanwhile finds it in the list.
             if on_runs() {

@@ -1,5 +1,6 @@
 //! The frame around all pages.
 
+mod address;
 mod app;
 mod broken;
 mod connectivity;

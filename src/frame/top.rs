@@ -4,10 +4,12 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use leptos_router::hooks::use_location;
 
+use super::address::use_page;
 use super::keys::{KeysShown, TabKeys};
 use super::theme::Theme;
+use crate::team::{Asking, Server, Standing, Team};
 
-/// Brand, pages, the keys this tab holds, the theme.
+/// Brand, pages, who is signed in where people can be, the keys this tab holds, the theme.
 #[component]
 pub fn Top() -> impl IntoView {
     let theme = expect_context::<Theme>();
@@ -17,8 +19,11 @@ pub fn Top() -> impl IntoView {
         names if names.is_empty() => ": none in this tab".to_owned(),
         names => format!(": {} (this tab only)", names.join(", ")),
     };
+    let standing = expect_context::<Team>().standing();
+    let with_team = Memo::new(move |_| standing.with(Standing::is_server));
+    let asking = Asking::default();
     view! {
-        <header class="top">
+        <header class="top" class:with-team=with_team>
             <A href="/" attr:class="brand">
                 <Mark/>
                 "Capo"
@@ -28,8 +33,12 @@ pub fn Top() -> impl IntoView {
                     <PageLink href="/study" under="/study" name="New study"/>
                     <PageLink href="/runs" under="/run" name="Runs"/>
                     <PageLink href="/dynamics" under="/dynamics" name="Constraint dynamics"/>
+                    <Show when=move || with_team.get()>
+                        <PageLink href="/team" under="/team" name="Team"/>
+                    </Show>
                 </ul>
             </nav>
+            <Account standing asking/>
             <div class="aside">
                 <button type="button" aria-haspopup="dialog" on:click=move |_| shown.set(true)>
                     "Keys"
@@ -40,18 +49,16 @@ pub fn Top() -> impl IntoView {
                 </button>
             </div>
         </header>
+        {move || {
+            asking.refused.get().map(|why| view! { <p class="banner offline" role="alert">{why}</p> })
+        }}
     }
 }
 
 #[component]
 fn PageLink(href: &'static str, under: &'static str, name: &'static str) -> impl IntoView {
-    let location = use_location();
-    let current = move || {
-        location
-            .pathname
-            .with(|path| path.contains(under))
-            .then_some("page")
-    };
+    let page = use_page();
+    let current = move || page.with(|page| page.starts_with(under)).then_some("page");
     view! {
         <li>
             <A href=href attr:aria-current=current>
@@ -59,6 +66,56 @@ fn PageLink(href: &'static str, under: &'static str, name: &'static str) -> impl
             </A>
         </li>
     }
+}
+
+/// Who is signed in, and the way out, or the way in.
+#[component]
+fn Account(standing: Memo<Standing>, asking: Asking) -> impl IntoView {
+    let (page, search) = (use_page(), use_location().search);
+    let sign_out = move |_| {
+        asking.send(
+            async |server: Server| server.sign_out().await,
+            move |()| asking.team.left(),
+        );
+    };
+    let sign_in = move || match (page.get(), search.get()) {
+        (page, search) if page == "/sign-in" => format!("{page}?{search}"),
+        (page, search) if search.is_empty() => door(&page),
+        (page, search) => door(&format!("{page}?{search}")),
+    };
+    move || match standing.get() {
+        Standing::SignedIn(myself) => {
+            let name = myself.name.clone();
+            view! {
+                <div class="account">
+                    <A href="/team/account" attr:class="hide-s" attr:title="Your account">
+                        {name}
+                    </A>
+                    <button
+                        type="button"
+                        aria-disabled=move || asking.disabled()
+                        on:click=sign_out
+                    >
+                        "Sign out"
+                        <span class="sr">" " {myself.name}</span>
+                    </button>
+                </div>
+            }
+            .into_any()
+        }
+        Standing::SignedOut => view! {
+            <div class="account">
+                <A href=sign_in>"Sign in"</A>
+            </div>
+        }
+        .into_any(),
+        Standing::Unknown | Standing::Unreached(_) | Standing::NoServer | Standing::NotSetUp => ().into_any(),
+    }
+}
+
+/// Where one signs in and comes back from.
+fn door(from: &str) -> String {
+    format!("/sign-in?return={}", js_sys::encode_uri_component(from))
 }
 
 /// The brand's mark: a capo across three strings.

@@ -8,4 +8,5 @@ pub mod not_found;
 pub mod result;
 pub mod runs;
 pub mod study;
+pub mod team;
 pub mod welcome;

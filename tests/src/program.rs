@@ -244,7 +244,7 @@ impl Drop for Running {
 pub struct Server {
     running: Running,
     /// Held so that the program never writes into a closed pipe.
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     /// Of `capo simulate` ends in `/v1`.
     pub base_url: String,
 }
@@ -275,8 +275,27 @@ impl Server {
         Self {
             base_url: base_url.to_owned(),
             running,
-            _stdout: stdout,
+            stdout,
         }
+    }
+
+    /// The next line on its standard output.
+    ///
+    /// # Panics
+    /// When the program has ended.
+    pub fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.stdout.read_line(&mut line).expect("a pipe can be read");
+        assert!(read > 0, "the program has ended");
+        line.trim_end().to_owned()
+    }
+
+    /// Ends it at once, without a word.
+    ///
+    /// # Panics
+    /// When it has ended already.
+    pub fn kill(self) {
+        self.running.signal(Signal::SIGKILL);
     }
 
     /// Presses Ctrl-C.

@@ -1,15 +1,20 @@
-//! `cargo xtask build`: the release binary.
+//! `cargo xtask build`: the release binary, with the page inside.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::command;
+use crate::page::{self, Build};
 use crate::workspace::{MEASURE, SERVER, Workspace};
 
 /// Builds `capo` and prints where it is and how big.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let binary = capo(workspace)?;
+    let toolbox = page::toolbox(workspace)?;
+    let page = page::build(workspace, &toolbox, Build::Release)?;
+    command::run(capo_build(workspace, &[]).env("CAPO_EMBED", page))?;
+    let binary = built(workspace, "release", &["capo"])?;
     let size = std::fs::metadata(&binary)
         .with_context(|| format!("cannot read {}", binary.display()))?
         .len();
@@ -30,13 +35,16 @@ pub(crate) fn capo(workspace: &Workspace) -> Result<PathBuf> {
 /// # Errors
 /// It does not compile.
 pub(crate) fn capo_with(workspace: &Workspace, features: &[&str]) -> Result<PathBuf> {
-    command::run(
-        workspace
-            .cargo()
-            .args(["build", "--release", "--package", SERVER, "--bin", "capo"])
-            .args(features.iter().flat_map(|feature| ["--features", feature])),
-    )?;
+    command::run(&mut capo_build(workspace, features))?;
     built(workspace, "release", &["capo"])
+}
+
+fn capo_build(workspace: &Workspace, features: &[&str]) -> Command {
+    let mut cargo = workspace.cargo();
+    cargo
+        .args(["build", "--release", "--package", SERVER, "--bin", "capo"])
+        .args(features.iter().flat_map(|feature| ["--features", feature]));
+    cargo
 }
 
 /// Builds the release program that measures the rewriter, with a GPU backend in it, and returns its path.

@@ -12,6 +12,7 @@ mod help_desk;
 mod imports;
 mod install;
 mod page;
+mod postgres;
 mod scratch;
 mod screenshots;
 mod serve;
@@ -37,9 +38,9 @@ struct Arguments {
 enum Task {
     /// Install what the other tasks need, and say what and why
     Setup,
-    /// Build the release `capo` binary
+    /// Build the release `capo` binary, with the page inside
     Build,
-    /// Build the page and serve it on this machine
+    /// Build the page and the team server, and serve them on this machine
     Serve(serve::Arguments),
     /// Run the whole gate, or the steps named
     Test(test::Arguments),

@@ -1,10 +1,14 @@
-//! `cargo xtask serve`: the page, built and open to a browser on this machine.
+//! `cargo xtask serve`: the page and the team server, built and open to a browser on this machine.
 
-use anyhow::Result;
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+
+use anyhow::{Result, anyhow};
 use clap::Args;
 
-use crate::page::{self, Build, PageServer};
+use crate::page::{self, Build};
 use crate::workspace::Workspace;
+use crate::{build, command};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -18,13 +22,51 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     // First, so that a taken port is known before a build of some minutes.
-    let listener = PageServer::bind(arguments.port)?;
+    is_free(arguments.port)?;
     let toolbox = page::toolbox(workspace)?;
-    let build = if arguments.dev { Build::Dev } else { Build::Release };
-    let directory = page::build(workspace, &toolbox, build)?;
-    let server = PageServer::open(listener, &directory)?;
-    println!("The page is at {}", server.address());
+    let how = if arguments.dev { Build::Dev } else { Build::Release };
+    // Side by side: each spends minutes on one core.
+    let (page, capo) = thread::scope(|scope| {
+        let capo = scope.spawn(|| build::capo(workspace));
+        let page = page::build(workspace, &toolbox, how);
+        let capo = capo
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (page, capo)
+    });
     println!("Stop it with Ctrl-C; after a change, stop and start it again.");
-    server.run();
-    Ok(())
+    command::run(
+        std::process::Command::new(capo?)
+            .arg("serve")
+            .args(["--addr", &format!("127.0.0.1:{}", arguments.port), "--page"])
+            .arg(page?),
+    )
+}
+
+/// Whether the port can be listened on.
+fn is_free(port: u16) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    listener.map(|_| ()).map_err(|error| {
+        anyhow!(
+            "cannot listen on port {port} of this machine ({error})\n\
+             Stop what listens there, or choose another: cargo xtask serve --port {}",
+            port.checked_add(1).unwrap_or(8788)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_says_what_to_do() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let error = is_free(port).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("port {port}")) && error.contains("--port"),
+            "{error}"
+        );
+    }
 }

@@ -20,6 +20,7 @@ mod optimize;
 mod report;
 #[cfg(feature = "train")]
 mod rewriter;
+mod serve;
 #[cfg(feature = "train")]
 mod train;
 mod watch;
@@ -60,6 +61,8 @@ enum Command {
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
+    Serve(serve::ServeArgs),
+    Admin(serve::AdminArgs),
     #[cfg(feature = "train")]
     Train(train::TrainArgs),
     #[cfg(feature = "train")]
@@ -182,6 +185,8 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Rewriter(args) => rewriter::run(args),
         #[cfg(not(feature = "train"))]
         Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
+        Command::Serve(args) => serve::run(args),
+        Command::Admin(args) => serve::administer(args),
         Command::Simulate(args) => {
             block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;
             Ok(Ending::Done)
@@ -334,7 +339,8 @@ mod tests {
             (&["capo", "optimize", "a.toml", "--jsn"], "--json"),
             (&["capo", "optimize", "a.toml", "--seed", "-1"], "--seed"),
             (&["capo", "journal", "show"], "<JOURNAL>"),
-            (&["capo", "serve"], "serve"),
+            (&["capo", "serv"], "serve"),
+            (&["capo", "serve", "--adr", "x"], "--addr"),
         ] {
             let error = Cli::try_parse_from(line).unwrap_err();
             let message = condensed(&error.render().to_string());

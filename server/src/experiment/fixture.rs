@@ -5,7 +5,7 @@ use capo_core::metric::MetricSpec;
 use capo_core::study::Study;
 use indexmap::IndexMap;
 
-use super::record::{Outcome, RoundRecord, RunRecord, Searched};
+use super::record::{Outcome, RoundRecord, RunRecord, Searched, Visited};
 use super::{Experiment, Report, Runs, Variant};
 
 pub(super) fn study() -> Study {
@@ -102,6 +102,26 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
             costs,
         }
     };
+    // On eight examples, half of them a little above the mean and half below.
+    let visited = [0.0, 0.6, 0.9, 1.0].map(|progress| {
+        let found = outcome(progress, 0.0);
+        let spread = |mean: f64, by: f64| -> Vec<f64> {
+            (0..8)
+                .map(|example| if example % 4 < 2 { mean - by } else { mean + by })
+                .collect()
+        };
+        let costs = found.costs.iter().map(|(metric, mean)| {
+            let by = if metric == "prompt_length" { 0.0 } else { 0.1 };
+            (metric.clone(), spread(*mean, by))
+        });
+        let objective = ("success".to_owned(), spread(found.objective, 0.2));
+        Visited {
+            prompt: format!("a prompt of {progress}"),
+            values: costs.chain([objective]).collect(),
+            repeated: None,
+            fresh: Some(outcome(progress - 0.03, 0.0)),
+        }
+    });
     let rounds = (0..6).map(|round| {
         let progress = f64::from(round) / 6.0;
         RoundRecord {
@@ -126,7 +146,10 @@ pub(super) fn record(variant: &str, seed: u64, shift: f64) -> RunRecord {
         prompts: None,
         fresh: None,
         seed_prompt_fresh: None,
-        searched: Searched::default(),
+        searched: Searched {
+            visited: visited.into(),
+            held_out: 40,
+        },
         thresholds: thresholds.clone(),
         rounds: rounds.collect(),
         multipliers: multipliers(1.0),

@@ -55,7 +55,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     assert_eq!(
         find("tresholds").unwrap_err().to_string(),
         "there is no experiment `tresholds`; the experiments are beta, threshold, noise, progressive, \
-         nine-constraints, feedback, dual-step, caution, \
+         nine-constraints, feedback, dual-step, caution, choice, \
          feasible\ndid you mean `threshold`?"
     );
 }

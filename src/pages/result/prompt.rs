@@ -3,21 +3,16 @@
 use capo_core::ids::CandidateId;
 use capo_core::reading::metrics;
 use capo_core::run_state::RunState;
-use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 use leptos_router::components::A;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use super::take_away::TakeAway;
-use crate::components::Words;
+use crate::components::{Copy, Words};
 use crate::format::{self, Quantity, counted};
 use crate::live::{Folded, Run};
 use crate::run::map::Map;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
-
-/// How long a button says that something was copied, in milliseconds.
-const SAID: u32 = 4_000;
 
 /// The prompt to take away.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,7 +132,13 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
                     fallback=|| view! { <span class="note">"none yet"</span> }
                 >
                     <div class="row">
-                        <Copy best/>
+                        <Copy
+                            text=Signal::derive(move || read(|best| best.text.clone()))
+                            words="Copy prompt"
+                            spoken="The prompt is on the clipboard."
+                            otherwise="Select the text, or download it."
+                            primary=true
+                        />
                         <TakeAway run best/>
                     </div>
                 </Show>
@@ -148,59 +149,4 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
             <p class="reading">{chosen} " " {inside}</p>
         </section>
     }
-}
-
-/// Puts the prompt on the clipboard and says so.
-#[component]
-fn Copy(best: Memo<Option<Best>>) -> impl IntoView {
-    let said = RwSignal::new(None::<Result<(), ()>>);
-    let copy = move |_| {
-        let Some(text) = best.with_untracked(|best| best.as_ref().map(|best| best.text.clone())) else {
-            return;
-        };
-        spawn_local(async move {
-            let copied = write(&text).await;
-            said.set(Some(copied));
-            if copied.is_ok() {
-                Timeout::new(SAID, move || {
-                    // The page may be left by then.
-                    let _ = said.try_set(None);
-                })
-                .forget();
-            }
-        });
-    };
-    let words = move || match said.get() {
-        Some(Ok(())) => "Copied",
-        _ => "Copy prompt",
-    };
-    let spoken = move || match said.get() {
-        Some(Ok(())) => "The prompt is on the clipboard.",
-        _ => "",
-    };
-    let refused = move || {
-        matches!(said.get(), Some(Err(()))).then(|| {
-            view! {
-                <span class="note is-i" role="alert">
-                    "This browser did not let the page copy. Select the text, or download it."
-                </span>
-            }
-        })
-    };
-    view! {
-        <button type="button" class="primary" on:click=copy>
-            {words}
-        </button>
-        <span class="sr" role="status">{spoken}</span>
-        {refused}
-    }
-}
-
-/// Writes to the clipboard. Pages that were not loaded over a secure connection have none.
-async fn write(text: &str) -> Result<(), ()> {
-    if !window().is_secure_context() {
-        return Err(());
-    }
-    let promise = window().navigator().clipboard().write_text(text);
-    JsFuture::from(promise).await.map(|_| ()).map_err(|_| ())
 }

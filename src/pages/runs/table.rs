@@ -10,7 +10,7 @@ use super::rows::{Column, Next, Order, Row, arranged, shared_range};
 use crate::charts::scale::Range;
 use crate::charts::spark::{Spark, SparkData, SparkPoint};
 use crate::charts::unit::Unit;
-use crate::components::Gate;
+use crate::components::{Gate, date_and_time};
 use crate::format::{self, Quantity};
 use crate::frame::imports::{Imports, Reading};
 use crate::frame::keys::TabKeys;
@@ -215,7 +215,7 @@ fn RunRow(
                 }}
             </td>
             <td class="num">{text(spent)}</td>
-            <td class="num nw">{text(|row| date(row.record.touched))}</td>
+            <td class="num nw">{text(|row| date_and_time(&js_sys::Date::new(&row.record.touched.into())))}</td>
             <td class="nw">
                 {move || next.get().map(|next| view! { <NextAction next listed raised id=id.get_value()/> })}
             </td>
@@ -344,23 +344,6 @@ fn spent(row: &Row) -> String {
 fn bounds(range: Range) -> String {
     let (low, high) = (UNIT.tick(range.low, 0.01), UNIT.tick(range.high, 0.01));
     format!("{low} to {high}%")
-}
-
-fn year(date: &js_sys::Date) -> i32 {
-    i32::try_from(date.get_full_year()).unwrap_or(i32::MAX)
-}
-
-/// A moment in milliseconds since 1970, in the reader's time zone.
-fn date(milliseconds: f64) -> String {
-    let date = js_sys::Date::new(&milliseconds.into());
-    let moment = format::Moment {
-        year: year(&date),
-        month: date.get_month() as u8 + 1,
-        day: date.get_date() as u8,
-        hour: date.get_hours() as u8,
-        minute: date.get_minutes() as u8,
-    };
-    moment.date_and_time(year(&js_sys::Date::new_0()))
 }
 
 #[cfg(test)]

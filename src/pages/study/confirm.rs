@@ -79,7 +79,13 @@ pub(super) fn ConfirmFields() -> impl IntoView {
     };
     view! {
         <label class="choice">
-            <input type="checkbox" prop:checked=move || is_on.get() on:change=toggle/>
+            // How many there are to keep is known a moment after the page.
+            <input
+                type="checkbox"
+                prop:checked=move || is_on.get()
+                disabled=move || !is_on.get() && form.measured.with(|measured| measured.evaluate == 0)
+                on:change=toggle
+            />
             <span>
                 "At the end, test the safest prompts on held-out examples kept for it: certified, refuted or not decided"
             </span>

@@ -118,13 +118,13 @@ impl Browser {
     /// Waits until something holds.
     ///
     /// # Panics
-    /// With what the page shows, when it does not come about in two minutes.
+    /// With what the page and its console show, when it does not come about in two minutes.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let started = Instant::now();
         while !holds().await {
             if started.elapsed() > PATIENCE {
-                let shown = self.text("body").await;
-                panic!("waited in vain until {what}; the page shows:\n{shown}");
+                let (shown, console) = (self.text("body").await, self.console().await);
+                panic!("waited in vain until {what}; the page shows:\n{shown}\nand its console:\n{console}");
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

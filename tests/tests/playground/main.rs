@@ -10,6 +10,7 @@ mod hardships;
 mod lasting;
 mod new_study;
 mod page;
+mod team;
 mod trace;
 mod typing;
 

@@ -113,7 +113,7 @@ pub(crate) async fn open(path: &str) -> Browser {
     Host::start().open(path).await
 }
 
-fn built() -> PathBuf {
+pub(crate) fn built() -> PathBuf {
     let folder = std::env::var_os("CAPO_PAGE").map(PathBuf::from);
     let folder = folder.expect("CAPO_PAGE names the built page; run these tests by `cargo xtask test`");
     assert!(

@@ -483,9 +483,15 @@ async fn a_test_is_set_up_by_typing_and_its_verdict_opens_the_result() {
     let browser = open("/study").await;
     browser.until_shown("Help desk").await;
     let toggle = "const box = [...document.querySelectorAll('label.choice')]
-        .find((one) => one.innerText.startsWith('At the end, test'));
-        box.querySelector('input').click()";
-    browser.js(toggle).await;
+        .find((one) => one.innerText.startsWith('At the end, test'))?.querySelector('input');
+        if (!box || box.disabled) return false;
+        box.click();
+        return true";
+    browser
+        .until("the test can be asked for", async || {
+            browser.js(toggle).await == json!(true)
+        })
+        .await;
     browser
         .until_shown("human requests ≤ 0.37 is certified by at most 3 of 20 examples.")
         .await;

@@ -54,6 +54,7 @@ pub(crate) enum Tool {
     Chromium,
     Axe,
     Lavapipe,
+    Postgres,
     Litellm,
     Optimisers,
 }
@@ -79,6 +80,7 @@ impl Tool {
             Self::Axe => "finds what keeps people from using a page",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
             Self::Optimisers => "they are run in the simulated world",
+            Self::Postgres => "the team server's store is tested on it, too",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }
@@ -100,6 +102,7 @@ impl Tool {
             | Self::Chromium
             | Self::Axe
             | Self::Optimisers
+            | Self::Postgres
             | Self::Lavapipe => None,
         }
     }
@@ -131,6 +134,7 @@ impl Tool {
             Self::Litellm => toolbox.litellm().is_file(),
             Self::Optimisers => optimisers_root(&toolbox.cache).join("installed").is_file(),
             Self::Lavapipe => system::has_lavapipe(),
+            Self::Postgres => crate::postgres::programs().is_some(),
         }
     }
 
@@ -164,6 +168,7 @@ impl Tool {
                     .context("cannot note what is installed")
             }
             Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
+            Self::Postgres => system::apt(&["postgresql"]),
         }
     }
 }
@@ -185,6 +190,7 @@ impl fmt::Display for Tool {
             Self::Axe => write!(formatter, "axe-core {AXE}"),
             Self::Litellm => write!(formatter, "LiteLLM {LITELLM}"),
             Self::Optimisers => formatter.write_str(&OPTIMISERS.join(", ")),
+            Self::Postgres => formatter.write_str("PostgreSQL"),
             Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
         }
     }

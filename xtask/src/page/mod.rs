@@ -1,20 +1,20 @@
-//! The page: built by Trunk, stamped with content hashes, served on this machine.
+//! The page: built by Trunk, stamped with content hashes, served by `capo serve`.
 
 mod bundle;
-mod server;
 mod shell;
 mod stamp;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::thread;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::command;
 use crate::install::{Tool, Toolbox, wasm_tools};
+use crate::scratch::Scratch;
 use crate::workspace::{DRIVER, Workspace};
+use crate::{build, command};
 
-pub(crate) use server::PageServer;
 pub(crate) use stamp::run as stamp;
 
 /// How the page's module is compiled.
@@ -61,8 +61,13 @@ pub(crate) fn build(workspace: &Workspace, toolbox: &Toolbox, build: Build) -> R
     Ok(directory)
 }
 
-/// The page as other people get it, built and served on a free port for as long as this process lives.
+/// The page as other people get it, built and served by `capo` on a free port for as long as this lives.
 pub(crate) struct Host {
+    server: Child,
+    /// Held so that the server never writes into a closed pipe.
+    _stdout: BufReader<ChildStdout>,
+    /// The server's folder.
+    _data: Scratch,
     /// What is installed, browsers included.
     toolbox: Toolbox,
     /// The page's files.
@@ -80,10 +85,24 @@ impl Host {
         let mut toolbox = toolbox(workspace)?;
         toolbox.ensure(&Tool::Chromium)?;
         let directory = build(workspace, &toolbox, Build::Release)?;
-        let server = PageServer::open(PageServer::bind(0)?, &directory)?;
-        let address = server.address();
-        thread::spawn(move || server.run());
+        let data = Scratch::create(workspace)?;
+        let mut server = Command::new(build::capo(workspace)?)
+            .args(["serve", "--addr", "127.0.0.1:0", "--data"])
+            .arg(data.file("capo"))
+            .arg("--page")
+            .arg(&directory)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let stdout = server.stdout.take().context("the server's standard output")?;
+        let mut stdout = BufReader::new(stdout);
+        stdout.read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on ");
+        let address = format!("{}/", address.context("the server did not start")?);
         Ok(Self {
+            server,
+            _stdout: stdout,
+            _data: data,
             toolbox,
             directory,
             address,
@@ -99,6 +118,14 @@ impl Host {
         self.toolbox.equip(&mut cargo);
         cargo.args(["run", "--quiet", "--package", DRIVER, "--", task, &self.address]);
         command::run(cargo.args(paths))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // One that has ended needs no end.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
     }
 }
 

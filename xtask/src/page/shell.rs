@@ -1,4 +1,4 @@
-//! The built page's files, and what is known of each: hash, type, compressed form.
+//! The built page's files, and what is known of each: hash, compressed form.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,25 +63,15 @@ pub(super) fn stamp_of(hash: &str) -> &str {
     &hash[..12]
 }
 
-/// The media type by the name's ending.
-pub(super) fn media_type(path: &str) -> &'static str {
-    match path.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("js") => "text/javascript; charset=utf-8",
-        Some("wasm") => "application/wasm",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("webmanifest") => "application/manifest+json",
-        Some("json") => "application/json",
-        Some("txt") => "text/plain; charset=utf-8",
-        _ => "application/octet-stream",
-    }
+/// What follows the last dot of a name.
+pub(super) fn ending(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
 /// Whether the file has something left to gain from compression.
 pub(super) fn is_compressible(path: &str) -> bool {
-    !matches!(media_type(path), "image/png" | "application/octet-stream")
+    let text = ["html", "css", "js", "wasm", "svg", "webmanifest", "json", "txt"];
+    text.contains(&ending(path))
 }
 
 /// The bytes as brotli at its best quality: seconds for a megabyte.
@@ -121,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn modules_and_pictures_have_their_types() {
-        assert_eq!(media_type("capo-web_bg.wasm"), "application/wasm");
+    fn what_is_packed_already_is_not_packed_again() {
+        assert!(is_compressible("capo-web_bg.wasm"));
         assert!(!is_compressible("icons/capo-192.png"));
         assert!(is_compressible("manifest.webmanifest"));
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::bundle;
-use super::shell::{COMPRESSED, Shell, compressed, hash, is_compressible, media_type, stamp_of};
+use super::shell::{COMPRESSED, Shell, compressed, ending, hash, is_compressible, stamp_of};
 use crate::install::{Tool, Toolbox};
 
 const PAGE: &str = "index.html";
@@ -44,9 +44,7 @@ pub(crate) fn run() -> Result<()> {
     let paths = built.keys().map(String::as_str);
     bundle::styles(&toolbox, &directory, paths.clone())?;
     if is_release {
-        let scripts: Vec<&str> = paths
-            .filter(|path| media_type(path).starts_with("text/javascript"))
-            .collect();
+        let scripts: Vec<&str> = paths.filter(|path| ending(path) == "js").collect();
         bundle::scripts(&toolbox, &directory, &scripts)?;
     }
     let Shell(bundled) = Shell::read(&directory)?;

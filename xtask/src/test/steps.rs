@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use super::guides;
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
+use crate::postgres::Postgres;
 use crate::workspace::{BROWSER, END_TO_END, NATIVE, TRAIN, WASM_TARGET, Workspace};
 use crate::{build, command, docs, imports};
 
@@ -79,7 +80,7 @@ impl Step {
             Self::Format => vec![Tool::Rustfmt],
             Self::Clippy | Self::Guides => vec![Tool::Clippy],
             Self::ClippyWasm => vec![Tool::Clippy, Tool::WasmTarget],
-            Self::Native => vec![Tool::Nextest, Tool::Lavapipe],
+            Self::Native => vec![Tool::Nextest, Tool::Lavapipe, Tool::Postgres],
             Self::Wasm if wasm_tests(workspace)?.is_empty() => Vec::new(),
             // The page's tests run in a browser.
             Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
@@ -184,18 +185,22 @@ impl Gate<'_> {
 
     /// What runs on CUDA is linted here, and run by the archive of `cargo xtask bench gpu`.
     fn native_tests(&self) -> Result<Outcome> {
+        let postgres = Postgres::start()?;
+        let with_postgres = |cargo: &mut Command| {
+            cargo.env("CAPO_TEST_POSTGRES", postgres.address());
+        };
         if self.has_nextest {
             let profile = match (self.is_thorough, self.is_ci) {
                 (true, _) => "all",
                 (false, true) => "ci",
                 (false, false) => "default",
             };
-            return self.nextest(profile, &format!("not package({END_TO_END})"), |_| {});
+            return self.nextest(profile, &format!("not package({END_TO_END})"), with_postgres);
         }
         eprintln!("cargo-nextest is not installed (cargo xtask setup): using cargo test");
         let mut arguments = vec!["test", "--lib", "--bins", "--tests", "--exclude", END_TO_END];
         arguments.extend(NATIVE);
-        self.cargo(&arguments, |_| {})
+        self.cargo(&arguments, with_postgres)
     }
 
     fn nextest(&self, profile: &str, filter: &str, adjust: impl FnOnce(&mut Command)) -> Result<Outcome> {

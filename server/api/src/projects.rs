@@ -1,0 +1,76 @@
+//! Documents about projects.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Moment, ProjectName, Role, Title};
+
+/// A project as it is shown to a member of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProjectShown {
+    /// Its name in addresses.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// When it was made.
+    pub created_at: Moment,
+    /// One's own role.
+    pub role: Role,
+}
+
+/// A new project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewProject {
+    /// Its name in addresses.
+    pub name: ProjectName,
+    /// Its name for people.
+    pub title: Title,
+}
+
+/// What is to change about a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProjectChange {
+    /// Another name for people.
+    pub title: Title,
+}
+
+/// Somebody's role in a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Membership {
+    /// Name of the member.
+    pub member: String,
+    /// Their role.
+    pub role: Role,
+}
+
+/// A role that somebody is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewRole {
+    /// The role.
+    pub role: Role,
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EntryShown {
+    /// Counts up.
+    pub id: i64,
+    /// When.
+    pub at: Moment,
+    /// Name of the member, with that of the token if a program did it.
+    pub actor: String,
+    /// From where; empty for a program on the server's machine.
+    pub address: String,
+    /// What, such as `project.create`.
+    pub action: String,
+    /// To whom or what.
+    pub subject: String,
+}

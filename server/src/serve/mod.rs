@@ -1,0 +1,327 @@
+//! The team server as a process: its folder, its database, its page and its socket.
+
+mod folder;
+mod master;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use capo_team::seal::MasterKey;
+use capo_team::store::{Actor, Member};
+use capo_team::{Page, PageError, Server, SetUp, Settings, Store, StoreError, password, router};
+use tokio::net::TcpListener;
+
+use self::folder::{Folder, FolderError};
+use self::master::{MasterError, MasterFile};
+use crate::interrupt::Interrupts;
+use crate::stderr::warn;
+
+include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+/// How long requests that are under way may take when the server is stopped.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How often what was forgotten is settled.
+const SETTLE: Duration = Duration::from_mins(10);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Its database; a file in its folder without.
+    pub(crate) database: Option<String>,
+    /// Its folder; the platform's without.
+    pub(crate) folder: Option<PathBuf>,
+    /// Scheme, host and port under which people reach it, where that is another.
+    pub(crate) public_url: Option<String>,
+    /// Whether a reverse proxy says where requests come from.
+    pub(crate) is_behind_proxy: bool,
+    /// The file with the master key; one in its folder without.
+    pub(crate) master: Option<PathBuf>,
+    /// The page that it serves.
+    pub(crate) page: Served,
+}
+
+/// The page that a server serves.
+#[derive(Debug, Clone)]
+pub(crate) enum Served {
+    /// The one inside this program.
+    Embedded,
+    /// One that was built into a folder.
+    Folder(PathBuf),
+    /// None, only the API.
+    None,
+}
+
+/// Why a server cannot start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    /// Its folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Its database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its page.
+    #[error("the page: {0}")]
+    Page(#[from] PageError),
+    /// It has none.
+    #[error(
+        "this `capo` was built without the page; name the folder of a built one with --page DIR, or serve only the API \
+         with --api-only"
+    )]
+    NoPage,
+    /// Its socket.
+    #[error("cannot listen on {address}: {source}; choose another address with --addr HOST:PORT")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Its master key.
+    #[error(transparent)]
+    Master(#[from] MasterError),
+    /// There is none to replace.
+    #[error("there is no master key in {}; a server makes one at its first start", .0.display())]
+    NoMaster(PathBuf),
+    /// What asks providers cannot be made.
+    #[error("providers cannot be asked: {0}")]
+    Client(String),
+    /// The first account is no administrator's.
+    #[error("the first account administers the server: make it with --admin")]
+    FirstIsAdmin,
+    /// A password that is not taken.
+    #[error("{0}")]
+    Password(#[from] password::Weak),
+    /// Anything of the system.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// The page inside this program, if it was built with one.
+fn embedded() -> Result<Page, ServeError> {
+    if PAGE.is_empty() {
+        return Err(ServeError::NoPage);
+    }
+    let files = PAGE
+        .iter()
+        .map(|(path, bytes)| ((*path).to_owned(), axum::body::Bytes::from_static(bytes)));
+    Ok(Page::of(files.collect::<BTreeMap<_, _>>())?)
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// Settles what servers that are no more had set aside, for as long as it is polled.
+async fn settle_now_and_then(store: Store) {
+    loop {
+        tokio::time::sleep(SETTLE).await;
+        if let Err(error) = store.settle_forgotten(now(), false).await {
+            tracing::error!(%error, "what was set aside could not be settled");
+        }
+    }
+}
+
+async fn open(database: Option<&str>, folder: &Folder) -> Result<Store, StoreError> {
+    match database {
+        Some(url) => Store::open(url).await,
+        None => Store::in_folder(folder.path()).await,
+    }
+}
+
+/// Serves until the process is interrupted: once to let requests under way end, twice to leave at once. The first line on
+/// standard output is `listening on http://HOST:PORT`; while nobody has an account, the second one has the link by which
+/// the first administrator is made.
+///
+/// # Errors
+/// When the server cannot start, or its socket fails.
+pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
+    let page = match &options.page {
+        Served::Embedded => Some(embedded()?),
+        Served::Folder(folder) => Some(Page::read(folder)?),
+        Served::None => None,
+    };
+    let mut folder = Folder::open(options.folder.as_deref())?;
+    let store = open(options.database.as_deref(), &folder).await?;
+    // Of a file this process is the only one: it holds the folder.
+    let forgotten = store.settle_forgotten(now(), options.database.is_none()).await?;
+    if forgotten > 0 {
+        warn(&format!(
+            "{forgotten} requests to providers were under way when a server ended without a word; they count at their full amounts"
+        ));
+    }
+    let master = master_key(&MasterFile::new(options.master.as_deref(), folder.path()), &store).await?;
+    let listener = TcpListener::bind(options.address).await;
+    let refused = |source| ServeError::Listen {
+        address: options.address,
+        source,
+    };
+    let listener = listener.map_err(refused)?;
+    let address = listener.local_addr()?;
+    folder.sign(&address.to_string())?;
+    let url = options
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
+    let is_set_up = store.is_set_up().await?;
+    let set_up = (!is_set_up).then(SetUp::new);
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: ending the requests under way; once more to leave at once");
+    })?;
+    {
+        // Who has closed it reads no more, and the server goes on.
+        let mut stdout = io::stdout().lock();
+        let _ = writeln!(stdout, "listening on http://{address}");
+        if let Some(set_up) = &set_up {
+            let _ = writeln!(stdout, "make the first administrator at {}", set_up.link(&url));
+        }
+        let _ = stdout.flush();
+    }
+    let settings = Settings {
+        set_up,
+        public_url: options.public_url,
+        master,
+        is_behind_proxy: options.is_behind_proxy,
+        ..Settings::default()
+    };
+    let server = Server::new(store.clone(), now, settings);
+    let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
+    let service = router(server.clone(), page).into_make_service_with_connect_info::<SocketAddr>();
+    let (asked, also_asked, insisted) = (interrupts.clone(), interrupts.clone(), interrupts.insisted());
+    let serving = axum::serve(listener, service).with_graceful_shutdown(async move { asked.asked().await });
+    let ending = async {
+        serving.await?;
+        server.finish().await;
+        Ok::<_, io::Error>(())
+    };
+    let patience = async move {
+        also_asked.asked().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let settling = settle_now_and_then(store.clone());
+    tokio::select! {
+        ended = ending => ended?,
+        () = patience => warn("some requests did not end in time; calls to providers count at their full amounts"),
+        () = insisted => {}
+        () = settling => {}
+    }
+    store.close().await;
+    Ok(())
+}
+
+/// The key by which providers' keys are encrypted. It is made where neither the database nor the file has one, and never
+/// again: what another one encrypted would be lost. Without the right one the server starts all the same.
+async fn master_key(file: &MasterFile, store: &Store) -> Result<Option<MasterKey>, ServeError> {
+    let without = |why: &str| {
+        warn(&format!(
+            "{why}: providers' keys cannot be used or added. Put the right one into {} and start again",
+            file.path().display()
+        ));
+        Ok(None)
+    };
+    let read = match file.read() {
+        Ok(None) if !store.has_master().await? => Ok(Some(file.create()?)),
+        read => read,
+    };
+    match read {
+        Ok(Some(master)) if store.is_master(&master).await? => return Ok(Some(master)),
+        Err(error) => return without(&error.to_string()),
+        Ok(_) => {}
+    }
+    // A rotation that ended between the database and the file.
+    match file.prepared() {
+        Ok(Some(next)) if store.is_master(&next).await? => {
+            file.replace()?;
+            Ok(Some(next))
+        }
+        _ => without("the master key is missing, or another one than the database's"),
+    }
+}
+
+/// Encrypts all providers' keys with a new master key and puts it in place of the present one. The server must not run.
+///
+/// # Errors
+/// When it runs, or there is no master key, or it is another one.
+pub(crate) async fn rotate_key(
+    database: Option<String>,
+    folder: Option<PathBuf>,
+    master: Option<PathBuf>,
+) -> Result<usize, ServeError> {
+    let folder = Folder::open(folder.as_deref())?;
+    let store = open(database.as_deref(), &folder).await?;
+    let file = MasterFile::new(master.as_deref(), folder.path());
+    let present = master_key(&file, &store).await?;
+    let present = present.ok_or_else(|| ServeError::NoMaster(file.path().to_owned()))?;
+    let next = file.prepare()?;
+    let count = store.reseal(&by_admin(), &present, &next).await?;
+    file.replace()?;
+    store.close().await;
+    Ok(count)
+}
+
+/// Makes a member of a server, whether it runs or not.
+///
+/// # Errors
+/// When the password is not taken, the name is, or the database fails.
+pub(crate) async fn create_member(
+    database: Option<String>,
+    folder: Option<PathBuf>,
+    name: &str,
+    secret: &str,
+    is_admin: bool,
+) -> Result<Member, ServeError> {
+    password::check(secret, name)?;
+    let store = beside(database, folder).await?;
+    if !is_admin && !store.is_set_up().await? {
+        return Err(ServeError::FirstIsAdmin);
+    }
+    let by = by_admin();
+    let member = store
+        .add_member(&by, name, &password::hash(secret), is_admin)
+        .await;
+    store.close().await;
+    Ok(member?)
+}
+
+/// Gives a member another password, and ends all their sessions.
+///
+/// # Errors
+/// When the password is not taken, there is no such member, or the database fails.
+pub(crate) async fn set_password(
+    database: Option<String>,
+    folder: Option<PathBuf>,
+    name: &str,
+    secret: &str,
+) -> Result<(), ServeError> {
+    password::check(secret, name)?;
+    let store = beside(database, folder).await?;
+    let member = store.member(name).await?;
+    let hash = password::hash(secret);
+    let changed = store.set_password(&by_admin(), &member, &hash, None).await;
+    store.close().await;
+    Ok(changed?)
+}
+
+/// The database, whether a server works on it or not: it takes a second writer.
+async fn beside(database: Option<String>, folder: Option<PathBuf>) -> Result<Store, ServeError> {
+    Ok(match database {
+        Some(url) => Store::open(&url).await?,
+        None => Store::in_folder(&folder::path(folder.as_deref())?).await?,
+    })
+}
+
+/// Whoever uses this program on the server's machine.
+fn by_admin() -> Actor {
+    Actor {
+        name: "capo admin".into(),
+        address: String::new(),
+        at: now(),
+    }
+}

@@ -1,0 +1,266 @@
+//! Who asks, and what they may.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use axum_extra::extract::CookieJar;
+
+use super::Server;
+use super::problem::Refusal;
+use crate::secret::Secret;
+use crate::store::{Actor, Member, Millis, Project, Session, Token};
+use capo_api::{Role, Scope};
+
+/// What every personal token begins with.
+pub(super) const TOKEN: &str = "capo_";
+
+/// The cookie of a session. Over HTTPS no other host of the domain and no page of plain HTTP can set one of this name.
+pub(super) const COOKIE: &str = "capo_session";
+const SECURE_COOKIE: &str = "__Host-capo_session";
+
+/// The name of a session's cookie.
+pub(super) fn cookie_name(server: &Server) -> &'static str {
+    if server.is_secure() { SECURE_COOKIE } else { COOKIE }
+}
+
+/// Somebody who asks from somewhere, signed in or not.
+#[derive(Debug, Clone)]
+pub(super) struct Visitor {
+    /// Where the request comes from, without the port.
+    pub address: String,
+    /// What the browser calls itself.
+    pub browser: String,
+    /// When.
+    pub at: Millis,
+}
+
+impl Visitor {
+    /// The network that they ask from: of IPv6 the first half, which one subscriber has to themselves.
+    pub(super) fn network(&self) -> String {
+        match self.address.parse() {
+            Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => {
+                let [a, b, c, d, ..] = address.segments();
+                format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+            }
+            _ => self.address.clone(),
+        }
+    }
+
+    /// Them in the audit log, under a name.
+    pub(super) fn actor(&self, name: &str) -> Actor {
+        Actor {
+            name: name.to_owned(),
+            address: self.address.clone(),
+            at: self.at,
+        }
+    }
+}
+
+impl Visitor {
+    /// Whoever sent a request.
+    pub(super) fn of(parts: &Parts, server: &Server) -> Self {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|ConnectInfo(peer)| peer.ip());
+        let address = peer.filter(|_| !server.is_behind_proxy()).or_else(|| {
+            // The last entry is the proxy's own word; those before it are the client's.
+            let forwarded = parts.headers.get_all("x-forwarded-for").iter().next_back()?;
+            let last = forwarded.to_str().ok()?.rsplit(',').next()?;
+            last.trim().parse().ok()
+        });
+        let browser = parts.headers.get(header::USER_AGENT);
+        let browser = browser.and_then(|value| value.to_str().ok());
+        Self {
+            address: address
+                .or(peer)
+                .map_or_else(String::new, |address| address.to_string()),
+            browser: browser.unwrap_or_default().to_owned(),
+            at: server.now(),
+        }
+    }
+}
+
+impl FromRequestParts<Server> for Visitor {
+    type Rejection = Refusal;
+
+    /// Refuses a browser that would change something on behalf of another page.
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Refusal> {
+        if !is_safe(&parts.method) && !is_own_page(&parts.headers, server) {
+            return Err(Refusal::cross_origin());
+        }
+        Ok(Self::of(parts, server))
+    }
+}
+
+/// A member by what a request has with it, before anything is said of what they may.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) member: Member,
+    means: Credential,
+}
+
+impl Known {
+    /// The member of a token or, without one, of a session; `None` where there is neither or the session has ended.
+    ///
+    /// # Errors
+    /// When the token is unknown, or the database fails.
+    pub(super) async fn of(
+        headers: &HeaderMap,
+        server: &Server,
+        visitor: &Visitor,
+    ) -> Result<Option<Self>, Refusal> {
+        if let Some(secret) = token(headers) {
+            let found = server.store().token(&secret, visitor.at).await?;
+            let (token, member) = found.ok_or_else(Refusal::unknown_token)?;
+            let means = Credential::Token(token);
+            return Ok(Some(Self { member, means }));
+        }
+        let Some(secret) = cookie(headers, server) else {
+            return Ok(None);
+        };
+        let found = server.store().session(&secret, visitor.at).await?;
+        Ok(found.map(|(session, member)| Self {
+            member,
+            means: Credential::Session(session),
+        }))
+    }
+
+    /// Whether a browser's cookie says who they are, which it sends for other pages, too.
+    pub(super) fn is_browser(&self) -> bool {
+        matches!(self.means, Credential::Session(_))
+    }
+
+    /// Whether they may change something: not with a token that only reads.
+    pub(super) fn may_write(&self) -> bool {
+        !matches!(&self.means, Credential::Token(token) if token.scope < Scope::Write)
+    }
+}
+
+/// A member who is signed in, or a program that acts for one.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub member: Member,
+    pub visitor: Visitor,
+    means: Credential,
+}
+
+/// How a member is known.
+#[derive(Debug, Clone)]
+enum Credential {
+    Session(Session),
+    Token(Token),
+}
+
+impl FromRequestParts<Server> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, server: &Server) -> Result<Self, Refusal> {
+        let known = Known::of(&parts.headers, server, &Visitor::of(parts, server)).await?;
+        let known = known.ok_or_else(Refusal::signed_out)?;
+        if !is_safe(&parts.method) && !known.may_write() {
+            return Err(Refusal::forbidden("This token may only read."));
+        }
+        Ok(Self {
+            visitor: Visitor::from_request_parts(parts, server).await?,
+            member: known.member,
+            means: known.means,
+        })
+    }
+}
+
+impl Caller {
+    /// Them in the audit log.
+    pub(super) fn actor(&self) -> Actor {
+        match &self.means {
+            Credential::Session(_) => self.visitor.actor(&self.member.name),
+            Credential::Token(token) => self
+                .visitor
+                .actor(&format!("{} (token {})", self.member.name, token.name)),
+        }
+    }
+
+    /// The id of the session, for who is signed in with a browser.
+    pub(super) fn session(&self) -> Option<&str> {
+        match &self.means {
+            Credential::Session(session) => Some(&session.id),
+            Credential::Token(_) => None,
+        }
+    }
+
+    /// Refuses programs: what concerns accounts is for people who have signed in.
+    pub(super) fn in_person(&self) -> Result<(), Refusal> {
+        match self.means {
+            Credential::Session(_) => Ok(()),
+            Credential::Token(_) => Err(Refusal::forbidden(
+                "What concerns accounts takes a person who is signed in, and no token.",
+            )),
+        }
+    }
+
+    /// Refuses all but those who administer the server.
+    pub(super) fn as_admin(&self) -> Result<(), Refusal> {
+        if self.member.is_admin {
+            Ok(())
+        } else {
+            Err(Refusal::forbidden("This takes an administrator of the server."))
+        }
+    }
+
+    /// The project of a name, for who has at least this role in it. Who has none does not learn that it exists.
+    pub(super) async fn project(
+        &self,
+        server: &Server,
+        name: &str,
+        role: Role,
+    ) -> Result<(Project, Role), Refusal> {
+        let (project, has) = server.store().project(&self.member, name).await?;
+        if has >= role {
+            return Ok((project, has));
+        }
+        Err(Refusal::forbidden(format!(
+            "This takes the role {} in the project, and yours is {}.",
+            role.as_str(),
+            has.as_str()
+        )))
+    }
+}
+
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// A personal token, in the headers in which clients of any provider send a key. Another key there is none of ours: a page
+/// that asks through the proxy sends one that means nothing, beside its cookie.
+fn token(headers: &HeaderMap) -> Option<Secret> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text("authorization").and_then(|value| {
+        let (scheme, secret) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(secret)
+    });
+    let sent = [bearer, text("x-api-key"), text("x-goog-api-key")];
+    let sent = sent.into_iter().flatten().map(str::trim);
+    sent.filter(|secret| secret.starts_with(TOKEN))
+        .map(Secret::presented)
+        .next()
+}
+
+/// The secret of the session, if a browser sends one.
+fn cookie(headers: &HeaderMap, server: &Server) -> Option<Secret> {
+    let jar = CookieJar::from_headers(headers);
+    Some(Secret::presented(jar.get(cookie_name(server))?.value()))
+}
+
+/// Whether a request that would change something comes from this server's page, or from a program. Browsers say where
+/// such a request comes from in `Origin` or `Sec-Fetch-Site`, and no page can keep them from it; what sends neither and
+/// no cookie is no browser.
+pub(super) fn is_own_page(headers: &HeaderMap, server: &Server) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(origin) = text("origin") {
+        return server.is_own_origin(origin, text("host"));
+    }
+    match text("sec-fetch-site") {
+        Some(site) => matches!(site, "same-origin" | "none"),
+        None => cookie(headers, server).is_none(),
+    }
+}

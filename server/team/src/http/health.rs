@@ -1,0 +1,48 @@
+//! Whether the server lives, whether it can answer, and what it is.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use capo_api::{About, Problem};
+
+use super::Server;
+use super::caller::Caller;
+use super::extract::Json;
+use super::problem::Refusal;
+use super::sessions::myself;
+
+/// The process runs.
+pub(super) async fn alive() -> &'static str {
+    "ok\n"
+}
+
+/// The database answers.
+pub(super) async fn ready(State(server): State<Server>) -> Result<&'static str, (StatusCode, &'static str)> {
+    match server.store().answers().await {
+        Ok(()) => Ok("ok\n"),
+        Err(error) => {
+            tracing::error!(%error, "the database does not answer");
+            Err((StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"))
+        }
+    }
+}
+
+/// What this server is, and who is signed in. A page asks this to find out whether a team server stands behind it.
+#[utoipa::path(
+    get, path = "/api", operation_id = "about",
+    responses((status = 200, body = About), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn about(
+    State(server): State<Server>,
+    caller: Result<Caller, Refusal>,
+) -> Result<Json<About>, Refusal> {
+    let caller = match caller {
+        Ok(caller) => Some(caller),
+        Err(Refusal(problem)) if problem.status == 401 => None,
+        Err(refusal) => return Err(refusal),
+    };
+    Ok(Json(About {
+        version: env!("CARGO_PKG_VERSION").into(),
+        is_set_up: server.store().is_set_up().await?,
+        member: caller.map(|caller| myself(caller.member)),
+    }))
+}

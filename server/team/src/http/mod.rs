@@ -1,0 +1,338 @@
+//! The routes.
+
+mod audit;
+mod caller;
+mod extract;
+mod health;
+mod keys;
+mod members;
+mod page;
+mod problem;
+mod projects;
+mod proxy;
+#[cfg(test)]
+mod proxy_tests;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use page::{Page, PageError};
+
+use capo_gateway::{DEFAULT_MAX_BODY, Gateway};
+use capo_models::prices::PriceTable;
+
+use crate::password;
+use crate::seal::MasterKey;
+use crate::secret::Secret;
+use crate::store::{Millis, Store};
+use problem::Refusal;
+
+/// Bytes of a document that is sent here, at most.
+const MOST_BODY: usize = 1 << 20;
+
+/// How long a request may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Passwords that are hashed at a time: each takes 19 MiB and a core.
+const HASHES: usize = 2;
+
+/// What the routes work on.
+#[derive(Clone)]
+pub struct Server(Arc<Parts>);
+
+struct Parts {
+    store: Store,
+    clock: Box<dyn Fn() -> Millis + Send + Sync>,
+    set_up: Option<SetUp>,
+    /// Scheme, host and port under which people reach the server, if a reverse proxy stands before it.
+    public_url: Option<String>,
+    hashing: Arc<Semaphore>,
+    /// Calls to providers that are under way.
+    calls: TaskTracker,
+    is_behind_proxy: bool,
+    /// Opens providers' keys; `None` where it is missing.
+    master: Option<MasterKey>,
+    gateway: Gateway,
+    providers: proxy::Providers,
+}
+
+/// How a server is made.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Who has this secret may make the first member.
+    pub set_up: Option<SetUp>,
+    /// Where people reach the server when that is not where it listens, such as `https://capo.example.org`.
+    pub public_url: Option<String>,
+    /// Encrypts providers' keys; without it none can be used or added.
+    pub master: Option<MasterKey>,
+    /// Whether a reverse proxy says in `X-Forwarded-For` where requests come from. Without one anybody could.
+    pub is_behind_proxy: bool,
+    /// Bytes of a request to a provider, at most; 1 MiB unless stated.
+    pub max_body: Option<usize>,
+}
+
+/// The secret by which the first administrator is made.
+#[derive(Debug, Clone)]
+pub struct SetUp(Secret);
+
+impl SetUp {
+    /// A new one.
+    pub fn new() -> Self {
+        Self(Secret::new(""))
+    }
+
+    /// The address of the page on which it is used: the secret stands behind `#`, which no browser sends to a server.
+    pub fn link(&self, server: &str) -> String {
+        format!("{}/set-up#{}", server.trim_end_matches('/'), self.0.reveal())
+    }
+}
+
+impl Default for SetUp {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Server {
+    /// A server over a store and a clock.
+    ///
+    /// # Errors
+    /// When the system has no certificates by which providers are known.
+    pub fn new(
+        store: Store,
+        clock: impl Fn() -> Millis + Send + Sync + 'static,
+        settings: Settings,
+    ) -> Result<Self, reqwest::Error> {
+        Ok(Self(Arc::new(Parts {
+            store,
+            clock: Box::new(clock),
+            set_up: settings.set_up,
+            public_url: settings
+                .public_url
+                .map(|url| url.trim_end_matches('/').to_owned()),
+            hashing: Arc::new(Semaphore::new(HASHES)),
+            calls: TaskTracker::new(),
+            is_behind_proxy: settings.is_behind_proxy,
+            master: settings.master,
+            gateway: Gateway {
+                origins: Vec::new(),
+                prices: Arc::new(PriceTable::shipped()),
+                max_body: settings.max_body.unwrap_or(DEFAULT_MAX_BODY),
+            },
+            providers: proxy::Providers::new()?,
+        })))
+    }
+
+    /// Waits until every call to a provider has ended and was counted, those of callers who have gone away, too. To be
+    /// called when no more requests are taken.
+    pub async fn finish(&self) {
+        self.0.calls.close();
+        self.0.calls.wait().await;
+    }
+
+    fn calls(&self) -> &TaskTracker {
+        &self.0.calls
+    }
+
+    fn is_behind_proxy(&self) -> bool {
+        self.0.is_behind_proxy
+    }
+
+    fn master(&self) -> Option<&MasterKey> {
+        self.0.master.as_ref()
+    }
+
+    fn gateway(&self) -> &Gateway {
+        &self.0.gateway
+    }
+
+    fn providers(&self) -> &proxy::Providers {
+        &self.0.providers
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    fn now(&self) -> Millis {
+        (self.0.clock)()
+    }
+
+    /// Whether cookies may go over encrypted connections only.
+    fn is_secure(&self) -> bool {
+        let url = self.0.public_url.as_ref();
+        url.is_some_and(|url| url.starts_with("https://"))
+    }
+
+    /// Whether an `Origin` is this server's own page: of the public URL where there is one, else of the host that was asked.
+    fn is_own_origin(&self, origin: &str, host: Option<&str>) -> bool {
+        if let Some(url) = &self.0.public_url {
+            return url.eq_ignore_ascii_case(origin);
+        }
+        let (_, of_origin) = origin.split_once("://").unwrap_or_default();
+        host.is_some_and(|host| !host.is_empty() && host.eq_ignore_ascii_case(of_origin))
+    }
+
+    async fn hashed(&self, password: String) -> Result<String, Refusal> {
+        self.hashing(move || password::hash(&password)).await
+    }
+
+    async fn hashing<T: Send + 'static>(
+        &self,
+        hash: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let permit = self.0.hashing.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| Refusal::internal())?;
+        // The permit ends with the work, which goes on when whoever asked for it has gone.
+        let hashed = tokio::task::spawn_blocking(move || {
+            let hashed = hash();
+            drop(permit);
+            hashed
+        });
+        let hashed = hashed.await;
+        hashed.map_err(|_| Refusal::internal())
+    }
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Capo",
+    description = "The team server. Browsers sign in and get a cookie; programs send a personal token. A refusal is a \
+                   problem document (RFC 9457)."
+))]
+struct Described;
+
+/// The document that describes the routes, OpenAPI 3.1.
+pub fn openapi() -> Document {
+    routes_described().1
+}
+
+fn routes_described() -> (Router<Server>, Document) {
+    let mut described = Described::openapi();
+    let components = described.components.get_or_insert_default();
+    components.add_security_scheme(
+        "session",
+        SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new(caller::COOKIE))),
+    );
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    let router = OpenApiRouter::with_openapi(described)
+        .routes(routes!(health::about))
+        .routes(routes!(sessions::set_up))
+        .routes(routes!(sessions::sign_in, sessions::sign_out))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::end))
+        .routes(routes!(tokens::list, tokens::add))
+        .routes(routes!(tokens::withdraw))
+        .routes(routes!(members::set_password))
+        .routes(routes!(members::list))
+        .routes(routes!(members::change))
+        .routes(routes!(members::invitations, members::invite))
+        .routes(routes!(members::withdraw_invitation))
+        .routes(routes!(members::follow_invitation))
+        .routes(routes!(projects::list, projects::add))
+        .routes(routes!(projects::show, projects::retitle, projects::delete))
+        .routes(routes!(projects::members))
+        .routes(routes!(projects::set_role, projects::remove))
+        .routes(routes!(projects::invitations, projects::invite))
+        .routes(routes!(projects::withdraw_invitation))
+        .routes(routes!(projects::audit))
+        .routes(routes!(keys::list, keys::add))
+        .routes(routes!(keys::change, keys::delete))
+        .routes(routes!(keys::limits))
+        .routes(routes!(keys::set_limits))
+        .routes(routes!(keys::usage))
+        .routes(routes!(keys::of_project))
+        .routes(routes!(audit::list));
+    router.split_for_parts()
+}
+
+/// Answers that a request took too long.
+async fn in_time(request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    answered.unwrap_or_else(|_| Refusal::unavailable().into_response())
+}
+
+/// All routes over a server, and the page where there is one.
+pub fn router(server: Server, page: Option<Page>) -> Router {
+    let (routes, document) = routes_described();
+    let document = serde_json::to_vec(&document).map_or_else(|_| Bytes::new(), Bytes::from);
+    let with = |name: HeaderName, value: &'static str| {
+        SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+    };
+    let secure = server
+        .is_secure()
+        .then_some(HeaderValue::from_static("max-age=63072000"));
+    let mut router = routes
+        .route("/healthz", axum::routing::get(health::alive))
+        .route("/readyz", axum::routing::get(health::ready))
+        .route(
+            "/api/openapi.json",
+            axum::routing::get(async move || {
+                ([(header::CONTENT_TYPE, "application/json")], document.clone())
+            }),
+        )
+        .method_not_allowed_fallback(async || Refusal::method())
+        .route(
+            "/api/{*rest}",
+            axum::routing::any(async || Refusal::missing("address")),
+        )
+        .layer(DefaultBodyLimit::max(MOST_BODY))
+        .layer(axum::middleware::from_fn(in_time))
+        // Models think for longer, and their answers are not held here.
+        .route("/api/proxy/{key}/{*path}", axum::routing::any(proxy::proxy))
+        // An answer is one member's, and a browser keeps none of it.
+        .layer(with(header::CACHE_CONTROL, "no-store"))
+        .with_state(server);
+    router = match page {
+        Some(page) => router.fallback_service(page.service()),
+        None => router.fallback(async || Refusal::missing("address")),
+    };
+    router
+        .layer(with(
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ))
+        .layer(with(
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ))
+        .layer(with(
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ))
+        .layer(with(
+            HeaderName::from_static("permissions-policy"),
+            page::PERMISSIONS,
+        ))
+        .layer(with(header::REFERRER_POLICY, "no-referrer"))
+        .layer(with(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(tower::util::option_layer(secure.map(|value| {
+            SetResponseHeaderLayer::if_not_present(header::STRICT_TRANSPORT_SECURITY, value)
+        })))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            tracing::error!("a request panicked");
+            Refusal::internal().into_response()
+        }))
+}

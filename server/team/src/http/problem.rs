@@ -1,0 +1,228 @@
+//! Refusals, as problem details (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use capo_api::Problem;
+
+use crate::password::Weak;
+use crate::store::StoreError;
+
+/// A request that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal(pub(super) Problem);
+
+impl Refusal {
+    fn new(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
+        Self(Problem {
+            kind: kind.into(),
+            title: title.into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            retry_after: None,
+        })
+    }
+
+    /// Nobody is signed in.
+    pub(super) fn signed_out() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "/problems/not-signed-in",
+            "Not signed in",
+            "Sign in, or send a personal token as `Authorization: Bearer TOKEN`.",
+        )
+    }
+
+    /// A token that is wrong, withdrawn or expired.
+    pub(super) fn unknown_token() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "/problems/unknown-token",
+            "Unknown token",
+            "This token is unknown, withdrawn or expired, or its owner may not sign in any more.",
+        )
+    }
+
+    /// Name and password do not belong together.
+    pub(super) fn wrong_password() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "/problems/wrong-password",
+            "Wrong name or password",
+            "There is no member of this name with this password.",
+        )
+    }
+
+    /// Too many of these.
+    pub(super) fn throttled(seconds: u64) -> Self {
+        let Self(problem) = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "/problems/throttled",
+            "Too many failures",
+            format!("Signing in failed too often; try again in {seconds} s."),
+        );
+        Self(Problem {
+            retry_after: Some(seconds),
+            ..problem
+        })
+    }
+
+    /// Signed in, and not allowed to.
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "/problems/forbidden",
+            "Not allowed",
+            detail,
+        )
+    }
+
+    /// A browser asks on behalf of another page.
+    pub(super) fn cross_origin() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "/problems/origin-not-allowed",
+            "Origin not allowed",
+            "A browser may change something here only from this server's own page; programs send a personal token.",
+        )
+    }
+
+    /// Nothing there.
+    pub(super) fn missing(what: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "/problems/missing",
+            "Not there",
+            format!("There is no such {what}, or you may not see it."),
+        )
+    }
+
+    /// No such method here.
+    pub(super) fn method() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "/problems/method",
+            "No such method",
+            "This address does not take this method; /api/openapi.json lists what it takes.",
+        )
+    }
+
+    /// It contradicts what is there.
+    pub(super) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "/problems/conflict", "Conflict", detail)
+    }
+
+    /// The request cannot be read.
+    pub(super) fn unreadable(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self::new(
+            status,
+            "/problems/unreadable",
+            "The request cannot be read",
+            detail,
+        )
+    }
+
+    /// It can be read, and says what cannot be.
+    pub(super) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "/problems/invalid",
+            "Not acceptable",
+            detail,
+        )
+    }
+
+    /// No key can be opened.
+    pub(super) fn sealed() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "/problems/master-key",
+            "Keys cannot be opened",
+            "The server's master key is missing or another one than this key was encrypted with; its log says more.",
+        )
+    }
+
+    /// A provider did not answer.
+    pub(super) fn unreached() -> Self {
+        Self::new(
+            StatusCode::BAD_GATEWAY,
+            "/problems/unreached",
+            "Provider not reached",
+            "The provider was not reached, or broke off before it answered; the server's log says why.",
+        )
+    }
+
+    /// Something here is broken; what, is for the log.
+    pub(super) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "/problems/internal",
+            "The server failed",
+            "The server failed; its log says why.",
+        )
+    }
+
+    /// The database does not answer.
+    pub(super) fn unavailable() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "/problems/unavailable",
+            "Not available",
+            "The database does not answer; the server's log says why.",
+        )
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self(problem) = self;
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = problem.retry_after;
+        let mut response = (status, axum::Json(problem)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Missing(what) => Self::missing(what),
+            StoreError::OtherMasterKey => Self::sealed(),
+            StoreError::Taken(_) | StoreError::SetUp | StoreError::LastAdmin | StoreError::OtherHost => {
+                Self::conflict(sentence(&error.to_string()))
+            }
+            StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_)) => {
+                tracing::error!(%error, "the database does not answer");
+                Self::unavailable()
+            }
+            error => {
+                tracing::error!(%error, "a request failed");
+                Self::internal()
+            }
+        }
+    }
+}
+
+impl From<Weak> for Refusal {
+    fn from(weak: Weak) -> Self {
+        Self::invalid(sentence(&weak.to_string()))
+    }
+}
+
+/// "There is no such thing." of "there is no such thing".
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    let end = if text.ends_with('.') { "" } else { "." };
+    first.unwrap_or_default() + letters.as_str() + end
+}

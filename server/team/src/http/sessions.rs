@@ -1,0 +1,184 @@
+//! Signing in and out.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum_extra::extract::CookieJar;
+use axum_extra::extract::cookie::{Cookie, SameSite};
+use capo_api::{Credentials, FirstAdmin, Myself, Problem, SessionShown};
+
+use super::Server;
+use super::caller::{Caller, Visitor, cookie_name};
+use super::extract::{Json, Path, moment};
+use super::problem::Refusal;
+use crate::password;
+use crate::secret::Secret;
+use crate::store::{Member, StoreError};
+
+/// Attempts that cost no wait: at one name from one network, and at any from one network, where many people may be.
+const OF_NAME: i64 = 5;
+const OF_ADDRESS: i64 = 30;
+
+/// Makes the first administrator and signs them in.
+#[utoipa::path(
+    post, path = "/api/set-up", operation_id = "set_up", request_body = FirstAdmin,
+    responses((status = 201, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn set_up(
+    State(server): State<Server>,
+    visitor: Visitor,
+    jar: CookieJar,
+    Json(first): Json<FirstAdmin>,
+) -> Result<(StatusCode, CookieJar, Json<Myself>), Refusal> {
+    if server.store().is_set_up().await? {
+        return Err(StoreError::SetUp.into());
+    }
+    let expected = server.0.set_up.as_ref().map(|set_up| set_up.0.hash());
+    if expected != Some(Secret::presented(&first.secret).hash()) {
+        return Err(Refusal::forbidden(
+            "This is not the secret of the link that the server printed at its last start.",
+        ));
+    }
+    let name = first.name.as_str().to_owned();
+    password::check(&first.password, &name)?;
+    let hash = server.hashed(first.password).await?;
+    let member = server.store().set_up(&visitor.actor(&name), &name, &hash).await?;
+    let jar = enter(&server, &visitor, jar, &member).await?;
+    Ok((StatusCode::CREATED, jar, Json(myself(member))))
+}
+
+/// Signs a browser in.
+#[utoipa::path(
+    post, path = "/api/session", operation_id = "sign_in", request_body = Credentials,
+    responses((status = 201, body = Myself), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn sign_in(
+    State(server): State<Server>,
+    visitor: Visitor,
+    jar: CookieJar,
+    Json(credentials): Json<Credentials>,
+) -> Result<(StatusCode, CookieJar, Json<Myself>), Refusal> {
+    let name = credentials.name.as_str().to_owned();
+    let address = visitor.network();
+    let keys = [
+        (format!("{name} from {address}"), OF_NAME),
+        (format!("from {address}"), OF_ADDRESS),
+    ];
+    for (key, free) in &keys {
+        if let Some(wait) = server.store().attempt(key, *free, visitor.at).await? {
+            return Err(Refusal::throttled((wait as u64).div_ceil(1000)));
+        }
+    }
+    let found = server.store().credentials(&name).await?;
+    let (member, kept) = found.map_or((None, None), |(member, kept)| (Some(member), kept));
+    let is_right = server
+        .hashing(move || password::verify(&credentials.password, kept.as_deref()))
+        .await?;
+    let Some(member) = member.filter(|member| is_right && member.disabled_at.is_none()) else {
+        tracing::warn!(%name, address = visitor.address, "a sign-in was refused");
+        return Err(Refusal::wrong_password());
+    };
+    server.store().forget_attempts(&keys[0].0, true).await?;
+    server.store().forget_attempts(&keys[1].0, false).await?;
+    let jar = enter(&server, &visitor, jar, &member).await?;
+    Ok((StatusCode::CREATED, jar, Json(myself(member))))
+}
+
+/// Signs this browser out.
+#[utoipa::path(
+    delete, path = "/api/session", operation_id = "sign_out", security(("session" = [])),
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn sign_out(
+    State(server): State<Server>,
+    caller: Caller,
+    jar: CookieJar,
+) -> Result<(StatusCode, CookieJar), Refusal> {
+    caller.in_person()?;
+    let session = caller.session().ok_or_else(Refusal::signed_out)?;
+    server
+        .store()
+        .end_session(&caller.actor(), &caller.member, session)
+        .await?;
+    Ok((
+        StatusCode::NO_CONTENT,
+        jar.remove(
+            Cookie::build(cookie_name(&server))
+                .path("/")
+                .secure(server.is_secure()),
+        ),
+    ))
+}
+
+/// The browsers in which one is signed in.
+#[utoipa::path(
+    get, path = "/api/sessions", operation_id = "sessions", security(("session" = [])),
+    responses(
+        (status = 200, body = Vec<SessionShown>),
+        (status = "default", body = Problem, content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn list(
+    State(server): State<Server>,
+    caller: Caller,
+) -> Result<Json<Vec<SessionShown>>, Refusal> {
+    caller.in_person()?;
+    let sessions = server.store().sessions(&caller.member, caller.visitor.at).await?;
+    let shown = sessions.into_iter().map(|session| SessionShown {
+        is_current: caller.session() == Some(&session.id),
+        id: session.id,
+        created_at: moment(session.created_at),
+        seen_at: moment(session.seen_at),
+        expires_at: moment(session.expires_at),
+        address: session.address,
+        browser: session.browser,
+    });
+    Ok(Json(shown.collect()))
+}
+
+/// Signs one of one's browsers out.
+#[utoipa::path(
+    delete, path = "/api/sessions/{id}", operation_id = "end_session", params(("id" = String, Path)),
+    security(("session" = [])),
+    responses((status = 204), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn end(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    caller.in_person()?;
+    server
+        .store()
+        .end_session(&caller.actor(), &caller.member, &id)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) fn myself(member: Member) -> Myself {
+    Myself {
+        name: member.name,
+        is_admin: member.is_admin,
+    }
+}
+
+/// Starts a session, always one of a new secret: a cookie that somebody else put into the browser opens nothing.
+pub(super) async fn enter(
+    server: &Server,
+    visitor: &Visitor,
+    jar: CookieJar,
+    member: &Member,
+) -> Result<CookieJar, Refusal> {
+    let secret = Secret::new("");
+    let actor = visitor.actor(&member.name);
+    server
+        .store()
+        .sign_in(&actor, member, &secret, &visitor.browser)
+        .await?;
+    let cookie = Cookie::build((cookie_name(server), secret.reveal().to_owned()))
+        .path("/")
+        .http_only(true)
+        .secure(server.is_secure())
+        .same_site(SameSite::Lax)
+        .permanent();
+    Ok(jar.add(cookie))
+}

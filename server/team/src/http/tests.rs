@@ -1,0 +1,799 @@
+//! Every route, asked by everybody who may be there; and what the routes do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::*;
+use crate::store::{Actor, Invited, Member};
+use capo_api::{Role, Scope};
+
+const DAY: Millis = 24 * 60 * 60 * 1000;
+/// 2026-11-26.
+const NOW: Millis = 1_795_651_200_000;
+const PASSWORD: &str = "correct horse battery staple";
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// Not signed in.
+    Nobody,
+    /// A member with another project.
+    UnexpectedAnswer,
+    Viewer,
+    Editor,
+    /// Of the project.
+    Admin,
+    /// Of the server.
+    Root,
+    /// A program of the server's administrator that may only read, and one that may write.
+    Reader,
+    Writer,
+}
+
+const ALL: [Who; 8] = [
+    Who::Nobody,
+    Who::UnexpectedAnswer,
+    Who::Viewer,
+    Who::Editor,
+    Who::Admin,
+    Who::Root,
+    Who::Reader,
+    Who::Writer,
+];
+
+/// A server with a project `alpha`, in which people have all roles.
+struct Team {
+    router: Router,
+    store: Store,
+    clock: Arc<AtomicI64>,
+    set_up: SetUp,
+    master: MasterKey,
+    secrets: Vec<(Who, Secret)>,
+    ids: [(&'static str, String); 5],
+    _folder: tempfile::TempDir,
+}
+
+fn by(name: &str) -> Actor {
+    Actor {
+        name: name.into(),
+        address: String::new(),
+        at: NOW,
+    }
+}
+
+impl Team {
+    /// A server without members.
+    async fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(folder.path()).await.unwrap();
+        let clock = Arc::new(AtomicI64::new(NOW));
+        let set_up = SetUp::new();
+        let master = MasterKey::new();
+        assert!(store.is_master(&master).await.unwrap());
+        let now = clock.clone();
+        let settings = Settings {
+            set_up: Some(set_up.clone()),
+            master: Some(master.clone()),
+            ..Settings::default()
+        };
+        let server = Server::new(store.clone(), move || now.load(Relaxed), settings).unwrap();
+        Self {
+            router: router(server, None),
+            store,
+            clock,
+            set_up,
+            master,
+            secrets: Vec::new(),
+            ids: Default::default(),
+            _folder: folder,
+        }
+    }
+
+    async fn new() -> Self {
+        let mut team = Self::empty().await;
+        let store = &team.store;
+        let root = store.set_up(&by("root"), "root", "kept").await.unwrap();
+        let mut member = async |who: Who, name: &str| -> Member {
+            let member = store.add_member(&by("root"), name, "kept", false).await.unwrap();
+            let secret = Secret::new("");
+            store.sign_in(&by(name), &member, &secret, "test").await.unwrap();
+            team.secrets.push((who, secret));
+            member
+        };
+        let stranger = member(Who::UnexpectedAnswer, "sam").await;
+        member(Who::Viewer, "vera").await;
+        member(Who::Editor, "ed").await;
+        let ada = member(Who::Admin, "ada").await;
+        let alpha = store
+            .add_project(&by("ada"), &ada, "alpha", "Alpha")
+            .await
+            .unwrap();
+        store
+            .add_project(&by("sam"), &stranger, "beta", "Beta")
+            .await
+            .unwrap();
+        for (name, role) in [("vera", Role::Viewer), ("ed", Role::Editor)] {
+            store
+                .set_role(&by("ada"), &alpha, name, Some(role))
+                .await
+                .unwrap();
+        }
+        let record = json!({
+            "id": "openai", "provider": "openai", "projects": [alpha.id], "models": [{ "name": "gpt-*" }],
+        });
+        let key = serde_json::from_value(record).unwrap();
+        store
+            .add_key(&by("root"), &key, "sk-1", &team.master)
+            .await
+            .unwrap();
+        let secret = Secret::new("");
+        let session = store.sign_in(&by("root"), &root, &secret, "test").await.unwrap();
+        team.secrets.push((Who::Root, secret));
+        let mut token = String::new();
+        for (who, scope) in [(Who::Reader, Scope::Read), (Who::Writer, Scope::Write)] {
+            let secret = Secret::new("capo_");
+            let made = store
+                .add_token(&by("root"), &root, &secret, "ci", scope, NOW + DAY)
+                .await;
+            token = made.unwrap().id;
+            team.secrets.push((who, secret));
+        }
+        let invited = Invited::Server { is_admin: false };
+        let server = store
+            .invite(&by("root"), &root, &Secret::new(""), invited, NOW + DAY)
+            .await
+            .unwrap();
+        let open = Secret::new("");
+        store
+            .invite(&by("root"), &root, &open, invited, NOW + DAY)
+            .await
+            .unwrap();
+        let invited = Invited::Project(&alpha, Role::Viewer);
+        let project = store
+            .invite(&by("ada"), &ada, &Secret::new(""), invited, NOW + DAY)
+            .await
+            .unwrap();
+        team.ids = [
+            ("SESSION", session.id),
+            ("TOKEN", token),
+            ("INVITATION", server.id),
+            ("TO-PROJECT", project.id),
+            ("SECRET", open.reveal().to_owned()),
+        ];
+        team
+    }
+
+    /// A request as the page or a program makes it, ids of this team in place of their names.
+    fn request(&self, who: Who, method: &Method, path: &str, body: &Value) -> Request<Body> {
+        let fill = |text: &str| {
+            let fill = |text: String, (name, id): &(&str, String)| text.replace(name, id);
+            self.ids
+                .iter()
+                .filter(|(name, _)| !name.is_empty())
+                .fold(text.to_owned(), fill)
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(fill(path))
+            .header("host", "localhost:8787");
+        let secret = self.secrets.iter().find(|(of, _)| *of == who);
+        request = match (who, secret) {
+            (Who::Reader | Who::Writer, Some((_, secret))) => {
+                request.header("authorization", format!("Bearer {}", secret.reveal()))
+            }
+            (_, Some((_, secret))) => request
+                .header("cookie", format!("{}={}", caller::COOKIE, secret.reveal()))
+                .header("origin", "http://localhost:8787"),
+            (_, None) => request.header("origin", "http://localhost:8787"),
+        };
+        if body.is_null() {
+            return request.body(Body::empty()).unwrap();
+        }
+        let request = request.header("content-type", "application/json");
+        request.body(Body::from(fill(&body.to_string()))).unwrap()
+    }
+
+    async fn send(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn ask(&self, who: Who, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let method = method.parse().unwrap();
+        let response = self.send(self.request(who, &method, path, &body)).await;
+        let status = response.status().as_u16();
+        (status, document(response).await)
+    }
+}
+
+async fn document(response: Response) -> Value {
+    let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+}
+
+/// The session's cookie that an answer sets.
+fn cookie(response: &Response) -> String {
+    let set = response.headers()["set-cookie"].to_str().unwrap();
+    set.split(';').next().unwrap().to_owned()
+}
+
+/// A route with what everybody gets, in the order of [`ALL`].
+type Row = (&'static str, &'static str, Value, [u16; 8]);
+
+fn settings() -> Value {
+    json!({ "provider": "openai", "projects": ["alpha"], "models": [{ "name": "gpt-*" }] })
+}
+
+/// All routes. Who is not signed in gets 401, who has no role in a project 404, who has too small a one 403; tokens do
+/// nothing that concerns accounts.
+fn table() -> Vec<Row> {
+    let none = Value::Null;
+    let wrong = json!({ "name": "eve", "password": "wrong password" });
+    vec![
+        ("GET", "/api", none.clone(), [200; 8]),
+        (
+            "POST",
+            "/api/set-up",
+            json!({ "secret": "x", "name": "eve", "password": PASSWORD }),
+            [409; 8],
+        ),
+        ("POST", "/api/session", wrong, [401; 8]),
+        (
+            "DELETE",
+            "/api/session",
+            none.clone(),
+            [401, 204, 204, 204, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/sessions",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/sessions/SESSION",
+            none.clone(),
+            [401, 404, 404, 404, 404, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/tokens",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/tokens",
+            json!({ "name": "laptop", "scope": "write", "days": 30 }),
+            [401, 201, 201, 201, 201, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/tokens/TOKEN",
+            none.clone(),
+            [401, 404, 404, 404, 404, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/password",
+            json!({ "old": "not it", "new": PASSWORD }),
+            [401, 403, 403, 403, 403, 403, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/members",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/members",
+            json!({ "secret": "SECRET", "name": "eve", "password": PASSWORD }),
+            [201; 8],
+        ),
+        (
+            "PATCH",
+            "/api/members/vera",
+            json!({ "is_disabled": true }),
+            [401, 403, 403, 403, 403, 200, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/invitations",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/invitations",
+            json!({}),
+            [401, 403, 403, 403, 403, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/invitations/INVITATION",
+            none.clone(),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/audit",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/projects",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/projects",
+            json!({ "name": "gamma", "title": "Gamma" }),
+            [401, 201, 201, 201, 201, 201, 403, 201],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "PATCH",
+            "/api/projects/alpha",
+            json!({ "title": "Other" }),
+            [401, 404, 403, 403, 200, 200, 403, 200],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha",
+            none.clone(),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/members",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "PUT",
+            "/api/projects/alpha/members/sam",
+            json!({ "role": "viewer" }),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha/members/vera",
+            none.clone(),
+            [401, 404, 204, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/invitations",
+            none.clone(),
+            [401, 404, 403, 403, 200, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/invitations",
+            json!({ "role": "editor" }),
+            [401, 404, 403, 403, 201, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha/invitations/TO-PROJECT",
+            none.clone(),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/audit",
+            none.clone(),
+            [401, 404, 403, 403, 200, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/keys",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/keys",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/keys",
+            json!({ "name": "other", "settings": settings(), "secret": "sk-1" }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/keys/openai",
+            json!({ "settings": settings() }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/keys/openai",
+            none.clone(),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/limits/member/vera",
+            json!({ "usd": 5.0, "requests": 100 }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/limits",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/usage",
+            none,
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn everybody_gets_from_every_route_what_they_may() {
+    let mut team = Team::new().await;
+    for (method, path, body, expected) in table() {
+        for (who, expected) in ALL.into_iter().zip(expected) {
+            let (status, document) = team.ask(who, method, path, body.clone()).await;
+            if method != "GET" && (status < 400 || path == "/api/session") {
+                team = Team::new().await;
+            }
+            assert_eq!(status, expected, "{method} {path} by {who:?}: {document}");
+            if status >= 400 {
+                assert_eq!(document["status"], status, "a problem document: {document}");
+                assert!(
+                    document["detail"]
+                        .as_str()
+                        .is_some_and(|detail| !detail.is_empty())
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_has_all_routes() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut described: Vec<(String, String)> = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        described.extend(
+            operations
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|method| (method.to_uppercase(), path.clone())),
+        );
+    }
+    let matches = |method: &str, pattern: &str| {
+        let pattern: Vec<&str> = pattern.split('/').collect();
+        table().iter().any(|(of, path, ..)| {
+            let path: Vec<&str> = path.split('/').collect();
+            let is_part = |(part, pattern): (&&str, &&str)| pattern.starts_with('{') || part == pattern;
+            *of == method && path.len() == pattern.len() && path.iter().zip(&pattern).all(is_part)
+        })
+    };
+    for (method, path) in &described {
+        assert!(matches(method, path), "{method} {path} is not in the table");
+    }
+    assert_eq!(described.len(), table().len());
+}
+
+#[tokio::test]
+async fn the_link_of_the_start_makes_one_administrator() {
+    let team = Team::empty().await;
+    let (_, about) = team.ask(Who::Nobody, "GET", "/api", Value::Null).await;
+    assert_eq!(
+        (&about["is_set_up"], &about["member"]),
+        (&json!(false), &Value::Null)
+    );
+    let link = team.set_up.link("http://localhost:8787/");
+    let secret = link.strip_prefix("http://localhost:8787/set-up#").unwrap();
+    let first =
+        |secret: &str, password: &str| json!({ "secret": secret, "name": "Ada", "password": password });
+    let (guessed, _) = team
+        .ask(Who::Nobody, "POST", "/api/set-up", first("guess", PASSWORD))
+        .await;
+    let (weak, problem) = team
+        .ask(Who::Nobody, "POST", "/api/set-up", first(secret, "password123"))
+        .await;
+    assert_eq!((guessed, weak), (403, 422), "{problem}");
+    let post = Method::POST;
+    let made = team
+        .send(team.request(Who::Nobody, &post, "/api/set-up", &first(secret, PASSWORD)))
+        .await;
+    assert_eq!(made.status(), 201);
+    let set = made.headers()["set-cookie"].to_str().unwrap();
+    assert!(
+        set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Path=/"),
+        "{set}"
+    );
+    let mut about = team.request(Who::Nobody, &Method::GET, "/api", &Value::Null);
+    about
+        .headers_mut()
+        .insert("cookie", cookie(&made).parse().unwrap());
+    let about = document(team.send(about).await).await;
+    assert_eq!(about["member"], json!({ "name": "ada", "is_admin": true }));
+    let (again, _) = team
+        .ask(Who::Nobody, "POST", "/api/set-up", first(secret, PASSWORD))
+        .await;
+    assert_eq!(again, 409);
+}
+
+#[tokio::test]
+async fn signing_in_again_makes_a_new_secret_and_out_ends_it() {
+    let team = Team::empty().await;
+    let hash = password::hash(PASSWORD);
+    team.store.set_up(&by("ada"), "ada", &hash).await.unwrap();
+    let credentials = json!({ "name": "ADA ", "password": PASSWORD });
+    let request = || {
+        let mut request = team.request(Who::Nobody, &Method::POST, "/api/session", &credentials);
+        let planted = format!("{}=planted", caller::COOKIE);
+        request.headers_mut().insert("cookie", planted.parse().unwrap());
+        request
+    };
+    let (one, two) = (team.send(request()).await, team.send(request()).await);
+    assert_eq!((one.status().as_u16(), two.status().as_u16()), (201, 201));
+    let (one, two) = (cookie(&one), cookie(&two));
+    assert!(one != two && !one.contains("planted"));
+    let with = |cookie: &str, method: Method, path: &str| {
+        let mut request = team.request(Who::Nobody, &method, path, &Value::Null);
+        request.headers_mut().insert("cookie", cookie.parse().unwrap());
+        request
+    };
+    let out = team.send(with(&one, Method::DELETE, "/api/session")).await;
+    assert_eq!(out.status(), 204);
+    assert_eq!(
+        team.send(with(&one, Method::GET, "/api/projects")).await.status(),
+        401
+    );
+    assert_eq!(
+        team.send(with(&two, Method::GET, "/api/projects")).await.status(),
+        200
+    );
+    let sessions = document(team.send(with(&two, Method::GET, "/api/sessions")).await).await;
+    assert_eq!(sessions.as_array().unwrap().len(), 1);
+    assert_eq!(sessions[0]["is_current"], true);
+}
+
+#[tokio::test]
+async fn guessing_passwords_takes_longer_and_longer() {
+    let team = Team::empty().await;
+    let hash = password::hash(PASSWORD);
+    team.store.set_up(&by("ada"), "ada", &hash).await.unwrap();
+    let guess = async |password: &str| {
+        let credentials = json!({ "name": "ada", "password": password });
+        team.ask(Who::Nobody, "POST", "/api/session", credentials).await
+    };
+    for _ in 0..6 {
+        assert_eq!(guess("wrong").await.0, 401);
+    }
+    let (status, problem) = guess(PASSWORD).await;
+    assert_eq!(
+        (status, &problem["retry_after"]),
+        (429, &json!(1)),
+        "the right one neither"
+    );
+    team.clock.fetch_add(1000, Relaxed);
+    assert_eq!(guess(PASSWORD).await.0, 201);
+    for _ in 0..6 {
+        assert_eq!(guess("wrong").await.0, 401, "what was forgotten starts anew");
+    }
+    assert_eq!(guess("wrong").await.0, 429);
+}
+
+#[tokio::test]
+async fn another_pages_requests_change_nothing() {
+    let team = Team::new().await;
+    let request = |headers: &[(&'static str, &str)]| {
+        let body = json!({ "name": "gamma", "title": "Gamma" });
+        let mut request = team.request(Who::Admin, &Method::POST, "/api/projects", &body);
+        request.headers_mut().remove("origin");
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        request
+    };
+    for foreign in [
+        &[("origin", "https://evil.example")][..],
+        &[("origin", "null")],
+        &[("origin", "http://localhost:8787.evil.example")],
+        &[
+            ("origin", "http://localhost:9999"),
+            ("sec-fetch-site", "same-site"),
+        ],
+        &[("sec-fetch-site", "cross-site")],
+        &[],
+    ] {
+        let refused = team.send(request(foreign)).await;
+        assert_eq!(refused.status(), 403, "{foreign:?}");
+        assert_eq!(document(refused).await["type"], "/problems/origin-not-allowed");
+    }
+    for own in [
+        &[("origin", "http://localhost:8787")][..],
+        &[("sec-fetch-site", "same-origin")],
+    ] {
+        let made = team.send(request(own)).await;
+        let status = made.status().as_u16();
+        assert!(status == 201 || status == 409, "{own:?}: {status}");
+    }
+    let mut form = request(&[("origin", "http://localhost:8787")]);
+    form.headers_mut()
+        .insert("content-type", "text/plain".parse().unwrap());
+    assert_eq!(
+        team.send(form).await.status(),
+        415,
+        "what a form can send is no document"
+    );
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_with_what_is_wrong() {
+    let team = Team::new().await;
+    for (path, body, status, said) in [
+        (
+            "/api/projects",
+            json!({ "name": "Gamma!", "title": "x" }),
+            422,
+            "small letters",
+        ),
+        (
+            "/api/projects",
+            json!({ "name": "gamma", "title": "a\nb" }),
+            422,
+            "one line",
+        ),
+        ("/api/projects", json!({ "name": "gamma" }), 422, "title"),
+        (
+            "/api/projects",
+            json!({ "name": "gamma", "title": "x", "owner": 1 }),
+            422,
+            "owner",
+        ),
+        (
+            "/api/projects",
+            json!({ "name": "alpha", "title": "x" }),
+            409,
+            "already a project",
+        ),
+        (
+            "/api/tokens",
+            json!({ "name": "x", "scope": "all", "days": 1 }),
+            422,
+            "scope",
+        ),
+        (
+            "/api/tokens",
+            json!({ "name": "x", "scope": "read", "days": 0 }),
+            422,
+            "1 to 366",
+        ),
+        (
+            "/api/projects/alpha/invitations",
+            json!({ "role": "owner" }),
+            422,
+            "role",
+        ),
+        ("/api/nothing", json!({}), 404, "address"),
+    ] {
+        let (got, problem) = team.ask(Who::Admin, "POST", path, body.clone()).await;
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(
+            got == status && detail.contains(said),
+            "{path} {body}: {got} {problem}"
+        );
+    }
+    let (status, problem) = team.ask(Who::Admin, "PUT", "/api/projects", Value::Null).await;
+    assert_eq!((status, &problem["type"]), (405, &json!("/problems/method")));
+    let mut torn = team.request(Who::Admin, &Method::POST, "/api/projects", &json!({}));
+    *torn.body_mut() = Body::from("{\"name\": ");
+    assert_eq!(team.send(torn).await.status(), 400);
+    let mut large = team.request(Who::Admin, &Method::POST, "/api/projects", &json!({}));
+    *large.body_mut() = Body::from(vec![b' '; MOST_BODY + 1]);
+    assert_eq!(team.send(large).await.status(), 413);
+    let (status, _) = team
+        .ask(Who::Root, "GET", "/api/audit?before=x", Value::Null)
+        .await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn secrets_are_shown_once_and_every_answer_has_its_headers() {
+    let team = Team::new().await;
+    let new = json!({ "name": "laptop", "scope": "read", "days": 30 });
+    let (_, made) = team.ask(Who::Admin, "POST", "/api/tokens", new).await;
+    let secret = made["secret"].as_str().unwrap();
+    assert!(secret.starts_with("capo_"));
+    let (_, listed) = team.ask(Who::Admin, "GET", "/api/tokens", Value::Null).await;
+    assert_eq!(listed[0]["name"], "laptop");
+    let kept = Secret::presented(secret);
+    for text in [
+        listed.to_string(),
+        format!("{:?}", team.store.audit(None, None, 500).await.unwrap()),
+    ] {
+        assert!(!text.contains(secret) && !text.contains(&kept.hash()), "{text}");
+    }
+    let response = team
+        .send(team.request(Who::Admin, &Method::GET, "/api/tokens", &Value::Null))
+        .await;
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        (
+            "content-security-policy",
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+    ] {
+        assert_eq!(response.headers()[name], value);
+    }
+    assert!(
+        !response.headers().contains_key("strict-transport-security"),
+        "not without TLS"
+    );
+}
+
+#[tokio::test]
+async fn behind_https_cookies_are_secure() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::in_folder(folder.path()).await.unwrap();
+    store
+        .set_up(&by("ada"), "ada", &password::hash(PASSWORD))
+        .await
+        .unwrap();
+    let settings = Settings {
+        public_url: Some("https://capo.example.org/".into()),
+        ..Settings::default()
+    };
+    let router = router(Server::new(store, || NOW, settings).unwrap(), None);
+    let request = Request::post("/api/session")
+        .header("host", "127.0.0.1:8787")
+        .header("origin", "https://capo.example.org")
+        .header("content-type", "application/json")
+        .body(Body::from(
+            json!({ "name": "ada", "password": PASSWORD }).to_string(),
+        ));
+    let response = router.oneshot(request.unwrap()).await.unwrap();
+    assert_eq!(response.status(), 201);
+    assert!(
+        response.headers()["set-cookie"]
+            .to_str()
+            .unwrap()
+            .contains("Secure")
+    );
+    assert!(response.headers().contains_key("strict-transport-security"));
+}
+
+#[tokio::test]
+async fn health_needs_nobody() {
+    let team = Team::empty().await;
+    for path in ["/healthz", "/readyz"] {
+        let response = team.send(Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(response.status(), 200, "{path}");
+    }
+    team.store.close().await;
+    let response = team
+        .send(Request::get("/readyz").body(Body::empty()).unwrap())
+        .await;
+    assert_eq!(response.status(), 503);
+}

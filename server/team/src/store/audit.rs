@@ -1,0 +1,102 @@
+//! Who did what, and from where.
+
+use sqlx::{Any, Row, Transaction};
+
+use super::{Millis, Store, StoreError};
+
+/// Who does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// Name of the member, or of the program: `capo admin`.
+    pub name: String,
+    /// Where the request comes from; empty for a program on this machine.
+    pub address: String,
+    /// When.
+    pub at: Millis,
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Counts up.
+    pub id: i64,
+    /// When.
+    pub at: Millis,
+    /// Who.
+    pub actor: String,
+    /// From where.
+    pub address: String,
+    /// What, such as `project.create`.
+    pub action: String,
+    /// To whom or what, by name.
+    pub subject: String,
+    /// In which project, by id.
+    pub project: Option<String>,
+}
+
+/// Adds a line within a transaction.
+pub(super) async fn write(
+    transaction: &mut Transaction<'_, Any>,
+    actor: &Actor,
+    action: &'static str,
+    subject: &str,
+    project: Option<&str>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO audit (at, actor, address, action, subject, project) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(actor.at)
+    .bind(&actor.name)
+    .bind(&actor.address)
+    .bind(action)
+    .bind(subject)
+    .bind(project)
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
+}
+
+impl Store {
+    /// The latest lines first, before the one of an id if one is named: of the whole server, or of one project by id.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn audit(
+        &self,
+        project: Option<&str>,
+        before: Option<i64>,
+        most: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let before = before.unwrap_or(i64::MAX);
+        let rows = match project {
+            Some(project) => {
+                sqlx::query("SELECT * FROM audit WHERE project = $1 AND id < $2 ORDER BY id DESC LIMIT $3")
+                    .bind(project)
+                    .bind(before)
+                    .bind(i64::from(most))
+                    .fetch_all(&self.read)
+                    .await?
+            }
+            None => {
+                sqlx::query("SELECT * FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2")
+                    .bind(before)
+                    .bind(i64::from(most))
+                    .fetch_all(&self.read)
+                    .await?
+            }
+        };
+        rows.iter()
+            .map(|row| {
+                Ok(Entry {
+                    id: row.try_get("id")?,
+                    at: row.try_get("at")?,
+                    actor: row.try_get("actor")?,
+                    address: row.try_get("address")?,
+                    action: row.try_get("action")?,
+                    subject: row.try_get("subject")?,
+                    project: row.try_get("project")?,
+                })
+            })
+            .collect()
+    }
+}

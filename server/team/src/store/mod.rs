@@ -1,0 +1,272 @@
+//! What the team server keeps: in SQLite, or in PostgreSQL when a team outgrows one machine.
+//!
+//! One set of statements serves both; what differs between them is in the migrations. Every change writes a line of the
+//! audit log in the same transaction.
+
+mod accounts;
+mod audit;
+mod invitations;
+mod keys;
+mod projects;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::any::{AnyPoolOptions, AnyRow};
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
+
+pub use accounts::Member;
+pub use audit::{Actor, Entry};
+pub use invitations::{Invitation, Invited};
+pub use keys::{ChargedTo, FORGOTTEN, OpenReservation, StoredKey, Used, day_of};
+pub use projects::{MemberRole, Project};
+pub use sessions::Session;
+pub use tokens::Token;
+
+/// Milliseconds since 1970 in UTC.
+pub type Millis = i64;
+
+static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
+static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// How long a statement waits for a connection or a lock.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Connections that only read, or of PostgreSQL all.
+const CONNECTIONS: u32 = 8;
+
+/// Why something cannot be kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is none, or not for who asks.
+    #[error("there is no such {0}")]
+    Missing(&'static str),
+    /// The name is in use.
+    #[error("there is already a {0} of this name")]
+    Taken(&'static str),
+    /// The server has members already.
+    #[error("this server is set up already; sign in, or ask for an invitation")]
+    SetUp,
+    /// Nobody could administer the server any more.
+    #[error("this is the last administrator; make somebody else one first")]
+    LastAdmin,
+    /// A key would go where it did not go before.
+    #[error("the key goes to another host now: give it anew")]
+    OtherHost,
+    /// Keys were encrypted with another master key.
+    #[error("the keys were encrypted with another master key")]
+    OtherMasterKey,
+    /// The database holds what this program does not understand.
+    #[error("the database holds what this version cannot read: {0}")]
+    Unreadable(String),
+    /// The address is no database.
+    #[error("{url}: {problem}; name a database as sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")]
+    Address {
+        /// The address, without a password.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// It was written by a newer version.
+    #[error(
+        "the database has the changes up to {found}, and this `capo` knows those up to {known}: a newer version wrote it. \
+         Start that one, or restore a backup that this one wrote"
+    )]
+    Newer {
+        /// The last change in the database.
+        found: i64,
+        /// The last change that this program knows.
+        known: i64,
+    },
+    /// What the database says.
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// What it says when its tables are made.
+    #[error("the tables cannot be brought up to date: {0}")]
+    Migration(MigrateError),
+}
+
+/// A database of the team server.
+#[derive(Debug, Clone)]
+pub struct Store {
+    read: AnyPool,
+    /// The same pool with PostgreSQL. Of SQLite, which has one writer, a single connection: others would only wait.
+    write: AnyPool,
+}
+
+impl Store {
+    /// Opens a database by its address, `sqlite:PATH` (the file is made) or `postgres://…`, and brings its tables up to
+    /// date.
+    ///
+    /// # Errors
+    /// When the address is none, the database does not answer, or a newer version wrote it.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        let address = |problem: &str| StoreError::Address {
+            url: without_password(url),
+            problem: problem.into(),
+        };
+        let (url, is_sqlite) = match url.split_once(':') {
+            Some(("sqlite", path)) => (sqlite_url(path), true),
+            Some(("postgres" | "postgresql", _)) => (url.to_owned(), false),
+            _ => return Err(address("this is no address of a database")),
+        };
+        let open = |connections: u32| {
+            let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
+            options
+                .max_connections(connections)
+                .after_connect(move |connection, _| {
+                    Box::pin(async move {
+                        let settings = if is_sqlite {
+                            SQLITE_SETTINGS
+                        } else {
+                            POSTGRES_SETTINGS
+                        };
+                        sqlx::raw_sql(settings).execute(connection).await?;
+                        Ok(())
+                    })
+                })
+                .connect(&url)
+        };
+        let refused = |error: sqlx::Error| match error {
+            sqlx::Error::Configuration(problem) => address(&problem.to_string()),
+            error => StoreError::Database(error),
+        };
+        // A pool would try until its patience ends, and then only say so.
+        let first = sqlx::AnyConnection::connect(&url).await.map_err(refused)?;
+        first.close().await?;
+        let write = open(if is_sqlite { 1 } else { CONNECTIONS })
+            .await
+            .map_err(refused)?;
+        let migrations = if is_sqlite { &SQLITE } else { &POSTGRES };
+        migrate(migrations, &write).await?;
+        let read = if is_sqlite {
+            open(CONNECTIONS).await.map_err(refused)?
+        } else {
+            write.clone()
+        };
+        Ok(Self { read, write })
+    }
+
+    /// The database in a file of a folder.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn in_folder(folder: &Path) -> Result<Self, StoreError> {
+        Self::open(&format!("sqlite:{}", folder.join("capo.db").display())).await
+    }
+
+    /// Whether the database answers.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn answers(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.read).await?;
+        Ok(())
+    }
+
+    /// Waits for what is under way and closes the connections.
+    pub async fn close(&self) {
+        self.write.close().await;
+        self.read.close().await;
+    }
+
+    async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        Ok(self.write.begin().await?)
+    }
+}
+
+/// A statement gives up before whoever asked for it does; rows that others lock are seen as those leave them.
+const POSTGRES_SETTINGS: &str = "SET lock_timeout = '10s'; SET statement_timeout = '30s'; \
+                                 SET default_transaction_isolation = 'read committed';";
+
+/// A writer waits for another program's (such as `capo admin`), readers for nobody; rows go with what they belong to.
+const SQLITE_SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; \
+                       PRAGMA busy_timeout = 10000;";
+
+async fn migrate(migrations: &'static Migrator, pool: &AnyPool) -> Result<(), StoreError> {
+    let known = migrations.iter().map(|migration| migration.version).max();
+    migrations.run(pool).await.map_err(|error| match error {
+        MigrateError::VersionMissing(found) => StoreError::Newer {
+            found,
+            known: known.unwrap_or(0),
+        },
+        error => StoreError::Migration(error),
+    })
+}
+
+/// The address of a file, whatever characters its path has.
+fn sqlite_url(path: &str) -> String {
+    use std::fmt::Write as _;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    let mut url = String::from("sqlite://");
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-~:\\".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url + "?mode=rwc"
+}
+
+/// The address with `…` in place of a password, and without what follows a question mark, where one may stand, too.
+fn without_password(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:…@{host}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// Notes that a time of use could not be written: a full disk signs nobody out.
+fn unless_written<T>(written: Result<T, sqlx::Error>) {
+    if let Err(error) = written {
+        tracing::warn!(%error, "when it was used could not be written");
+    }
+}
+
+/// The one row that there is, or an error that names what is missing.
+fn present(row: Option<AnyRow>, what: &'static str) -> Result<AnyRow, StoreError> {
+    row.ok_or(StoreError::Missing(what))
+}
+
+/// A flag: neither database has the other's booleans.
+fn flag(row: &AnyRow, column: &str) -> Result<bool, sqlx::Error> {
+    row.try_get::<i64, _>(column).map(|value| value != 0)
+}
+
+/// A word of a closed set.
+fn word<T: std::str::FromStr>(row: &AnyRow, column: &str) -> Result<T, StoreError>
+where
+    T::Err: std::fmt::Display,
+{
+    let text: String = row.try_get(column)?;
+    text.parse()
+        .map_err(|error: T::Err| StoreError::Unreadable(format!("{column}: {error}")))
+}
+
+/// The error of a statement that inserts a name.
+fn taken(what: &'static str) -> impl FnOnce(sqlx::Error) -> StoreError {
+    move |error| {
+        let is_unique = error
+            .as_database_error()
+            .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
+        if is_unique {
+            StoreError::Taken(what)
+        } else {
+            error.into()
+        }
+    }
+}

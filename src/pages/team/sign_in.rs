@@ -1,0 +1,34 @@
+//! Signing in.
+
+use capo_api::{Credentials, MemberName};
+use leptos::prelude::*;
+
+use super::form::{Field, Form, Line, named, password};
+use crate::team::{Asking, Server};
+
+/// Name and password.
+#[component]
+pub(super) fn SignInForm() -> impl IntoView {
+    let asking = Asking::default();
+    let (name, secret) = (Line::default(), Line::default());
+    let submit = move || {
+        let (Some(name), Some(password)) = (name.read(named::<MemberName>), secret.read(password)) else {
+            return;
+        };
+        let team = asking.team;
+        let sign_in = async move |server: Server| {
+            let myself = server.sign_in(&Credentials { name, password }).await?;
+            team.entered(myself);
+            Ok(())
+        };
+        asking.send(sign_in, |()| ());
+    };
+    view! {
+        <section class="plate door" aria-label="Sign in">
+            <Form asking words=("Sign in", "Signing in…") primary=true submit>
+                <Field id="name" label="Name" line=name autocomplete="username"/>
+                <Field id="password" label="Password" line=secret kind="password" autocomplete="current-password"/>
+            </Form>
+        </section>
+    }
+}

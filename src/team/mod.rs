@@ -1,0 +1,16 @@
+//! The team server behind the page, where there is one.
+
+mod address;
+mod asking;
+mod fetch;
+mod standing;
+mod words;
+
+pub use address::way_back;
+pub use asking::Asking;
+pub use fetch::Fetch;
+pub use standing::{Standing, Team};
+pub use words::{removal, role_means, scope_means, sentence};
+
+/// What the page asks.
+pub type Server = capo_api::Client<Fetch>;

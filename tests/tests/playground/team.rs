@@ -1,0 +1,155 @@
+//! The page before a team server: set-up, an invitation, roles, tokens, the wrong password.
+
+use capo_browser::{Browser, Key};
+use capo_tests::program::{Server, command};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::barriers;
+use crate::page::built;
+
+const PASSWORD: &str = "correct horse battery staple";
+
+/// A server with the built page, and the path of the link by which its first administrator is made.
+fn server(folder: &TempDir) -> (Server, String) {
+    let mut serve = command(["serve", "--addr", "127.0.0.1:0", "--data"]);
+    serve.arg(folder.path()).arg("--page").arg(built());
+    let mut server = Server::start(&mut serve);
+    let line = server.next_line();
+    let link = line.strip_prefix("make the first administrator at ").unwrap();
+    let path = link.strip_prefix(&server.base_url).unwrap().to_owned();
+    (server, path)
+}
+
+async fn browser(server: &Server) -> Browser {
+    Browser::start(
+        &server.base_url,
+        &["--window-size=1440,1000"],
+        &["browser", "performance"],
+    )
+    .await
+}
+
+/// Types name and password of a new account.
+async fn type_account(browser: &Browser, name: &str, password: &str) {
+    browser.type_in("Name", name).await;
+    browser.type_in("New password", password).await;
+    browser.type_in("The same once more", password).await;
+}
+
+async fn address(browser: &Browser) -> String {
+    let address = browser.js("return location.pathname + location.hash").await;
+    address.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_team_sets_itself_up_and_invites() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    ada.go(&link).await;
+    ada.until_shown("Set up this server").await;
+    assert_eq!(address(&ada).await, "/set-up", "the secret is out of the address");
+    type_account(&ada, "ada", "password123").await;
+    ada.click("Set up").await;
+    ada.until_shown("easily guessed").await;
+    type_account(&ada, "ada", PASSWORD).await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.press(Key::Enter).await;
+    ada.until_shown("Your projects").await;
+    ada.type_in("Title", "Help <b>desk</b>").await;
+    ada.type_in("Name in addresses", "help-desk").await;
+    ada.click("Make the project").await;
+    ada.until_shown("Help <b>desk</b>").await;
+    ada.until_shown("Open invitations").await;
+    ada.click("Make a link").await;
+    ada.until_shown("is not shown again").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    let link = ada.js("return document.querySelector('input.once').value").await;
+    let link = link
+        .as_str()
+        .unwrap()
+        .strip_prefix(&server.base_url)
+        .unwrap()
+        .to_owned();
+
+    let bea = browser(&server).await;
+    bea.go(&link).await;
+    type_account(&bea, "bea", PASSWORD).await;
+    bea.click("Make the account").await;
+    bea.until_shown("Your projects").await;
+    bea.click("Help <b>desk</b>").await;
+    bea.until_shown("Members").await;
+    assert!(
+        !bea.text("main").await.contains("Open invitations"),
+        "a viewer invites nobody"
+    );
+    bea.go("/team/server").await;
+    bea.until_shown("administrator").await;
+
+    // A role that is changed is there when the page is asked for again.
+    ada.reload().await;
+    ada.until_shown("bea").await;
+    let pick = "const one = document.querySelector('select[aria-label=\"Role of bea\"]');
+        one.value = [...one.options].find((option) => option.value.toLowerCase().includes('admin')
+            || option.text.toLowerCase().startsWith('admin')).value;
+        one.dispatchEvent(new Event('change', { bubbles: true }));
+        return true";
+    ada.js(pick).await;
+    ada.until_shown("role.admin").await;
+    bea.go("/team/projects/help-desk").await;
+    bea.until_shown("Open invitations").await;
+
+    // What the playground does needs nobody.
+    bea.click("Sign out").await;
+    bea.go("/").await;
+    bea.until_shown("Run the help-desk study").await;
+}
+
+#[tokio::test]
+async fn signing_in_says_what_is_wrong_and_makes_tokens() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let browser = browser(&server).await;
+    browser.go(&link).await;
+    type_account(&browser, "ada", PASSWORD).await;
+    browser.click("Set up").await;
+    browser.until_shown("Your projects").await;
+    browser.click("Sign out").await;
+    browser.go("/team/account").await;
+    browser.type_in("Name", "ada").await;
+    browser.type_in("Password", "not the password").await;
+    browser.press(Key::Enter).await;
+    browser
+        .until_shown("no member of this name with this password")
+        .await;
+    browser.type_in("Password", PASSWORD).await;
+    browser.press(Key::Enter).await;
+    browser.until_shown("Tokens for programs").await;
+    assert_eq!(address(&browser).await, "/team/account", "where one was");
+    browser.until_shown("this browser").await;
+    browser.type_in("Name", "laptop").await;
+    browser.click("Make the token").await;
+    browser.until_shown("laptop").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
+    let secret = browser
+        .js("return document.querySelector('input.once').value")
+        .await;
+    assert!(secret.as_str().unwrap().starts_with("capo_"));
+    browser.reload().await;
+    browser.until_shown("laptop").await;
+    assert!(!browser.text("main").await.contains("capo_"), "shown once");
+    browser.js("document.cookie = 'x=1'; return true").await;
+    let readable = browser.js("return document.cookie").await;
+    assert!(
+        !readable.as_str().unwrap().contains("session"),
+        "no script reads the cookie"
+    );
+    // On a phone nothing is cut off.
+    let telephone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
+    browser
+        .devtools("Emulation.setDeviceMetricsOverride", telephone)
+        .await;
+    let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
+    assert_eq!(browser.js(fits).await, json!(true));
+}
