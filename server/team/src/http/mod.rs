@@ -277,7 +277,7 @@ async fn in_time(request: Request, next: Next) -> Response {
 /// All routes over a server, and the page where there is one.
 pub fn router(server: Server, page: Option<Page>) -> Router {
     let (routes, document) = routes_described();
-    let document = serde_json::to_vec(&document).map_or_else(|_| Bytes::new(), Bytes::from);
+    let document = Bytes::from(serde_json::to_vec(&document).expect("the document is plain"));
     let with = |name: HeaderName, value: &'static str| {
         SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
     };

@@ -571,7 +571,9 @@ fn what_a_newer_version_wrote_is_left_alone() {
             .execute(&store.write)
             .await
             .unwrap();
-        let refused = migrate(&SQLITE, &store.write).await;
+        let backend = store.write.acquire().await.unwrap().backend_name().to_owned();
+        let migrations = if backend == "SQLite" { &SQLITE } else { &POSTGRES };
+        let refused = migrate(migrations, &store.write).await;
         assert!(
             matches!(
                 refused,

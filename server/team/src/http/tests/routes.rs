@@ -1,0 +1,283 @@
+//! Every route, asked by everybody who may be there.
+
+use serde_json::{Value, json};
+
+use super::{ALL, PASSWORD, Team};
+use crate::http::openapi;
+
+/// A route with what everybody gets, in the order of [`ALL`].
+type Row = (&'static str, &'static str, Value, [u16; 8]);
+
+fn settings() -> Value {
+    json!({ "provider": "openai", "projects": ["alpha"], "models": [{ "name": "gpt-*" }] })
+}
+
+/// All routes. Who is not signed in gets 401, who has no role in a project 404, who has too small a one 403; tokens do
+/// nothing that concerns accounts.
+fn table() -> Vec<Row> {
+    let none = Value::Null;
+    let wrong = json!({ "name": "eve", "password": "wrong password" });
+    vec![
+        ("GET", "/api", none.clone(), [200; 8]),
+        (
+            "POST",
+            "/api/set-up",
+            json!({ "secret": "x", "name": "eve", "password": PASSWORD }),
+            [409; 8],
+        ),
+        ("POST", "/api/session", wrong, [401; 8]),
+        (
+            "DELETE",
+            "/api/session",
+            none.clone(),
+            [401, 204, 204, 204, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/sessions",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/sessions/SESSION",
+            none.clone(),
+            [401, 404, 404, 404, 404, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/tokens",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/tokens",
+            json!({ "name": "laptop", "scope": "write", "days": 30 }),
+            [401, 201, 201, 201, 201, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/tokens/TOKEN",
+            none.clone(),
+            [401, 404, 404, 404, 404, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/password",
+            json!({ "old": "not it", "new": PASSWORD }),
+            [401, 403, 403, 403, 403, 403, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/members",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/members",
+            json!({ "secret": "SECRET", "name": "eve", "password": PASSWORD }),
+            [201; 8],
+        ),
+        (
+            "PATCH",
+            "/api/members/vera",
+            json!({ "is_disabled": true }),
+            [401, 403, 403, 403, 403, 200, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/invitations",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/invitations",
+            json!({}),
+            [401, 403, 403, 403, 403, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/invitations/INVITATION",
+            none.clone(),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/audit",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/projects",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/projects",
+            json!({ "name": "gamma", "title": "Gamma" }),
+            [401, 201, 201, 201, 201, 201, 403, 201],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "PATCH",
+            "/api/projects/alpha",
+            json!({ "title": "Other" }),
+            [401, 404, 403, 403, 200, 200, 403, 200],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha",
+            none.clone(),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/members",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "PUT",
+            "/api/projects/alpha/members/sam",
+            json!({ "role": "viewer" }),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha/members/vera",
+            none.clone(),
+            [401, 404, 204, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/invitations",
+            none.clone(),
+            [401, 404, 403, 403, 200, 200, 403, 403],
+        ),
+        (
+            "POST",
+            "/api/projects/alpha/invitations",
+            json!({ "role": "editor" }),
+            [401, 404, 403, 403, 201, 201, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/projects/alpha/invitations/TO-PROJECT",
+            none.clone(),
+            [401, 404, 403, 403, 204, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/audit",
+            none.clone(),
+            [401, 404, 403, 403, 200, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/projects/alpha/keys",
+            none.clone(),
+            [401, 404, 200, 200, 200, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/keys",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "POST",
+            "/api/keys",
+            json!({ "name": "other", "settings": settings(), "secret": "sk-1" }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/keys/openai",
+            json!({ "settings": settings() }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/keys/openai",
+            none.clone(),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "PUT",
+            "/api/limits/member/vera",
+            json!({ "usd": 5.0, "requests": 100 }),
+            [401, 403, 403, 403, 403, 204, 403, 403],
+        ),
+        (
+            "GET",
+            "/api/limits",
+            none.clone(),
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+        (
+            "GET",
+            "/api/usage",
+            none,
+            [401, 403, 403, 403, 403, 200, 200, 200],
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn everybody_gets_from_every_route_what_they_may() {
+    let mut team = Team::new().await;
+    for (method, path, body, expected) in table() {
+        for (who, expected) in ALL.into_iter().zip(expected) {
+            let (status, document) = team.ask(who, method, path, body.clone()).await;
+            if method != "GET" && (status < 400 || path == "/api/session") {
+                team = Team::new().await;
+            }
+            assert_eq!(status, expected, "{method} {path} by {who:?}: {document}");
+            if status >= 400 {
+                assert_eq!(document["status"], status, "a problem document: {document}");
+                assert!(
+                    document["detail"]
+                        .as_str()
+                        .is_some_and(|detail| !detail.is_empty())
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_has_all_routes() {
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut described: Vec<(String, String)> = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        described.extend(
+            operations
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|method| (method.to_uppercase(), path.clone())),
+        );
+    }
+    let matches = |method: &str, pattern: &str| {
+        let pattern: Vec<&str> = pattern.split('/').collect();
+        table().iter().any(|(of, path, ..)| {
+            let path: Vec<&str> = path.split('/').collect();
+            let is_part = |(part, pattern): (&&str, &&str)| pattern.starts_with('{') || part == pattern;
+            *of == method && path.len() == pattern.len() && path.iter().zip(&pattern).all(is_part)
+        })
+    };
+    for (method, path) in &described {
+        assert!(matches(method, path), "{method} {path} is not in the table");
+    }
+    assert_eq!(described.len(), table().len());
+}
