@@ -8,6 +8,8 @@ use std::mem::take;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use crate::format;
+
 /// Unchanged words between two edits that are enough to be shown as unchanged.
 const FEWEST_UNCHANGED: usize = 3;
 
@@ -108,6 +110,24 @@ impl PromptDiff {
         self.segments
             .iter()
             .all(|segment| segment.change == Change::Equal)
+    }
+
+    /// "Underlined: 12 words added. Struck through: one word taken out."
+    pub fn words(&self) -> String {
+        let words = |number: usize| match number {
+            1 => "one word".to_owned(),
+            number => format!("{} words", format::count(number as u64)),
+        };
+        match (self.inserted, self.deleted) {
+            (0, 0) if self.is_empty() => "The two prompts are the same.".into(),
+            (inserted, 0) => format!("Underlined: {} added.", words(inserted)),
+            (0, deleted) => format!("Struck through: {} taken out.", words(deleted)),
+            (inserted, deleted) => format!(
+                "Underlined: {} added. Struck through: {} taken out.",
+                words(inserted),
+                words(deleted)
+            ),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use capo_core::ids::CandidateId;
 use gloo_timers::callback::Timeout;
 use js_sys::Array;
-use leptos::prelude::document;
+use leptos::prelude::{document, untrack};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
 
@@ -121,12 +121,25 @@ fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String
     Ok(())
 }
 
-/// Offers the whole journal of a run: what this browser keeps, and what only the memory of its
-/// worker holds.
+/// Offers the whole journal of a run as a file.
+///
+/// # Errors
+/// As [`journal`], and when the browser makes no file, in words.
+pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
+    offer(name, Kind::Journal, journal(run).await?)
+}
+
+/// The whole journal of a run, in parts: that of the server, or what this browser keeps, and what only
+/// the memory of its worker holds.
 ///
 /// # Errors
 /// When lines are missing or the browser does not give them back, in words.
-pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
+pub async fn journal(run: Run) -> Result<Vec<String>, String> {
+    let not_told = match run.journal_on_server().await {
+        Some(Ok(journal)) => return Ok(vec![journal]),
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
     // Asked first: a line that is stored in between is then in both.
     let unsaved = run.unsaved().await?;
     let stored = match Storage::open().await {
@@ -137,6 +150,10 @@ pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
         Err(_) if !unsaved.is_empty() => Lines::default(),
         Err(error) => return Err(error.to_string()),
     };
+    let is_behind = untrack(|| run.server()).is_none_or(|server| stored.end < server.lines);
+    if let Some(why) = not_told.filter(|_| is_behind) {
+        return Err(why);
+    }
     let (mut chunks, mut next) = (stored.chunks, stored.end);
     for (first, lines) in unsaved {
         let end = first + lines.len() as u64;
@@ -156,6 +173,5 @@ pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
     if next == 0 {
         return Err("This browser keeps no line of this journal.".into());
     }
-    let lines = chunks.into_iter().map(|chunk| chunk + "\n");
-    offer(name, Kind::Journal, lines)
+    Ok(chunks.into_iter().map(|chunk| chunk + "\n").collect())
 }

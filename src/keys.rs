@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::servers;
+use crate::{servers, shared_keys};
 
 /// Where a key goes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -111,6 +111,10 @@ impl capo_models::Keys for Keys {
             origin: origin.to_owned(),
         };
         self.of(&to).map(str::to_owned)
+    }
+
+    fn are_added_at(&self, base_url: &str) -> bool {
+        shared_keys::name(base_url).is_some()
     }
 }
 

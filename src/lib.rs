@@ -23,6 +23,7 @@ pub mod pages;
 pub mod run;
 pub mod schemas;
 pub mod servers;
+pub mod shared_keys;
 pub mod storage;
 pub mod studies;
 pub mod team;

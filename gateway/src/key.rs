@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use capo_core::address::Address;
 use capo_models::ProviderName;
 use capo_models::prices::{Price, PriceTable};
+use capo_models::providers::Provider;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Rates;
@@ -84,20 +85,25 @@ impl TryFrom<KeyRecord> for SharedKey {
         if let Some(rule) = record.models.iter().find(is_wrong) {
             return refuse(format!("`price` of `{}` is out of range", rule.name));
         }
-        // These base URLs may leave out the API's version in `capo-models`; all others hold it.
-        let version = match provider.name {
-            "gemini" => "/v1beta",
-            "anthropic" | "mistral" | "ollama" => "/v1",
-            _ => "",
-        };
-        let root = address.as_str().trim_end_matches('/');
-        let root = format!("{}{version}/", root.strip_suffix(version).unwrap_or(root));
+        let root = root_of(provider, address.as_str());
         Ok(Self {
             record,
             dialect,
             root,
         })
     }
+}
+
+/// Where the paths of a provider's API begin, with a slash at its end. Some base URLs may leave out the API's version in
+/// `capo-models`; all others hold it.
+fn root_of(provider: &Provider, base_url: &str) -> String {
+    let version = match provider.name {
+        "gemini" => "/v1beta",
+        "anthropic" | "mistral" | "ollama" => "/v1",
+        _ => "",
+    };
+    let root = base_url.trim_end_matches('/');
+    format!("{}{version}/", root.strip_suffix(version).unwrap_or(root))
 }
 
 /// The host as an IP address, if it is written as one.
@@ -129,12 +135,18 @@ impl SharedKey {
         &self.root
     }
 
-    pub(crate) fn is_shared_with(&self, project: &str) -> bool {
+    /// Whether a provider's API at a base URL of a study is the one that this key is for.
+    pub fn is_for(&self, provider: &Provider, base_url: &str) -> bool {
+        self.record.provider.get().name == provider.name && self.root == root_of(provider, base_url)
+    }
+
+    /// Whether a project, by its id, may use this key.
+    pub fn is_shared_with(&self, project: &str) -> bool {
         self.record.projects.iter().any(|shared| shared == project)
     }
 
     /// The rule that allows a model: the one of its name, else the longest beginning.
-    pub(crate) fn rule(&self, model: &str) -> Option<&ModelRule> {
+    pub fn rule(&self, model: &str) -> Option<&ModelRule> {
         let fits = |rule: &&ModelRule| match rule.name.strip_suffix('*') {
             Some(start) => model.starts_with(start),
             None => rule.name == model,

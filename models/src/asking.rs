@@ -111,6 +111,7 @@ fn check(spec: &ModelSpec) -> Result<(), String> {
     }
     check_temperature(spec, model)?;
     let account = Account {
+        price: None,
         key: None,
         variable: None,
         base_url: provider.base_url.unwrap_or("http://localhost").to_owned(),

@@ -19,6 +19,7 @@ use crate::call_price::Tariff;
 use crate::client::{Client, Endpoint, host};
 use crate::embedder::{Embedder, embedding, no_vectors};
 use crate::error::BuildError;
+use crate::gate::Gate;
 use crate::limiter::Limiter;
 use crate::local_models::{LocalError, LocalModels, NoLocalModels};
 use crate::models::Models;
@@ -47,6 +48,7 @@ pub struct Builder<'a> {
     prices: PriceTable,
     first_wait: Duration,
     local: &'a dyn LocalModels,
+    gate: Option<&'a dyn Gate>,
     control: Control,
     observer: Option<Observer>,
 }
@@ -60,6 +62,7 @@ impl<'a> Builder<'a> {
             prices: PriceTable::shipped(),
             first_wait: backoff::FIRST_WAIT,
             local: &NoLocalModels,
+            gate: None,
             control: Control::new(),
             observer: None,
         }
@@ -91,6 +94,12 @@ impl<'a> Builder<'a> {
         self
     }
 
+    /// Whose keys are used, in place of those that the tables name.
+    pub fn gate(mut self, gate: &'a dyn Gate) -> Self {
+        self.gate = Some(gate);
+        self
+    }
+
     /// What interrupts the calls: that of the run. Interrupted, no call waits any longer for its turn, for a provider or
     /// for simulated time, and none is tried again; abandoned, those under way are dropped too. Both end in
     /// [`LlmError::Interrupted`](capo_core::llm::LlmError::Interrupted).
@@ -112,7 +121,7 @@ impl<'a> Builder<'a> {
     ///
     /// The first table that does not read, or lacks a key.
     pub fn build(&self, models: &IndexMap<Role, Value>) -> Result<Models, BuildError> {
-        let http = http_client()?;
+        let http = http_client(self.gate.is_some())?;
         let mut built: Vec<(ModelSpec, Rc<dyn Llm>)> = Vec::new();
         let mut endpoints = Endpoints::default();
         let mut result = Models::default();
@@ -172,7 +181,12 @@ impl<'a> Builder<'a> {
 
     /// One model, which shares nothing with others.
     pub(crate) fn single(&self, role: Role, spec: &ModelSpec) -> Result<Built, BuildError> {
-        self.model(role, spec, &http_client()?, &mut Endpoints::default())
+        self.model(
+            role,
+            spec,
+            &http_client(self.gate.is_some())?,
+            &mut Endpoints::default(),
+        )
     }
 
     /// What reaches a server that is asked for more than answers of a model. `server` says whose key it takes where
@@ -180,7 +194,13 @@ impl<'a> Builder<'a> {
     pub(crate) fn server(&self, spec: &ModelSpec, server: &'static Provider) -> Result<Client, BuildError> {
         let role = Role::Rewriter;
         check_written(spec).map_err(|message| BuildError::Spec { role, message })?;
-        let client = self.remote(role, spec, server, &http_client()?, &mut Endpoints::default())?;
+        let client = self.remote(
+            role,
+            spec,
+            server,
+            &http_client(self.gate.is_some())?,
+            &mut Endpoints::default(),
+        )?;
         Ok(Client {
             name: server.title.to_owned(),
             ..client
@@ -251,7 +271,7 @@ impl<'a> Builder<'a> {
                 spec.provider.get().name
             )));
         };
-        let account = self.account(role, spec, provider)?;
+        let account = self.account(role, spec, provider, model)?;
         let mut secrets: Vec<Secret> = account.key.iter().cloned().collect();
         let mut headers = self
             .headers(spec, &account.base_url, &mut secrets)
@@ -283,6 +303,7 @@ impl<'a> Builder<'a> {
     ) -> Client {
         let provider = spec.provider.get();
         let host = host(&account.base_url);
+        let price = spec.price.or(account.price);
         let notices = Notices {
             observer: self.observer.clone(),
             model: format!("{}/{model}", provider.name),
@@ -306,7 +327,7 @@ impl<'a> Builder<'a> {
             },
             abort_after: spec.abort_after.map_or(50, u32::from),
             endpoint,
-            tariff: Tariff::of(provider, model, spec.price, &self.prices),
+            tariff: Tariff::of(provider, model, price, &self.prices),
             redactor: Redactor::default(),
             turns: RefCell::default(),
             control: self.control.clone(),
@@ -319,6 +340,7 @@ impl<'a> Builder<'a> {
         role: Role,
         spec: &ModelSpec,
         provider: &'static Provider,
+        model: &str,
     ) -> Result<Account, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
         let named = spec.api_key_env.as_deref();
@@ -328,18 +350,22 @@ impl<'a> Builder<'a> {
             .or(provider.base_url)
             .ok_or_else(|| wrong(format!("provider `{}` needs a `base_url`", provider.name)))?;
         let base_url = base_url(address).map_err(wrong)?;
+        if let Some(gate) = self.gate {
+            let way = gate.way(provider, &base_url, model).map_err(wrong)?;
+            return Ok(Account {
+                key: Some(way.key),
+                variable: Some("the shared key".to_owned()),
+                base_url: way.base_url,
+                price: way.price,
+            });
+        }
         let (variable, required) = match (named, provider.key) {
+            _ if self.keys.are_added_at(&base_url) => return Ok(Account::without_key(base_url)),
             // A key that the study asks for is wanted whatever the provider needs.
             (Some(named), _) => (named, true),
             (None, Key::Required(usual)) => (usual, true),
             (None, Key::Optional(usual)) => (usual, false),
-            (None, Key::None) => {
-                return Ok(Account {
-                    key: None,
-                    variable: None,
-                    base_url,
-                });
-            }
+            (None, Key::None) => return Ok(Account::without_key(base_url)),
         };
         let key = self
             .keys
@@ -356,6 +382,7 @@ impl<'a> Builder<'a> {
                     key,
                     variable,
                     base_url,
+                    price: None,
                 })
             }
             None if required => Err(BuildError::MissingKey {
@@ -363,11 +390,7 @@ impl<'a> Builder<'a> {
                 provider: provider.name,
                 variable: variable.to_owned(),
             }),
-            None => Ok(Account {
-                key: None,
-                variable: None,
-                base_url,
-            }),
+            None => Ok(Account::without_key(base_url)),
         }
     }
 
@@ -453,7 +476,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client of our own for each set of models: a pool of connections must not outlive the runtime
 /// that drives them.
-fn http_client() -> Result<reqwest::Client, BuildError> {
+fn http_client(directly: bool) -> Result<reqwest::Client, BuildError> {
     let client = reqwest::Client::builder();
     // No user agent from a page: servers that list the headers they take from pages do not list
     // it. A redirect could carry a key to another host; a page cannot forbid the browser to follow.
@@ -463,6 +486,11 @@ fn http_client() -> Result<reqwest::Client, BuildError> {
         .redirect(reqwest::redirect::Policy::none())
         // Nobody waits a whole `timeout_seconds` to hear that there is nobody.
         .connect_timeout(CONNECT_TIMEOUT);
+    // A gate is on this machine, and what it is asked is for no proxy of the system's.
+    #[cfg(not(target_arch = "wasm32"))]
+    let client = if directly { client.no_proxy() } else { client };
+    #[cfg(target_arch = "wasm32")]
+    let _ = directly;
     client
         .build()
         .map_err(|error| BuildError::Http(error.to_string()))
@@ -556,6 +584,29 @@ mod tests {
         ]) {
             assert!(said.contains(words), "{said}");
         }
+    }
+
+    #[test]
+    fn where_the_server_adds_the_key_none_is_wanted() {
+        struct AddedAt(&'static str);
+        impl Keys for AddedAt {
+            fn get(&self, _: &str, _: &str) -> Option<String> {
+                None
+            }
+
+            fn are_added_at(&self, base_url: &str) -> bool {
+                base_url == self.0
+            }
+        }
+        let table = |base_url: &str| openai(json!({ "base_url": base_url, "api_key_env": "CAPO_TOKEN" }));
+        let missing = |base_url| {
+            let tables = IndexMap::from([(Role::Agent, table(base_url))]);
+            Builder::new(&AddedAt("https://capo.example/api/proxy/openai"))
+                .missing(&tables)
+                .len()
+        };
+        assert_eq!(missing("https://capo.example/api/proxy/openai"), 0);
+        assert_eq!(missing("https://elsewhere.example/api/proxy/openai"), 1);
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod failure;
 #[cfg(test)]
 mod fixture;
 pub mod forecast;
+pub mod gate;
 mod limiter;
 pub mod local_models;
 mod models;

@@ -30,6 +30,11 @@ pub trait Keys {
     /// The value of `variable` for the server at `origin` (scheme, host and port, such as
     /// `https://api.openai.com`), if there is one.
     fn get(&self, variable: &str, origin: &str) -> Option<String>;
+
+    /// Whether the server at a base URL adds the provider's key itself, and knows by other means than a key who asks.
+    fn are_added_at(&self, _base_url: &str) -> bool {
+        false
+    }
 }
 
 /// The process environment: the only source of keys natively.

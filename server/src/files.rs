@@ -157,18 +157,49 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// # Errors
 /// What the system says; then nothing is left behind.
 pub fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    // As any other file: the umask takes from it what it takes from all.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut beside = builder
-        .prefix(".capo-")
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    beside.write_all(contents)?;
-    beside.as_file().sync_all()?;
-    beside.persist_noclobber(path).map_err(|error| error.error)?;
-    Ok(())
+    let mut file = NewFile::beside(path)?;
+    file.write(contents)?;
+    file.put(path)
+}
+
+/// A file that is written beside its place and put there once it is whole. Dropped before, it leaves nothing behind.
+#[derive(Debug)]
+pub struct NewFile(tempfile::NamedTempFile);
+
+impl NewFile {
+    /// An empty file beside a path.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        // As any other file: the umask takes from it what it takes from all.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder
+            .prefix(".capo-")
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        Ok(Self(file))
+    }
+
+    /// Adds to it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&mut self, contents: &[u8]) -> io::Result<()> {
+        self.0.write_all(contents)
+    }
+
+    /// Puts it in place, never in that of a file that is there, were it made this moment.
+    ///
+    /// # Errors
+    /// What the system says; then nothing is left behind.
+    pub fn put(self, path: &Path) -> io::Result<()> {
+        self.0.as_file().sync_all()?;
+        self.0.persist_noclobber(path).map_err(|error| error.error)?;
+        Ok(())
+    }
 }
 
 /// Which files a study may name.

@@ -7,6 +7,7 @@ pub mod interrupt;
 mod now;
 pub mod progress;
 pub mod recorded;
+pub mod remote;
 mod serve;
 pub mod session;
 pub mod simulate;

@@ -24,6 +24,7 @@ use capo_models::prices::PriceTable;
 use capo_models::{Builder, Keys, Models, Observer, Setup, SetupError};
 #[cfg(feature = "train")]
 use capo_rewriter::stop::Stop;
+use capo_workloads::files::Files;
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -189,14 +190,33 @@ impl StudyFile {
         Ok(Self { study, name, folder })
     }
 
+    /// The study as TOML, its prompt within it.
+    ///
+    /// # Errors
+    /// When TOML cannot write a table of it.
+    pub fn to_toml(&self) -> Result<String, SessionError> {
+        self.study.to_toml().map_err(|error| SessionError::Study {
+            study: self.name.clone(),
+            error,
+        })
+    }
+
     /// Joins the study with its workloads, without keys: enough to say what a run would cost.
     ///
     /// # Errors
     /// When the workload or its data are wrong, the study asks of it what it cannot give, or a model's table does
     /// not read.
     pub fn setup(&self) -> Result<Setup, SessionError> {
+        self.setup_from(&self.folder)
+    }
+
+    /// [`StudyFile::setup`] with its data from other files than those of its folder.
+    ///
+    /// # Errors
+    /// As [`StudyFile::setup`].
+    pub fn setup_from(&self, files: &dyn Files) -> Result<Setup, SessionError> {
         let seed = self.study.study.seed;
-        let workloads = capo_workloads::build(&self.study.workload, &self.folder, seed).map_err(|error| {
+        let workloads = capo_workloads::build(&self.study.workload, files, seed).map_err(|error| {
             SessionError::Workload {
                 study: self.name.clone(),
                 error,

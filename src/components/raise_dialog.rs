@@ -1,6 +1,8 @@
 //! Raising the budget that stopped a run.
 
+use capo_api::RunOrder;
 use capo_core::budget::Budget;
+use capo_core::reading::progress::Progress;
 use capo_core::study::{Format, Study};
 use leptos::html::Dialog;
 use leptos::prelude::*;
@@ -13,7 +15,7 @@ use super::Message;
 use crate::format;
 use crate::frame::keys::TabKeys;
 use crate::live::{Run, Runs};
-use crate::storage::{Progress, RunRecord, Storage};
+use crate::storage::{RunRecord, Storage, server_id};
 use crate::studies;
 
 /// The fields of the dialog as they are typed; empty for no limit.
@@ -225,10 +227,17 @@ pub fn RaiseDialog(
         };
         let (typed, navigate) = (typed.get_untracked(), navigate.clone());
         spawn_local(async move {
-            match raise(runs, &id, &typed).await {
+            let raised = if server_id(&id).is_some() {
+                raise_on_server(runs, &id, &typed).await
+            } else {
+                let raised = raise(runs, &id, &typed).await;
+                raised.map(|()| {
+                    runs.resume(&id, &keys.now());
+                })
+            };
+            match raised {
                 Ok(()) => {
                     close();
-                    runs.resume(&id, &keys.now());
                     navigate(&format!("/run/{id}"), NavigateOptions::default());
                 }
                 Err(refused) => {
@@ -325,6 +334,16 @@ pub fn RaiseDialog(
 /// The field of an id.
 fn field_of(id: &str) -> Option<Result<web_sys::HtmlElement, web_sys::Element>> {
     document().get_element_by_id(id).map(JsCast::dyn_into)
+}
+
+/// Has the server go on under the study with the higher budget.
+async fn raise_on_server(runs: Runs, id: &str, typed: &Typed) -> Result<(), Refused> {
+    let run = runs.get(id);
+    let record = run.record.get_untracked();
+    let record = record.ok_or("This run is not read yet. Try again in a moment.")?;
+    let study = with_budget(&record.study, typed, &Spent::of(Some(run), &record.progress))?;
+    run.give(RunOrder::Resume { study: Some(study) }).await?;
+    Ok(())
 }
 
 /// Writes the higher budget into the study that the run goes on with.

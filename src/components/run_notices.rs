@@ -4,7 +4,7 @@ use capo_core::journal::Status;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::Message;
+use super::{Message, date_and_time};
 use crate::download::{file_name, offer_journal};
 use crate::live::{Pause, Phase, Run};
 use crate::studies;
@@ -36,12 +36,22 @@ pub fn RunNotices(
         });
         reason.filter(|_| resting)
     };
+    let on_server = run.is_on_server();
+    let waits = move || match run.phase.get() {
+        Phase::Queued(None) => Some("It waits on the server, and starts when a worker is free.".to_owned()),
+        Phase::Queued(Some(start)) => {
+            let at = date_and_time(&js_sys::Date::new(&start.into()));
+            Some(format!("It waits on the server, and starts on {at}."))
+        }
+        _ => None,
+    };
     let paused = move || match run.phase.get() {
         Phase::Paused(Pause::Asked) => Some("Paused. Calls under way were finished and counted."),
         Phase::Paused(Pause::NoNetwork) => Some("No network. Paused; goes on by itself when it returns."),
         Phase::Paused(Pause::Stopped) => {
             Some("Stopped. The best prompt so far is kept; the run can be resumed.")
         }
+        Phase::Pausing if on_server && run.stops() => Some("The server was told to stop it."),
         Phase::Pausing if run.stops() => {
             Some("Stopping: calls that are not answered within two seconds are given up.")
         }
@@ -55,7 +65,18 @@ pub fn RunNotices(
                 .unwrap_or_default()
         })
     };
-    let refused = move || run.refused.get().map(|refused| refused.reason);
+    let refused = move || {
+        run.refused
+            .get()
+            .filter(|_| !on_server)
+            .map(|refused| refused.reason)
+    };
+    let not_mirrored = move || {
+        run.refused
+            .get()
+            .filter(|_| on_server)
+            .map(|refused| refused.reason)
+    };
     let not_offered = RwSignal::new(None::<String>);
     let offer = move |_| {
         spawn_local(async move {
@@ -115,6 +136,23 @@ pub fn RunNotices(
                     <p>"It is shown here as it goes. Pause, stop or steer it in that tab."</p>
                 </Message>
             </Show>
+            {move || {
+                not_mirrored()
+                    .map(|reason| {
+                        view! {
+                            <Message what="This browser will not store more." info=true>
+                                <p>"The run is on the server, and is shown from there. (" {reason} ")"</p>
+                            </Message>
+                        }
+                    })
+            }}
+            <Show when=move || run.is_cut_off()>
+                <Message
+                    what="The connection to the server is lost. What came before is shown; it connects again by itself."
+                    info=true
+                />
+            </Show>
+            {move || waits().map(|what| view! { <Message what info=true/> })}
             {move || paused().map(|words| view! { <Message what=words info=true/> })}
             {move || {
                 out_of_reach()

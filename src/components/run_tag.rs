@@ -11,7 +11,13 @@ pub fn RunTag(
     /// Which run.
     run: Run,
 ) -> impl IntoView {
+    let on_server = run.is_on_server();
     move || match run.phase.get() {
+        Phase::Running if on_server => view! { <span class="live">"running on the server"</span> }.into_any(),
+        Phase::Queued(None) => view! { <span class="tag plain">"queued on the server"</span> }.into_any(),
+        Phase::Queued(Some(_)) => {
+            view! { <span class="tag plain">"scheduled on the server"</span> }.into_any()
+        }
         Phase::Running => view! { <span class="live">"running"</span> }.into_any(),
         Phase::InAnotherTab => view! { <span class="live">"running in another tab"</span> }.into_any(),
         Phase::Pausing => view! { <span class="tag plain">"pausing"</span> }.into_any(),

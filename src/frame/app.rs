@@ -29,7 +29,7 @@ use crate::pages::result::ResultPage;
 use crate::pages::runs::RunsPage;
 use crate::pages::study::StudyPage;
 use crate::pages::team::{
-    AccountPage, InvitationPage, ProjectPage, ProjectsPage, ServerPage, SetUpPage, SignInPage,
+    AccountPage, InvitationPage, ProjectPage, ProjectsPage, PromptPage, ServerPage, SetUpPage, SignInPage,
 };
 use crate::pages::welcome::WelcomePage;
 use crate::team::Team;
@@ -55,7 +55,9 @@ fn FocusFollower() -> impl IntoView {
 /// Everything.
 #[component]
 pub fn App() -> impl IntoView {
-    provide_context(Runs::default());
+    let team = Team::default();
+    provide_context(team);
+    provide_context(Runs::new(team));
     provide_context(Imports::default());
     provide_context(Handover::default());
     provide_context(TabKeys::default());
@@ -63,7 +65,6 @@ pub fn App() -> impl IntoView {
     provide_context(KeptKeys::default());
     provide_context(Theme::default());
     provide_context(Shortcuts::default());
-    provide_context(Team::default());
     view! {
         <a class="skip" href="#main" rel="external">"Skip to content"</a>
         <Hatch/>
@@ -86,6 +87,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/invitation") view=InvitationPage/>
                     <Route path=path!("/team") view=ProjectsPage/>
                     <Route path=path!("/team/projects/:project") view=ProjectPage/>
+                    <Route path=path!("/team/projects/:project/prompts/:prompt") view=PromptPage/>
                     <Route path=path!("/team/account") view=AccountPage/>
                     <Route path=path!("/team/server") view=ServerPage/>
                 </Routes>

@@ -38,6 +38,7 @@ pub fn Connectivity() -> impl IntoView {
         window_event_listener_untyped("online", move |_| {
             online.set(true);
             team.find_out_if_unreached();
+            runs.look_at_server();
             for run in runs.opened() {
                 if matches!(run.phase.get_untracked(), Phase::Paused(why) if why.passes()) {
                     runs.resume(&run.id(), &keys.now());

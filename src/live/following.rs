@@ -32,10 +32,11 @@ impl Run {
 
     /// Whether this tab leaves the run alone.
     fn rests(self) -> bool {
-        !matches!(
-            self.phase.get_untracked(),
-            Phase::Opening(..) | Phase::Running | Phase::Pausing
-        )
+        self.is_on_server()
+            || !matches!(
+                self.phase.get_untracked(),
+                Phase::Opening(..) | Phase::Running | Phase::Pausing
+            )
     }
 
     async fn look_elsewhere(self) {
@@ -62,7 +63,7 @@ impl Run {
     }
 
     /// Folds what was kept since, or everything anew where the journal does not go on from what is known.
-    async fn follow(self) -> Result<(), String> {
+    pub(super) async fn follow(self) -> Result<(), String> {
         let words = |error: StorageError| error.to_string();
         let storage = Storage::open().await.map_err(words)?;
         let (id, known) = (self.id(), self.peek(Folded::lines));
@@ -91,7 +92,8 @@ impl Run {
         }
         self.fold_stored(|_, _| {}).await?;
         // Time passes without a line, too.
-        if self.peek(Folded::lines) != known || self.phase.get_untracked() == Phase::InAnotherTab {
+        let passes = self.is_on_server() || self.phase.get_untracked() == Phase::InAnotherTab;
+        if passes || self.peek(Folded::lines) != known {
             self.show();
         }
         Ok(())

@@ -84,23 +84,31 @@ impl Run {
             }
         }
         let words = torn(stored.end);
-        if stored.torn && !self.notes.with_untracked(|notes| notes.contains(&words)) {
+        // What a mirror lacks comes from the server.
+        if stored.torn && !self.is_on_server() && !self.notes.with_untracked(|notes| notes.contains(&words)) {
             self.notes.update(|notes| notes.push(words));
         }
         Ok(())
     }
 
-    fn fold(self, line: &str) -> Result<(), String> {
-        // What another tab wrote a moment ago is in no record yet.
-        let now = (self.phase.get_untracked() == Phase::InAnotherTab).then(|| self.elapsed() / 1000.0);
-        let at = |line: u64| {
+    /// When lines came that were not written in this tab, in seconds since the run began.
+    pub(super) fn times(self) -> impl Fn(u64) -> Option<f64> {
+        // What came elsewhere a moment ago is in no record yet.
+        let elsewhere = self.phase.get_untracked() == Phase::InAnotherTab
+            || self.is_on_server() && self.inner.with_value(|inner| inner.began.is_some());
+        let now = elsewhere.then(|| self.elapsed() / 1000.0);
+        move |line: u64| {
             let of = |record: &Option<RunRecord>| {
                 let times = &record.as_ref()?.times;
                 let is_noted = times.last_line().is_some_and(|last| line <= last);
                 now.filter(|_| !is_noted).or_else(|| times.of(line))
             };
             self.record.with_untracked(of)
-        };
+        }
+    }
+
+    fn fold(self, line: &str) -> Result<(), String> {
+        let at = self.times();
         let taken = self.inner.try_update_value(|inner| {
             let at = at(inner.folded.lines());
             inner.folded.take(line, at)

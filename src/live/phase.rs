@@ -11,6 +11,8 @@ pub enum Phase {
     Resting,
     /// It runs.
     Running,
+    /// It waits on the server, for a worker or until a moment in milliseconds since 1970.
+    Queued(Option<f64>),
     /// It was told to start nothing new.
     Pausing,
     /// It runs in another tab; this one shows what that keeps.

@@ -6,17 +6,19 @@ use capo_core::journal::{EffectName, FailureEvent, SteerEvent};
 use capo_core::llm::{FailureKind, Role};
 use capo_core::study::{Format, Study};
 use capo_models::{Wait, serving};
-use futures::channel::oneshot;
+use futures::channel::{mpsc, oneshot};
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 
 use super::fold::Folded;
+use super::orders::{NotDone, Ordered};
 use super::phase::{Pause, Phase};
 use super::sending;
 use super::worker::WorkerHandle;
 use crate::keys::{Destination, Keys};
-use crate::storage::{Chunks, RunRecord};
+use crate::storage::{Chunks, RunRecord, ServerRun, server_id};
 use crate::studies::has_own_agent;
+use crate::team::Team;
 use crate::worker::protocol::{DataFiles, Report};
 
 /// Screens change at most this often while a run goes on, in milliseconds.
@@ -81,6 +83,12 @@ pub(super) struct Inner {
     pub(super) elapsed: f64,
     /// Rounds that were closed when it first ran in this tab, and that others closed since.
     pub(super) inherited: Option<usize>,
+    /// The server that it is on, and what has that looked at once more.
+    pub(super) server: Option<(Team, mpsc::UnboundedSender<()>)>,
+    /// Whether that is not reached at present.
+    pub(super) cut_off: RwSignal<bool>,
+    /// The order that it did not carry out, until the next one.
+    pub(super) not_done: RwSignal<Option<NotDone>>,
 }
 
 impl Run {
@@ -120,6 +128,9 @@ impl Run {
                 began: None,
                 elapsed: 0.0,
                 inherited: None,
+                server: None,
+                cut_off: RwSignal::new(false),
+                not_done: RwSignal::new(None),
             }),
             version: RwSignal::new(0),
             phase: RwSignal::new(Phase::Resting),
@@ -133,6 +144,35 @@ impl Run {
     /// Its id.
     pub fn id(&self) -> String {
         self.inner.with_value(|inner| inner.id.clone())
+    }
+
+    /// Whether it is a run of the server, of which this browser keeps a mirror.
+    pub fn is_on_server(&self) -> bool {
+        self.inner.with_value(|inner| server_id(&inner.id).is_some())
+    }
+
+    /// Whether it is on a server that is not reached at present.
+    pub fn is_cut_off(&self) -> bool {
+        self.inner.with_value(|inner| inner.cut_off).get()
+    }
+
+    /// Notes whether its server is reached.
+    pub(super) fn cut_off(self, cut_off: bool) {
+        let known = self.inner.with_value(|inner| inner.cut_off);
+        if known.get_untracked() != cut_off {
+            known.set(cut_off);
+        }
+    }
+
+    /// Why the server did not carry out the last order, if that was about this.
+    pub fn not_done(&self, of: Ordered) -> Option<String> {
+        let not_done = self.inner.with_value(|inner| inner.not_done).get()?;
+        (not_done.of == of).then_some(not_done.why)
+    }
+
+    /// What the server said last of it, if it is one of its own.
+    pub fn server(&self) -> Option<ServerRun> {
+        self.record.with(|record| record.as_ref()?.server.clone())
     }
 
     /// What people call it; its id when nothing is known of it.
@@ -166,8 +206,11 @@ impl Run {
         sending::allowed(&study, keys)
     }
 
-    /// Where its study sends keys that neither it nor `keys` has.
+    /// Where its study sends keys that neither it nor `keys` has; nowhere when the server asks with its own.
     pub fn wanted(&self, keys: &Keys) -> Vec<Destination> {
+        if self.is_on_server() {
+            return Vec::new();
+        }
         let Ok(study) = Study::parse(&self.study(), Format::Toml) else {
             return Vec::new();
         };
@@ -182,8 +225,11 @@ impl Run {
         wanted
     }
 
-    /// The refusal of a key that ended it, if a model refused one.
+    /// The refusal of a key that ended it, if a model refused one that is of this tab.
     pub fn refusal(&self) -> Option<Refusal> {
+        if self.is_on_server() {
+            return None;
+        }
         let failure = self.read(|folded| folded.ended_by().cloned())?;
         let study = Study::parse(&self.study(), Format::Toml).ok()?;
         Refusal::of(&failure, &study)
@@ -253,7 +299,7 @@ impl Run {
 
     /// Notes why the browser keeps no more.
     pub(super) fn refuse(self, reason: String) {
-        let is_lost = self.has_lost();
+        let is_lost = untrack(|| self.has_lost());
         self.refused.set(Some(Refused { reason, is_lost }));
     }
 
@@ -265,7 +311,9 @@ impl Run {
 
     /// Where what was answered so far lies.
     pub fn what_is_kept(&self) -> &'static str {
-        if self.has_lost() {
+        if self.is_on_server() {
+            "Everything answered so far is kept."
+        } else if self.has_lost() {
             "What was answered lies in the memory of this tab alone."
         } else if self.refused.with(Option::is_some) {
             "What was answered since this browser stores no more lies in the memory of this tab; what came before is kept."
@@ -293,9 +341,9 @@ impl Run {
         matches!(self.phase.get(), Phase::Unreadable(_)) && self.read(Folded::lines) == 0
     }
 
-    /// Whether its worker works on it.
+    /// Whether a worker of this tab works on it.
     pub fn is_working(&self) -> bool {
-        matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing)
+        !self.is_on_server() && matches!(self.phase.get_untracked(), Phase::Running | Phase::Pausing)
     }
 
     /// Whether lines of its journal lie in the memory of its worker only.
@@ -362,6 +410,9 @@ impl Refusal {
                 some => some,
             })
             .collect();
+        if asked.is_empty() {
+            return None;
+        }
         asked.sort();
         asked.dedup();
         // The message names the variable; where it does not, it may be any of them.

@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use capo_api::{NewBranch, RunShown};
+use capo_core::journal::SteerEvent;
+use capo_core::reading::progress::{Progress, Times};
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
 use super::importing;
+use super::mirroring::SIGNED_OUT;
+use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{Progress, RunRecord, RunStatus, Storage, Times};
+use crate::storage::{RunRecord, RunStatus, Storage, mirror_id, server_id};
+use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
 /// Milliseconds between two looks at whether a journal is read.
@@ -22,6 +28,7 @@ const LOOK_AGAIN: u32 = 30;
 pub struct Runs {
     opened: StoredValue<BTreeMap<String, Run>, LocalStorage>,
     owner: StoredValue<Owner, LocalStorage>,
+    team: Team,
 }
 
 /// What a new run starts from.
@@ -42,24 +49,64 @@ pub struct NewRun {
     pub keys: Keys,
 }
 
-impl Default for Runs {
-    fn default() -> Self {
-        Self {
+impl Runs {
+    /// None yet. Whoever is signed out has no mirrors of the team's runs, in memory or kept; whoever signs in gets those
+    /// that are open from the server.
+    pub fn new(team: Team) -> Self {
+        let runs = Self {
             opened: StoredValue::new_local(BTreeMap::new()),
             // Signals of a run outlive the page that asked for it first.
             owner: StoredValue::new_local(Owner::current().unwrap_or_default()),
-        }
+            team,
+        };
+        let standing = team.standing();
+        Effect::new(move |_| match standing.get() {
+            Standing::SignedOut | Standing::NotSetUp => runs.close_mirrors(),
+            Standing::SignedIn(_) => runs.look_at_server(),
+            Standing::Unknown | Standing::Unreached(_) | Standing::NoServer => {}
+        });
+        runs
     }
-}
 
-impl Runs {
+    pub(super) fn team(self) -> Team {
+        self.team
+    }
+
+    fn on_server(self) -> Vec<Run> {
+        let mut runs = self.opened();
+        runs.retain(Run::is_on_server);
+        runs
+    }
+
+    /// Has the server asked, now, about its runs that are open here.
+    pub fn look_at_server(self) {
+        self.on_server().into_iter().for_each(Run::wake);
+    }
+
+    fn close_mirrors(self) {
+        for run in self.on_server() {
+            run.close(SIGNED_OUT);
+        }
+        spawn_local(async move {
+            if let Ok(storage) = Storage::open().await {
+                // What is left is deleted when the page is opened next.
+                let _ = storage.delete_mirrors().await;
+            }
+        });
+    }
+
     /// The run of this id, its journal opened if it was not yet.
     pub fn get(self, id: &str) -> Run {
         if let Some(run) = self.opened.with_value(|opened| opened.get(id).copied()) {
+            run.wake();
             return run;
         }
         let run = self.make(id);
         run.phase.set(Phase::Opening(0, 0));
+        if run.is_on_server() {
+            run.mirror(self.team);
+            return run;
+        }
         spawn_local(async move {
             if let Err(message) = run.open().await {
                 run.phase.set(Phase::Unreadable(message));
@@ -86,6 +133,7 @@ impl Runs {
             touched: now,
             progress: Progress::default(),
             times: Times::default(),
+            server: None,
         };
         run.set_study(record.clone(), new.files.clone());
         run.phase.set(Phase::Resting);
@@ -108,6 +156,19 @@ impl Runs {
     /// # Errors
     /// When it cannot be kept, in words.
     pub async fn branch(self, from: Run, round: u32) -> Result<Run, String> {
+        if from.is_on_server() {
+            let name = format!("{}, branched after round {round}", from.name());
+            let new = NewBranch {
+                name: title(&name)?,
+                round,
+                change: SteerEvent::default(),
+                start: false,
+            };
+            let of = from.id();
+            let of = server_id(&of).unwrap_or_default();
+            let branched = async move |server: Server| server.branch_run(of, &new).await;
+            return Ok(self.shown(&self.team.ask(branched).await?));
+        }
         let id = fresh_id(js_sys::Date::now());
         let order = Order::Branch {
             from: from.id(),
@@ -117,6 +178,11 @@ impl Runs {
         importing::carry_out(&order, &JsValue::UNDEFINED, |_| {})
             .await
             .map(|id| self.get(&id))
+    }
+
+    /// A run of the server that somebody made from here.
+    pub fn shown(self, shown: &RunShown) -> Run {
+        self.get(&mirror_id(&shown.id))
     }
 
     /// Goes on with a run where its journal ends, once that is read, with those of `keys` that were

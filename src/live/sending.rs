@@ -9,14 +9,16 @@ use serde_json::Value;
 
 use crate::keys::{Destination, Keys};
 use crate::servers;
+use crate::shared_keys;
 
-/// Where a model's table sends keys: its own key, then those of its headers.
+/// Where a model's table sends keys: its own key, unless it is asked with a shared one, then those of its headers.
 pub fn destinations(table: &Value) -> Vec<Destination> {
     let (Ok(spec), Some(origin)) = (ModelSpec::read(table), servers::of_model(table)) else {
         return Vec::new();
     };
     let own = spec.api_key_env.as_deref();
     let own = own.or(usual_variable(spec.provider.get().key));
+    let own = own.filter(|_| shared_keys::of_table(table).is_none());
     let of_headers = spec.headers.values().filter_map(|header| match header {
         HeaderText::Variable(variable) => Some(variable.env.as_str()),
         HeaderText::Text(_) => None,
@@ -28,8 +30,12 @@ pub fn destinations(table: &Value) -> Vec<Destination> {
     sent.collect()
 }
 
-/// Where a role's key goes, whether or not its table says so; nowhere before its server has an address.
+/// Where a role's key goes, whether or not its table says so; nowhere before its server has an address, or where it is
+/// asked with a shared key.
 pub fn destination(role: Role, table: &Value) -> Option<Destination> {
+    if shared_keys::of_table(table).is_some() {
+        return None;
+    }
     let provider = ProviderName::find(table["provider"].as_str()?)?.get();
     let named = table["api_key_env"].as_str().or(usual_variable(provider.key));
     Some(Destination {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use capo_api::RunOrder;
 use capo_core::journal::{Status, SteerEvent};
 use futures::channel::oneshot;
 use futures::future::{Either, select};
@@ -9,6 +10,7 @@ use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use super::orders::Ordered;
 use super::phase::{Pause, Phase};
 use super::run::Run;
 use super::steering;
@@ -63,6 +65,9 @@ impl Run {
     /// Goes on where its journal ends, under its record as it is now, with those of `keys` that its
     /// study may use and those it had.
     pub fn go_on(self, keys: Keys) {
+        if self.is_on_server() {
+            return self.order(Ordered::Course, RunOrder::Resume { study: None });
+        }
         spawn_local(async move {
             match self.renew().await {
                 Ok(()) => {
@@ -115,6 +120,14 @@ impl Run {
     /// Starts nothing new; what is under way is finished and counted. One that pauses can be stopped all the same.
     pub fn pause(self, why: Pause) {
         let stops = why == Pause::Stopped && self.phase.get_untracked() == Phase::Pausing;
+        if self.is_on_server() {
+            let order = if why == Pause::Stopped {
+                RunOrder::Stop
+            } else {
+                RunOrder::Pause
+            };
+            return self.order(Ordered::Course, order);
+        }
         if self.phase.get_untracked() != Phase::Running && !stops {
             return;
         }
@@ -136,17 +149,31 @@ impl Run {
 
     /// Changes thresholds or multipliers from the next round on.
     pub fn steer(self, change: SteerEvent) {
-        self.tell(&Order::Steer {
-            change: change.clone(),
-        });
-        self.pending.update(|pending| steering::ask(pending, change));
+        let waited = self.pending.get_untracked();
+        self.pending
+            .update(|pending| steering::ask(pending, change.clone()));
+        if self.is_on_server() {
+            self.order_change(RunOrder::Steer { change }, waited);
+        } else {
+            self.tell(&Order::Steer { change });
+        }
     }
 
     /// Takes back what waits for the next round.
     pub fn withdraw(self) {
-        if let Some(change) = self.pending.get_untracked() {
+        let Some(change) = self.pending.get_untracked() else {
+            return;
+        };
+        self.pending.set(None);
+        if self.is_on_server() {
+            self.order_change(
+                RunOrder::Withdraw {
+                    change: change.clone(),
+                },
+                Some(change),
+            );
+        } else {
             self.tell(&Order::Withdraw { change });
-            self.pending.set(None);
         }
     }
 

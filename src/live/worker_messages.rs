@@ -119,19 +119,24 @@ impl Run {
     fn take(self, first: u64, lines: &[String]) {
         let now = js_sys::Date::now();
         let at = Some(self.elapsed() / 1000.0);
-        let taken = self.inner.try_update_value(|inner| inner.take(first, lines, at));
+        let taken = self
+            .inner
+            .try_update_value(|inner| inner.take(first, lines, |_| at));
         match taken {
-            Some(Ok(steers)) => {
-                for steer in &steers {
-                    self.pending.update(|pending| steering::settle(pending, steer));
-                }
-                self.refresh(now);
-            }
+            Some(Ok(steers)) => self.took(&steers, now),
             // One that is lost already says so once.
             Some(Err(_)) if self.inner.with_value(|inner| inner.broken.is_some()) => {}
             Some(Err(message)) => self.lose(message),
             None => {}
         }
+    }
+
+    /// Shows what was folded, and takes what a person changed by it out of what waits.
+    pub(super) fn took(self, steers: &[SteerEvent], now: f64) {
+        for steer in steers {
+            self.pending.update(|pending| steering::settle(pending, steer));
+        }
+        self.refresh(now);
     }
 
     /// Thresholds relative to the seed prompt were frozen: folds everything so far once more, under
@@ -192,7 +197,7 @@ impl Run {
     }
 
     /// No round comes any more that changes could wait for.
-    fn drop_pending(self, status: Option<Status>) {
+    pub(super) fn drop_pending(self, status: Option<Status>) {
         if self.pending.get_untracked().is_some() && status.is_some() {
             self.pending.set(None);
             self.notes.update(|notes| {
@@ -252,7 +257,12 @@ impl Run {
 
 impl Inner {
     /// Folds lines that follow those known, and returns what a person changed by them.
-    fn take(&mut self, first: u64, lines: &[String], at: Option<f64>) -> Result<Vec<SteerEvent>, String> {
+    pub(super) fn take(
+        &mut self,
+        first: u64,
+        lines: &[String],
+        at: impl Fn(u64) -> Option<f64>,
+    ) -> Result<Vec<SteerEvent>, String> {
         if first != self.folded.lines() {
             return Err(format!(
                 "The page has {} lines of the journal where its worker goes on with line {}. Resume the run.",
@@ -264,6 +274,7 @@ impl Inner {
         let before = rollouts(&self.folded);
         let mut steers = Vec::new();
         for line in lines {
+            let at = at(self.folded.lines());
             let steer = self.folded.take(line, at).map_err(|error| error.to_string())?;
             steers.extend(steer);
         }
@@ -274,7 +285,7 @@ impl Inner {
     }
 
     /// Stops the clock of this session.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         if let Some(began) = self.began.take() {
             self.elapsed += js_sys::Date::now() - began;
         }

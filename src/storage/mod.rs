@@ -3,11 +3,15 @@
 //! A journal lies in two stores side by side, `lines` whole and `slim` without traces: a run is
 //! opened from the slim lines, which are a tenth of its size, and a trace is read when somebody
 //! looks at it. Both hold chunks of lines, keyed by the run and the number of their first line.
+//!
+//! A run of the team server is mirrored here when somebody opens it (`mirror.rs`), so that whatever
+//! shows a run reads it from here.
 
 mod benchmark;
 mod journal;
 mod lines;
 pub mod lock;
+mod mirror;
 mod records;
 mod slim;
 
@@ -22,7 +26,8 @@ use wasm_bindgen::{JsCast, JsValue};
 
 pub use journal::{Chunks, Saved, StoredJournal};
 pub use lines::{Lines, NotKept};
-pub use records::{Progress, RunList, RunRecord, RunStatus, Times};
+pub use mirror::{ServerRun, mirror_id, server_id};
+pub use records::{RunList, RunRecord, RunStatus};
 pub use slim::slim;
 
 /// Name of the database.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capo_api::{Answer, Method, Transport};
+use capo_api::{Answer, Body, Method, Transport};
 use gloo_net::http::{Method as HttpMethod, RequestBuilder};
 use leptos::prelude::*;
 use web_sys::{RequestCache, RequestCredentials};
@@ -17,7 +17,7 @@ pub struct Fetch {
 impl Transport for Fetch {
     type Error = &'static str;
 
-    async fn send(&self, method: Method, path: &str, body: Option<String>) -> Result<Answer, Self::Error> {
+    async fn send(&self, method: Method, path: &str, body: Option<Body>) -> Result<Answer, Self::Error> {
         let request = RequestBuilder::new(path)
             .method(match method {
                 Method::Get => HttpMethod::GET,
@@ -30,7 +30,9 @@ impl Transport for Fetch {
             .cache(RequestCache::NoStore);
         let answer = async move {
             let request = match body {
-                Some(body) => request.header("content-type", "application/json").body(body),
+                Some(Body { kind, bytes }) => request
+                    .header("content-type", kind)
+                    .body(js_sys::Uint8Array::from(bytes.as_slice())),
                 None => request.build(),
             };
             let response = request?.send().await?;

@@ -1,6 +1,6 @@
 //! What stands behind the page, and who is signed in.
 
-use capo_api::{About, Client, ClientError, Myself};
+use capo_api::{About, Client, ClientError, Myself, ProjectShown, Role};
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -32,7 +32,8 @@ impl Standing {
             }) => Self::SignedIn(myself),
             Ok(about) if about.is_set_up => Self::SignedOut,
             Ok(_) => Self::NotSetUp,
-            Err(ClientError::UnexpectedAnswer { .. }) => Self::NoServer,
+            // A proxy whose server is away answers in its stead.
+            Err(ClientError::UnexpectedAnswer { status }) if status < 500 && status != 429 => Self::NoServer,
             Err(error) => Self::Unreached(sentence(&error)),
         }
     }
@@ -54,6 +55,7 @@ impl Standing {
 pub struct Team {
     standing: RwSignal<Standing>,
     changes: RwSignal<u32>,
+    projects: RwSignal<Vec<ProjectShown>>,
 }
 
 impl Default for Team {
@@ -62,6 +64,7 @@ impl Default for Team {
         let team = Self {
             standing: RwSignal::new(Standing::Unknown),
             changes: RwSignal::new(0),
+            projects: RwSignal::new(Vec::new()),
         };
         team.find_out();
         team
@@ -74,7 +77,7 @@ impl Team {
         self.standing.set(Standing::Unknown);
         spawn_local(async move {
             let answer = self.server().about().await;
-            self.standing.set(Standing::of(answer));
+            self.stand(Standing::of(answer));
         });
     }
 
@@ -90,14 +93,64 @@ impl Team {
         Memo::new(move |_| self.standing.get())
     }
 
-    /// Somebody has signed in.
-    pub fn entered(self, myself: Myself) {
-        self.standing.set(Standing::SignedIn(myself));
+    /// The same without telling the caller of changes.
+    pub fn standing_now(self) -> Standing {
+        self.standing.get_untracked()
     }
 
-    /// They have signed out.
+    fn stand(self, standing: Standing) {
+        let is_in = matches!(standing, Standing::SignedIn(_));
+        self.standing.set(standing);
+        if is_in {
+            self.read_projects();
+        } else {
+            self.projects.set(Vec::new());
+        }
+    }
+
+    /// Somebody has signed in.
+    pub fn entered(self, myself: Myself) {
+        self.stand(Standing::SignedIn(myself));
+    }
+
+    /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then, see
+    /// [`Runs`](crate::live::Runs).
     pub fn left(self) {
-        self.standing.set(Standing::SignedOut);
+        self.stand(Standing::SignedOut);
+    }
+
+    /// Reads one's projects anew. Where they cannot be read, those known stay.
+    pub fn read_projects(self) {
+        if !matches!(self.standing_now(), Standing::SignedIn(_)) {
+            return;
+        }
+        spawn_local(async move {
+            if let Ok(projects) = self.request(async |server: Server| server.projects().await).await
+                && matches!(self.standing_now(), Standing::SignedIn(_))
+            {
+                self.projects.set(projects);
+            }
+        });
+    }
+
+    /// One's projects as far as they are known; a reactive caller is told of changes.
+    pub fn projects(self) -> Vec<ProjectShown> {
+        self.projects.get()
+    }
+
+    /// Those in which one may run studies.
+    pub fn workplaces(self) -> Vec<ProjectShown> {
+        let mut projects = self.projects();
+        projects.retain(|project| project.role >= Role::Editor);
+        projects
+    }
+
+    /// One's role in a project, as far as it is known.
+    pub fn role(self, project: &str) -> Option<Role> {
+        self.projects.with(|projects| {
+            let found = projects.iter().find(|known| known.name == project);
+            found.map(|found| found.role)
+        })
     }
 
     /// Rises with everything that is changed on the server from here.
@@ -119,12 +172,24 @@ impl Team {
         self,
         request: impl AsyncFnOnce(Server) -> Result<A, ClientError>,
     ) -> Result<A, String> {
-        request(self.server()).await.map_err(|error| {
-            if let Some(standing) = self.standing.with_untracked(|standing| standing.after(&error)) {
-                self.standing.set(standing);
-            }
-            sentence(&error)
-        })
+        self.request(request).await.map_err(|error| sentence(&error))
+    }
+
+    /// The same, and why not as the server says it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn request<A>(
+        self,
+        request: impl AsyncFnOnce(Server) -> Result<A, ClientError>,
+    ) -> Result<A, ClientError> {
+        let answer = request(self.server()).await;
+        if let Err(error) = &answer
+            && let Some(standing) = self.standing.with_untracked(|standing| standing.after(error))
+        {
+            self.stand(standing);
+        }
+        answer
     }
 }
 

@@ -6,9 +6,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use capo_api::RunStage;
 use capo_core::journal::JournalStore;
+use capo_core::reading::progress::{Progress, Times};
 use capo_web::storage::lock::{self, NotHeld};
-use capo_web::storage::{Progress, RunRecord, RunStatus, Saved, Storage, StoredJournal, Times, slim};
+use capo_web::storage::{RunRecord, RunStatus, Saved, ServerRun, Storage, StoredJournal, mirror_id, slim};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -248,6 +250,7 @@ fn record(id: &str, touched: f64) -> RunRecord {
         touched,
         progress: Progress::default(),
         times: Times::default(),
+        server: None,
     }
 }
 
@@ -280,6 +283,36 @@ async fn runs_are_listed_and_deleted_with_everything_of_theirs() {
     assert!(storage.files("first").await.unwrap().is_empty());
     assert!(whole(&storage, "first").await.is_empty());
     assert_eq!(&*storage.files("second").await.unwrap()["rows.csv"], "other");
+}
+
+#[wasm_bindgen_test]
+async fn mirrors_of_the_server_s_runs_are_forgotten_together_and_no_others() {
+    let storage = Storage::open().await.unwrap();
+    let (mine, theirs) = (record("beside-a-mirror", 1.0), mirror_id("09af"));
+    let mirror = RunRecord {
+        server: Some(ServerRun {
+            id: "09af".into(),
+            project: "help-desk".into(),
+            started_by: "ada".into(),
+            stage: RunStage::Running,
+            wish: None,
+            error: None,
+            start_at: None,
+            lines: 1,
+            revision: 0,
+        }),
+        ..record(&theirs, 2.0)
+    };
+    for record in [&mine, &mirror] {
+        storage.put_run(record).await.unwrap();
+        let lines = [line(0)];
+        storage.add_lines(&record.id, 0, &lines, &lines).await.unwrap();
+    }
+    assert_eq!(storage.run(&theirs).await.unwrap(), Some(mirror));
+    storage.delete_mirrors().await.unwrap();
+    assert_eq!(storage.run(&theirs).await.unwrap(), None);
+    assert!(whole(&storage, &theirs).await.is_empty());
+    assert_eq!(whole(&storage, "beside-a-mirror").await.len(), 1);
 }
 
 #[wasm_bindgen_test]

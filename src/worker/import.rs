@@ -1,12 +1,13 @@
 //! Keeping a journal that comes from a file or branches off another.
 
 use capo_core::journal::{self, JournalError, SCHEMA, SteerEvent, parse_line};
+use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::pieces::Pieces;
 use super::protocol::HowFar;
-use crate::storage::{Progress, RunRecord, RunStatus, Storage, StorageError, Times, lock, slim};
+use crate::storage::{RunRecord, RunStatus, Storage, StorageError, lock, slim};
 
 /// Lines kept at once.
 const AT_ONCE: usize = 250;
@@ -232,5 +233,6 @@ fn record(run: &str, state: &RunState, about: String) -> Result<RunRecord, Strin
         touched: js_sys::Date::now(),
         progress: Progress::of(state),
         times: Times::default(),
+        server: None,
     })
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use capo_core::control::Control;
 use capo_core::journal::{Event, Journal, Status, SteerEvent};
+use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
 use capo_models::Notice;
 use wasm_bindgen_futures::spawn_local;
@@ -16,7 +17,7 @@ use super::report;
 use super::session::Session;
 use super::yielding::Yielding;
 use crate::keys::Keys;
-use crate::storage::{Chunks, Progress, RunStatus, Saved, Storage, StorageError, StoredJournal, Times, lock};
+use crate::storage::{Chunks, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
 
 thread_local! {
     /// What steers the run under way.

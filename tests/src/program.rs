@@ -303,6 +303,14 @@ impl Server {
         self.running.signal(Signal::SIGINT);
     }
 
+    /// Tells it to read its files anew.
+    ///
+    /// # Panics
+    /// When it has ended already.
+    pub fn hang_up(&self) {
+        self.running.signal(Signal::SIGHUP);
+    }
+
     /// Its end, after the time given at the latest.
     ///
     /// # Panics

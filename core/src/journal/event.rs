@@ -375,6 +375,29 @@ pub struct SteerEvent {
 }
 
 impl SteerEvent {
+    /// Whether nothing is changed, at whatever round.
+    pub fn is_empty(&self) -> bool {
+        let nothing = Self {
+            round: self.round,
+            ..Self::default()
+        };
+        *self == nothing
+    }
+
+    /// Takes out the thresholds and multipliers of the metrics that `changes` names.
+    pub fn withdraw(&mut self, changes: &Self) {
+        let without = |waiting: &mut Option<IndexMap<String, f64>>, named: &Option<IndexMap<String, f64>>| {
+            if let (Some(values), Some(named)) = (waiting.as_mut(), named) {
+                values.retain(|metric, _| !named.contains_key(metric));
+                if values.is_empty() {
+                    *waiting = None;
+                }
+            }
+        };
+        without(&mut self.thresholds, &changes.thresholds);
+        without(&mut self.multipliers, &changes.multipliers);
+    }
+
     /// Checks the changes against the study they are for: constraints in force from `round`,
     /// finite thresholds, multipliers in [0, λ_max], a budget that allows something.
     ///

@@ -1,15 +1,17 @@
-//! On what a returned prompt is feasible: the examples of its search, held-out ones, or by a certificate.
+//! On what a prompt is feasible: the examples of its search, held-out ones, or by a certificate.
 
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::journal::FinishedEvent;
 use crate::journal::run_state::RunState;
 use crate::reading::in_force;
 use crate::study::certificate::{Certificate, Verdict};
+use crate::study::estimate::Estimate;
+use crate::study::ids::CandidateId;
 
-/// Whether a returned prompt keeps every threshold, and where that was seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// Whether a prompt keeps every threshold, and where that was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feasibility {
     /// On the examples it was chosen by.
     pub search: bool,
@@ -22,14 +24,26 @@ pub struct Feasibility {
 impl Feasibility {
     /// That of a run's returned prompt.
     pub fn of(state: &RunState, finished: &FinishedEvent) -> Self {
+        finished.best.map_or_else(Self::default, |best| {
+            Self::of_prompt(state, finished, &best, &finished.evaluation)
+        })
+    }
+
+    /// That of any prompt of a run that has ended, which has these held-out estimates.
+    pub fn of_prompt(
+        state: &RunState,
+        finished: &FinishedEvent,
+        prompt: &CandidateId,
+        evaluation: &IndexMap<String, Estimate>,
+    ) -> Self {
         let thresholds = in_force::thresholds(state, None);
-        let held_out = all_sat(&thresholds, |metric| Some(finished.evaluation.get(metric)?.mean));
-        let score = finished.best.and_then(|best| finished.final_scores.get(&best));
+        let held_out = all_sat(&thresholds, |metric| Some(evaluation.get(metric)?.mean));
+        let score = finished.final_scores.get(prompt);
         Self {
             search: score.is_some_and(|score| score.feasible),
-            held_out: held_out.filter(|_| !finished.evaluation.is_empty()),
+            held_out: held_out.filter(|_| !evaluation.is_empty()),
             // A prompt that was not its turn was not tested, because a safer one was not certified.
-            certified: certificate(finished)
+            certified: certificate_of(finished, prompt)
                 .map(|certificate| certificate.verdict)
                 .or_else(|| (!finished.certificates.is_empty()).then_some(Verdict::Undecided)),
         }
@@ -64,8 +78,13 @@ impl Feasibility {
 
 /// The certificate of a run's returned prompt, if it was tested.
 pub fn certificate(finished: &FinishedEvent) -> Option<&Certificate> {
+    certificate_of(finished, &finished.best?)
+}
+
+/// The certificate of a prompt of a run, if it was tested.
+pub fn certificate_of<'a>(finished: &'a FinishedEvent, prompt: &CandidateId) -> Option<&'a Certificate> {
     let mut certificates = finished.certificates.iter();
-    certificates.find(|certificate| Some(certificate.candidate) == finished.best)
+    certificates.find(|certificate| certificate.candidate == *prompt)
 }
 
 /// Whether these means, by metric, meet every threshold; `None` when none of those that were measured

@@ -10,10 +10,13 @@
 //! | [`lineage`], [`rewrites`] | who comes from whom; what became of each rewrite, with J of parent and child |
 //! | [`comparison`], [`statistics`] | whether runs are comparable, paired differences; intervals and tests |
 //! | [`certify`] | whether a prompt's constraints hold, tested on examples kept for it |
+//! | [`progress`] | the numbers that lists show of a run, and when its lines came |
 //! | [`summary`], [`feasibility`] | the result, and on what it is feasible |
+//! | [`evidence`] | what speaks for one prompt of a run, to be kept beside the prompt |
 
 pub mod certify;
 pub mod comparison;
+pub mod evidence;
 pub mod examples;
 pub mod feasibility;
 pub mod in_force;
@@ -21,6 +24,7 @@ pub mod lineage;
 pub mod measured;
 pub mod metrics;
 pub mod phase;
+pub mod progress;
 pub mod rewrites;
 pub mod rounds;
 pub mod standing;

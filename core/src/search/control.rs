@@ -7,7 +7,6 @@ use std::task::{Poll, Waker};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{Shared, poll_fn};
-use indexmap::IndexMap;
 
 use crate::journal::SteerEvent;
 
@@ -141,19 +140,15 @@ impl Control {
     /// Takes back the thresholds and multipliers that `changes` names, as long as they wait for the
     /// next round boundary. Nothing of them is journaled then.
     pub fn withdraw(&self, changes: &SteerEvent) {
-        let without = |waiting: &mut Option<IndexMap<String, f64>>, named: &Option<IndexMap<String, f64>>| {
-            if let (Some(values), Some(named)) = (waiting.as_mut(), named) {
-                values.retain(|metric, _| !named.contains_key(metric));
-                if values.is_empty() {
-                    *waiting = None;
-                }
-            }
-        };
         self.inner.queue.borrow_mut().retain_mut(|event| {
-            without(&mut event.thresholds, &changes.thresholds);
-            without(&mut event.multipliers, &changes.multipliers);
-            *event != SteerEvent::default()
+            event.withdraw(changes);
+            !event.is_empty()
         });
+    }
+
+    /// Puts changes in the place of all that wait for the next round boundary.
+    pub fn steer_anew(&self, changes: Vec<SteerEvent>) {
+        *self.inner.queue.borrow_mut() = changes;
     }
 
     pub(crate) fn take(&self) -> Vec<SteerEvent> {

@@ -10,6 +10,7 @@ use capo_core::certify::{Tested, certify};
 use capo_core::evaluate::Evaluator;
 use capo_core::journal::{Event, Journal, MemoryJournal, Status};
 use capo_core::reading::certify::certificate;
+use capo_core::reading::evidence::Evidence;
 use capo_core::reading::feasibility::Feasibility;
 use capo_core::study::Study;
 use capo_core::verify;
@@ -83,6 +84,13 @@ fn the_prompts_found_are_tested_the_safest_first_on_examples_that_nothing_else_t
             );
         }
         assert_eq!(finished.evaluation["success"].n, 40);
+        let state = outcome.journal.state();
+        let evidence = Evidence::of(state, &finished.best.unwrap()).unwrap();
+        assert_eq!(evidence.evaluation, finished.evaluation, "seed {seed}");
+        assert_eq!(evidence.seed_evaluation, finished.seed_evaluation, "seed {seed}");
+        assert_eq!(evidence.feasibility, Feasibility::of(state, finished));
+        let read: Evidence = serde_json::from_str(&serde_json::to_string(&evidence).unwrap()).unwrap();
+        assert_eq!(read, evidence);
 
         let asked: HashSet<_> = certificates.iter().map(|one| one.candidate).collect();
         for event in events(&lines) {

@@ -118,9 +118,21 @@ pub(crate) struct Account {
     pub(crate) variable: Option<String>,
     /// The API's root, without a slash at the end.
     pub(crate) base_url: String,
+    /// What whoever shares the key says that tokens cost.
+    pub(crate) price: Option<Price>,
 }
 
 impl Account {
+    /// A server that is asked without a key.
+    pub(crate) fn without_key(base_url: String) -> Self {
+        Self {
+            key: None,
+            variable: None,
+            base_url,
+            price: None,
+        }
+    }
+
     /// The key for the provider library, empty for none.
     fn key(&self) -> &str {
         self.key.as_ref().map_or("", Secret::expose)

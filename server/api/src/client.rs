@@ -4,10 +4,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    About, Credentials, DailyLimits, EntryShown, FirstAdmin, InvitationMade, InvitationShown, KeyChange,
-    KeyShown, LimitScope, LimitsShown, MemberChange, MemberShown, Membership, Myself, NewInvitation, NewKey,
-    NewMember, NewProject, NewRole, NewToken, PasswordChange, Problem, ProjectChange, ProjectKey,
-    ProjectShown, SessionShown, TokenMade, TokenShown, UsageShown,
+    About, Credentials, DailyLimits, EntryShown, FileShown, FirstAdmin, InvitationMade, InvitationShown,
+    KeyChange, KeyShown, LimitScope, LimitsShown, MemberChange, MemberShown, Membership, Myself, NewBranch,
+    NewInvitation, NewKey, NewMember, NewProject, NewRole, NewRun, NewToken, PasswordChange, Problem,
+    ProjectChange, ProjectKey, ProjectShown, RunChange, RunDetail, RunOrder, RunPage, RunShown, SessionShown,
+    TokenMade, TokenShown, UsageShown, journal_path,
 };
 
 /// How a request is made.
@@ -34,12 +35,38 @@ pub struct Answer {
     pub body: String,
 }
 
+impl Answer {
+    /// Why the server refuses, of an answer that is no success.
+    pub fn refusal(&self) -> ClientError {
+        let stranger = ClientError::UnexpectedAnswer { status: self.status };
+        serde_json::from_str(&self.body).map_or(stranger, ClientError::Refused)
+    }
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Its media type.
+    pub kind: &'static str,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+impl Body {
+    fn json(document: &impl Serialize) -> Self {
+        Self {
+            kind: "application/json",
+            bytes: serde_json::to_vec(document).expect("documents are plain"),
+        }
+    }
+}
+
 /// Carries requests: the browser's `fetch`, or an HTTP client with a token.
 pub trait Transport {
     /// Why nothing came back.
     type Error: std::fmt::Display;
 
-    /// Sends a request to a path of the server, such as `/api/projects`, with a body of JSON, and reads the answer.
+    /// Sends a request to a path of the server, such as `/api/projects`, and reads the answer.
     ///
     /// # Errors
     /// When nothing came back.
@@ -47,7 +74,7 @@ pub trait Transport {
         &self,
         method: Method,
         path: &str,
-        body: Option<String>,
+        body: Option<Body>,
     ) -> impl Future<Output = Result<Answer, Self::Error>>;
 }
 
@@ -78,35 +105,41 @@ impl<T: Transport> Client<T> {
         Self(transport)
     }
 
-    async fn ask<A: DeserializeOwned>(
+    pub(crate) async fn ask<A: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<A, ClientError> {
-        let body = body.map(|body| serde_json::to_string(body).expect("documents are plain"));
-        let answer = self.0.send(method, path, body).await;
-        let answer = answer.map_err(|error| ClientError::Unreached(error.to_string()))?;
-        let status = answer.status;
-        let stranger = ClientError::UnexpectedAnswer { status };
-        if (200..300).contains(&status) {
-            // No content is JSON's nothing.
-            let text = if answer.body.is_empty() {
-                "null"
-            } else {
-                &answer.body
-            };
-            return serde_json::from_str(text).map_err(|_| stranger);
-        }
-        let problem = serde_json::from_str(&answer.body);
-        Err(problem.map_or(stranger, ClientError::Refused))
+        self.ask_with(method, path, body.map(Body::json)).await
     }
 
-    async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, ClientError> {
+    async fn ask_with<A: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Body>,
+    ) -> Result<A, ClientError> {
+        let Answer { status, body } = self.granted(method, path, body).await?;
+        // No content is JSON's nothing.
+        let text = if body.is_empty() { "null" } else { &body };
+        serde_json::from_str(text).map_err(|_| ClientError::UnexpectedAnswer { status })
+    }
+
+    async fn granted(&self, method: Method, path: &str, body: Option<Body>) -> Result<Answer, ClientError> {
+        let answer = self.0.send(method, path, body).await;
+        let answer = answer.map_err(|error| ClientError::Unreached(error.to_string()))?;
+        if (200..300).contains(&answer.status) {
+            return Ok(answer);
+        }
+        Err(answer.refusal())
+    }
+
+    pub(crate) async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, ClientError> {
         self.ask(Method::Get, path, None::<&()>).await
     }
 
-    async fn delete(&self, path: &str) -> Result<(), ClientError> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
         self.ask(Method::Delete, path, None::<&()>).await
     }
 
@@ -439,16 +472,143 @@ impl<T: Transport> Client<T> {
     }
 }
 
-fn of_project(project: &str, rest: &str) -> String {
+impl<T: Transport> Client<T> {
+    /// The runs of one project, or of all one's projects, those that were added last first, or those of the page that
+    /// an earlier one names.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn runs(&self, project: Option<&str>, before: Option<&str>) -> Result<RunPage, ClientError> {
+        let named = [("project", project), ("before", before)];
+        let named = named
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", part(value?))));
+        let query = named.collect::<Vec<_>>().join("&");
+        self.get(format!("/api/runs?{query}").trim_end_matches('?')).await
+    }
+
+    /// A run with its study.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn run(&self, run: &str) -> Result<RunDetail, ClientError> {
+        self.get(&of_run(run, "")).await
+    }
+
+    /// Starts a run. The project has its data files already, see [`Client::put_file`].
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn add_run(&self, project: &str, new: &NewRun) -> Result<RunShown, ClientError> {
+        self.ask(Method::Post, &of_project(project, "/runs"), Some(new))
+            .await
+    }
+
+    /// Gives a run another name.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn change_run(&self, run: &str, change: &RunChange) -> Result<RunShown, ClientError> {
+        self.ask(Method::Patch, &of_run(run, ""), Some(change)).await
+    }
+
+    /// Tells a run to do something.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn order_run(&self, run: &str, order: &RunOrder) -> Result<RunShown, ClientError> {
+        self.ask(Method::Post, &of_run(run, "/orders"), Some(order)).await
+    }
+
+    /// Makes a run that shares the beginning of another.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn branch_run(&self, run: &str, new: &NewBranch) -> Result<RunShown, ClientError> {
+        self.ask(Method::Post, &of_run(run, "/branches"), Some(new)).await
+    }
+
+    /// Deletes a run that is not running.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn delete_run(&self, run: &str) -> Result<(), ClientError> {
+        self.delete(&of_run(run, "")).await
+    }
+
+    /// A run's journal from line `from` on, as JSON Lines.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn journal(&self, run: &str, from: u64) -> Result<String, ClientError> {
+        let answer = self.granted(Method::Get, &journal_path(run, from), None).await?;
+        Ok(answer.body)
+    }
+
+    /// Keeps the journal of a run that was made elsewhere, once it is verified.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn push_run(
+        &self,
+        project: &str,
+        name: &str,
+        journal: Vec<u8>,
+    ) -> Result<RunShown, ClientError> {
+        let path = of_project(project, &format!("/journals?name={}", part(name)));
+        let body = Body {
+            kind: "application/x-ndjson",
+            bytes: journal,
+        };
+        self.ask_with(Method::Post, &path, Some(body)).await
+    }
+
+    /// Whether a project has the file of a SHA-256, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn has_file(&self, project: &str, sha256: &str) -> Result<bool, ClientError> {
+        let path = of_project(project, &format!("/files/{}", part(sha256)));
+        match self.get::<FileShown>(&path).await {
+            Ok(_) => Ok(true),
+            Err(ClientError::Refused(problem)) if problem.status == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a data file in a project, under its SHA-256 in hexadecimal digits.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn put_file(
+        &self,
+        project: &str,
+        sha256: &str,
+        bytes: Vec<u8>,
+    ) -> Result<FileShown, ClientError> {
+        let path = of_project(project, &format!("/files/{}", part(sha256)));
+        let body = Body {
+            kind: "application/octet-stream",
+            bytes,
+        };
+        self.ask_with(Method::Put, &path, Some(body)).await
+    }
+}
+
+fn of_run(run: &str, rest: &str) -> String {
+    format!("/api/runs/{}{rest}", part(run))
+}
+
+pub(crate) fn of_project(project: &str, rest: &str) -> String {
     format!("/api/projects/{}{rest}", part(project))
 }
 
-fn before_of(path: &str, before: Option<i64>) -> String {
+pub(crate) fn before_of(path: &str, before: Option<impl std::fmt::Display>) -> String {
     before.map_or_else(|| path.to_owned(), |before| format!("{path}?before={before}"))
 }
 
 /// A text as one part of a path.
-fn part(text: &str) -> String {
+pub(crate) fn part(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut path, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
@@ -476,11 +636,10 @@ mod tests {
     impl Transport for &Fixed {
         type Error = String;
 
-        async fn send(&self, method: Method, path: &str, body: Option<String>) -> Result<Answer, String> {
+        async fn send(&self, method: Method, path: &str, body: Option<Body>) -> Result<Answer, String> {
             let Fixed(status, answer, asked) = self;
-            asked
-                .borrow_mut()
-                .push(format!("{method:?} {path} {}", body.unwrap_or_default()));
+            let body = body.map_or_else(String::new, |body| String::from_utf8(body.bytes).unwrap());
+            asked.borrow_mut().push(format!("{method:?} {path} {body}"));
             if *status == 0 {
                 return Err("no network".into());
             }

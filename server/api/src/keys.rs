@@ -166,4 +166,7 @@ pub struct ProjectKey {
     pub models: Vec<String>,
     /// Where models are asked with it, as `base_url` in a study.
     pub base_url: String,
+    /// Where the provider's API is, as `base_url` in a study that runs on the server; the provider's own place if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_base_url: Option<String>,
 }

@@ -11,6 +11,12 @@ pub enum NameError {
     /// Of a project.
     #[error("a project's name has 2 to 64 small letters (a to z), digits or -, and no - at first")]
     Project,
+    /// Of a prompt.
+    #[error("a prompt's name has 2 to 64 small letters (a to z), digits or -, and no - at first")]
+    Prompt,
+    /// Of a label.
+    #[error("a label has 2 to 64 small letters (a to z), digits or -, and no - at first, such as production")]
+    Label,
     /// A title.
     #[error("a title is one line of 1 to 200 characters")]
     Title,
@@ -29,6 +35,20 @@ pub struct MemberName(String);
 #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
 #[serde(try_from = "String")]
 pub struct ProjectName(String);
+
+/// The name of a prompt in addresses; the rule is that of [`ProjectName`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
+#[serde(try_from = "String")]
+pub struct PromptName(String);
+
+/// A label of a prompt's version, such as `production`; the rule is that of [`ProjectName`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
+#[serde(try_from = "String")]
+pub struct LabelName(String);
 
 /// A title for people: 1 to 200 characters on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,16 +76,39 @@ impl TryFrom<String> for MemberName {
     }
 }
 
+/// Whether a text is a name in addresses: 2 to 64 small letters, digits or `-`, which is not the first.
+fn is_in_addresses(name: &str) -> bool {
+    let is_allowed = |letter: char| is_letter(letter) || letter == '-';
+    (2..=64).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with('-')
+}
+
 impl TryFrom<String> for ProjectName {
     type Error = NameError;
 
     fn try_from(name: String) -> Result<Self, NameError> {
-        let is_allowed = |letter: char| is_letter(letter) || letter == '-';
-        if (2..=64).contains(&name.len()) && name.chars().all(is_allowed) && !name.starts_with('-') {
-            Ok(Self(name))
-        } else {
-            Err(NameError::Project)
-        }
+        is_in_addresses(&name)
+            .then_some(Self(name))
+            .ok_or(NameError::Project)
+    }
+}
+
+impl TryFrom<String> for PromptName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        is_in_addresses(&name)
+            .then_some(Self(name))
+            .ok_or(NameError::Prompt)
+    }
+}
+
+impl TryFrom<String> for LabelName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        is_in_addresses(&name)
+            .then_some(Self(name))
+            .ok_or(NameError::Label)
     }
 }
 
@@ -97,6 +140,20 @@ impl ProjectName {
     }
 }
 
+impl PromptName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl LabelName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Title {
     /// The text.
     pub fn as_str(&self) -> &str {
@@ -119,6 +176,8 @@ mod tests {
         assert!(project("help-desk-2").is_ok());
         for wrong in ["Help", "-desk", "a", "a b", "a/b", ".."] {
             assert_eq!(project(wrong), Err(NameError::Project), "{wrong}");
+            assert_eq!(PromptName::try_from(wrong.to_owned()), Err(NameError::Prompt));
+            assert_eq!(LabelName::try_from(wrong.to_owned()), Err(NameError::Label));
         }
         assert_eq!(
             Title::try_from(" Ünser <b>Tisch</b> ".to_owned())

@@ -33,18 +33,26 @@ struct DryRun {
     reach: Vec<String>,
     /// What its agent and its models still lack, such as keys.
     missing: Vec<String>,
-    journal: String,
+    /// Where it is kept on this machine, unless a server makes the run.
+    journal: Option<String>,
 }
 
-/// Tells the bounds; reads the journal if there is one, and writes nothing.
-pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool) -> Result<Ending, Failure> {
+/// Tells the bounds; reads the journal if there is one, and writes nothing. Of a run that a server makes, with its own keys,
+/// there is no `journal` on this machine.
+pub(super) fn run(
+    file: &StudyFile,
+    prices: &PriceTable,
+    journal: Option<&Path>,
+    json: bool,
+) -> Result<Ending, Failure> {
     let Setup { problem, specs } = file.setup()?;
     let forecast = Forecast::new(&problem, &specs, prices).map_err(|error| SessionError::Study {
         study: file.name.clone(),
         error,
     })?;
     let (mut paid_rollouts, mut usd_at_this_rate) = (0, None);
-    if let Some(recorded) = RecordedRun::read_begun(path)? {
+    let begun = journal.map(|path| Ok::<_, SessionError>(RecordedRun::read_begun(path)?.zip(Some(path))));
+    if let Some((recorded, path)) = begun.transpose()?.flatten() {
         if !recorded.study.is_of(&problem.id()) {
             let mut lines = differences(
                 &recorded.study.study.identity(),
@@ -72,16 +80,19 @@ pub(super) fn run(file: &StudyFile, prices: &PriceTable, path: &Path, json: bool
             .zip(share)
             .map(|(usd, share)| usd * share);
     }
-    let of_models = Builder::new(&Environment).missing(&file.study.models);
-    let mut missing = capo_workloads::external::missing(&file.study.workload);
-    missing.extend(of_models.iter().map(ToString::to_string));
+    let mut missing = Vec::new();
+    if journal.is_some() {
+        missing = capo_workloads::external::missing(&file.study.workload);
+        let of_models = Builder::new(&Environment).missing(&file.study.models);
+        missing.extend(of_models.iter().map(ToString::to_string));
+    }
     let dry_run = DryRun {
         forecast,
         paid_rollouts,
         usd_at_this_rate,
         reach: problem.reach(),
         missing,
-        journal: path.display().to_string(),
+        journal: journal.map(|path| path.display().to_string()),
     };
     if json {
         print_json(&dry_run)?;
@@ -128,7 +139,7 @@ fn render(dry_run: &DryRun, name: &str) -> String {
         &forecast.cut_by,
         unbudgeted.search_rollouts.is_none(),
     );
-    if *paid_rollouts > 0 {
+    if let (Some(journal), 1..) = (journal, *paid_rollouts) {
         text += &format!(
             "Paid already, in {journal}: {}",
             counted(*paid_rollouts, "rollout")

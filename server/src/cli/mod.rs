@@ -17,10 +17,14 @@ mod feature_missing;
 mod journal;
 pub(crate) mod layout;
 mod optimize;
+mod outcome;
+mod prompts;
 mod report;
 #[cfg(feature = "train")]
 mod rewriter;
+mod runs;
 mod serve;
+mod steering;
 #[cfg(feature = "train")]
 mod train;
 mod watch;
@@ -61,7 +65,11 @@ enum Command {
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
+    Watch(runs::watch::WatchArgs),
+    Runs(runs::RunsArgs),
+    Prompts(prompts::PromptsArgs),
     Serve(serve::ServeArgs),
+    Worker(serve::WorkerArgs),
     Admin(serve::AdminArgs),
     #[cfg(feature = "train")]
     Train(train::TrainArgs),
@@ -185,7 +193,11 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Rewriter(args) => rewriter::run(args),
         #[cfg(not(feature = "train"))]
         Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
+        Command::Watch(args) => runs::watch::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Prompts(args) => prompts::run(&args),
         Command::Serve(args) => serve::run(args),
+        Command::Worker(args) => serve::join(args),
         Command::Admin(args) => serve::administer(args),
         Command::Simulate(args) => {
             block_on(simulate::run(args))?.map_err(|error| Failure::new(error.to_string()))?;

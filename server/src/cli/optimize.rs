@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::{FinishedEvent, Fsync, Status};
-use capo_core::reading::examples::Examples;
-use capo_core::reading::feasibility::Feasibility;
+use capo_core::journal::{Fsync, Status};
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
-use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
+use super::outcome::ending;
+use super::runs::start::OnServer;
+use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
 use crate::progress::{LogFormat, Progress};
@@ -32,17 +32,15 @@ pub(crate) struct OptimizeArgs {
     /// Say what the run will cost at most, and touch nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object instead of a summary.
-    #[arg(long)]
-    json: bool,
-    /// How progress is written to standard error; the fields of JSON: docs/log.md.
-    #[arg(long, value_enum, default_value_t)]
-    log: LogFormat,
+    #[command(flatten)]
+    telling: Telling,
     /// When the disk is asked to keep what was written.
     #[arg(long, value_enum, default_value_t = FsyncPolicy::Rounds)]
     fsync: FsyncPolicy,
     #[command(flatten)]
     prices: Prices,
+    #[command(flatten, next_help_heading = "On a team server")]
+    on_server: OnServer,
 }
 
 /// [`Fsync`] by its name on the command line.
@@ -68,8 +66,11 @@ impl From<FsyncPolicy> for Fsync {
 
 /// Runs the command.
 pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
-    args.log.take_effect();
+    args.telling.log.take_effect();
     let file = args.study.read()?;
+    if args.on_server.is_asked_for() && !args.dry_run {
+        return args.on_server.run(&file, &args.study.study, args.telling);
+    }
     let seed = file.study.study.seed;
     let path = args
         .journal
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
         .unwrap_or_else(|| args.study.default_journal(seed, "journal.jsonl"));
     let prices = args.prices.table()?;
     if args.dry_run {
-        return dry_run::run(&file, &prices, &path, args.json);
+        let place = (!args.on_server.is_asked_for()).then_some(path.as_path());
+        return dry_run::run(&file, &prices, place, args.telling.json);
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     }
 
     let resume = resume_command(args);
-    let progress = Progress::of_search(args.log);
+    let progress = Progress::of_search(args.telling.log);
     session.tell(progress.of_waits());
     let watched = Watched {
         path: &path,
@@ -114,32 +116,16 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     };
 
     let state = outcome.journal.state();
-    if args.json {
+    if args.telling.json {
         print_json(&Summary::new(
             state,
             &outcome.finished,
             path.display().to_string(),
         ))?;
     } else {
-        print(&report::result(state, &outcome.finished, &path))?;
+        print(&report::result(state, &outcome.finished, &path.display()))?;
     }
     Ok(ending(state, &outcome.finished, &resume))
-}
-
-/// How a search ended. Says on standard error why it ended early, and how to go on.
-pub(super) fn ending(state: &RunState, finished: &FinishedEvent, resume: &CommandLine) -> Ending {
-    let unmeasured = finished.evaluation.is_empty() && !Examples::whole(state, Split::Evaluate).is_empty();
-    say_how_to_go_on(finished, unmeasured, resume);
-    let feasibility = Feasibility::of(state, finished);
-    match finished.status {
-        Status::Feasible | Status::Infeasible if unmeasured => Ending::Stopped,
-        Status::Feasible | Status::Infeasible if feasibility.holds() => Ending::Done,
-        Status::Feasible => {
-            warn(&format!("the best prompt {}", feasibility.words()));
-            Ending::Infeasible
-        }
-        status => status.into(),
-    }
 }
 
 /// What is paid already.
@@ -158,34 +144,6 @@ fn known(state: &RunState, path: &Path) -> String {
     }
 }
 
-/// Says why a run ended early and how to go on, on standard error. A search that ended by itself
-/// has ended early all the same where its result is `unmeasured` on the held-out examples.
-fn say_how_to_go_on(finished: &FinishedEvent, unmeasured: bool, resume: &CommandLine) {
-    let reason = finished.reason.as_deref().unwrap_or("stopped").replace('\n', " ");
-    let reason = reason.trim_end_matches('.');
-    match finished.status {
-        Status::Feasible | Status::Infeasible if unmeasured => {
-            warn(&format!(
-                "stopped: {reason}.\nThe search is done. To measure its result, raise [budget] and run: {resume}"
-            ));
-        }
-        Status::Feasible | Status::Infeasible => {
-            if finished.reason.is_some() {
-                warn(&format!("warning: {reason}"));
-            }
-        }
-        Status::Budget => {
-            warn(&format!(
-                "stopped: {reason}.\nTo go on, raise it under [budget] and run: {resume}"
-            ));
-        }
-        Status::Stopped => warn(&format!("stopped: {reason}. To go on, run: {resume}")),
-        Status::Failed => warn(&format!(
-            "error: {reason}.\nEverything paid for is in the journal; to go on, run: {resume}"
-        )),
-    }
-}
-
 /// The command that resumes this run.
 fn resume_command(args: &OptimizeArgs) -> CommandLine {
     let fsync = args.fsync.to_possible_value();
@@ -199,8 +157,8 @@ fn resume_command(args: &OptimizeArgs) -> CommandLine {
             fsync.as_ref().map(clap::builder::PossibleValue::get_name),
         )
         .path("prices", args.prices.prices.as_deref())
-        .flag("json", args.json)
-        .option("log", (args.log == LogFormat::Json).then_some("json"))
+        .flag("json", args.telling.json)
+        .option("log", (args.telling.log == LogFormat::Json).then_some("json"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The result of a run, for people.
 
-use std::path::Path;
+use std::fmt::Display;
 
 use capo_core::certificate::{Certificate, Test, Verdict};
 use capo_core::estimate::Estimate;
@@ -19,7 +19,7 @@ use super::layout::{NOTHING, count, counted, dollars, estimate, number, prompt, 
 use capo_core::table::Table;
 
 /// Seed against best on both splits, the prompt, the spend, and where the journal is.
-pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path) -> String {
+pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &dyn Display) -> String {
     let Some(study) = state.study() else {
         return String::new();
     };
@@ -51,7 +51,7 @@ pub(crate) fn result(state: &RunState, finished: &FinishedEvent, journal: &Path)
         text.push('\n');
     }
     text += &spend(state);
-    text += &format!("\nJournal: {}\n", journal.display());
+    text += &format!("\nJournal: {journal}\n");
     text
 }
 

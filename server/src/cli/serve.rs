@@ -2,13 +2,16 @@
 
 use std::io::{IsTerminal as _, Read as _};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use capo_api::MemberName;
+use capo_team::WorkerSettings;
 
 use super::failure::{Ending, Failure, print};
 use super::layout::counted;
-use crate::serve::{self, Options, ServeError, Served};
+use crate::serve::{self, BackupError, Key, Measured, Options, ServeError, Served, TlsFiles};
 
 /// Serve the page and the team's accounts, projects and prompts to browsers and programs.
 #[derive(Debug, Clone, clap::Args)]
@@ -36,6 +39,63 @@ pub(crate) struct ServeArgs {
     /// Serve no page.
     #[arg(long)]
     api_only: bool,
+    /// Requests to the API a second of each session, token and address, four times as many at once; 0 for no bound.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    rate: u32,
+    /// Count what the server does, for Prometheus, at `/metrics`; only programs on its machine may read it there.
+    #[arg(long)]
+    metrics: bool,
+    /// File with a token that opens `/metrics` from anywhere, as `Authorization: Bearer TOKEN`.
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    metrics_token_file: Option<PathBuf>,
+    /// Certificate in PEM, with those between it and the authority's: the server speaks TLS. Read anew on SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    worker: Worker,
+}
+
+/// How a process works on runs.
+#[derive(Debug, Clone, Copy, clap::Args)]
+struct Worker {
+    /// Runs at a time in this process; with 0 it leaves all to workers.
+    #[arg(long, value_name = "N", default_value_t = WorkerSettings::default().runs)]
+    runs: usize,
+    /// Runs of one member at a time, in all processes together.
+    #[arg(long, value_name = "N", default_value_t = WorkerSettings::default().runs_of_member)]
+    runs_per_member: u32,
+    /// How long a run stays with a worker that is not heard of, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(2..=3600))]
+    lease: u64,
+}
+
+impl Worker {
+    fn settings(self) -> Option<WorkerSettings> {
+        (self.runs > 0).then_some(WorkerSettings {
+            runs: self.runs,
+            runs_of_member: self.runs_per_member,
+            lease: Duration::from_secs(self.lease),
+        })
+    }
+}
+
+/// Work on the runs of a team server from another machine, through its PostgreSQL database.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct WorkerArgs {
+    /// The server's database, `postgres://USER:PASSWORD@HOST/NAME`.
+    #[arg(long, value_name = "URL", env = "CAPO_DATABASE", hide_env_values = true)]
+    database: String,
+    /// File with the server's master key; without it, runs that need a provider's key fail.
+    #[arg(long, value_name = "FILE")]
+    master_key_file: Option<PathBuf>,
+    /// How the log is written to standard error.
+    #[arg(long, value_enum, default_value_t)]
+    log: Log,
+    #[command(flatten)]
+    worker: Worker,
 }
 
 /// How a log is written.
@@ -103,6 +163,36 @@ enum Task {
     SetPassword(SetPasswordArgs),
     /// Encrypt all providers' keys with a new master key; the server must not run.
     RotateKey(RotateKeyArgs),
+    /// Copy the database into a new file, while the server runs or not.
+    Backup(BackupArgs),
+    /// Make a backup the database of a folder that has none; the server must not run.
+    Restore(RestoreArgs),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct BackupArgs {
+    /// The new file.
+    file: PathBuf,
+    /// Put the master key into the file, too. Who has such a file has all providers' keys; without this it has them
+    /// encrypted alone, and the master key is to be kept elsewhere.
+    #[arg(long)]
+    with_master_key: bool,
+    #[command(flatten)]
+    place: Place,
+    /// File with the master key [default: `master.key` in the data folder].
+    #[arg(long, value_name = "FILE", requires = "with_master_key")]
+    master_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct RestoreArgs {
+    /// What `capo admin backup` wrote.
+    file: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// File for the master key, where the backup holds it [default: `master.key` in the data folder].
+    #[arg(long, value_name = "FILE")]
+    master_key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -152,6 +242,25 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         (None, true) => Served::None,
         (None, false) => Served::Embedded,
     };
+    let public = args.public_url.as_deref();
+    let measured = match (args.metrics, args.metrics_token_file) {
+        (false, _) => Measured::No,
+        (true, Some(path)) => Measured::WithToken(path),
+        // Whatever comes through a proxy on this machine seems to come from it.
+        (true, None) if public.is_some() => {
+            return Err(Failure::usage(
+                "with --public-url a proxy may pass everybody's requests on to /metrics: protect it with --metrics-token-file FILE",
+            ));
+        }
+        (true, None) => Measured::Here,
+    };
+    let tls = args.tls_cert.zip(args.tls_key);
+    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    if tls.is_some() && public.is_some_and(|url| url.starts_with("http://")) {
+        return Err(Failure::usage(
+            "with --tls-cert the server speaks https, and --public-url must begin with https://",
+        ));
+    }
     let options = Options {
         address: args.addr,
         database: args.place.database,
@@ -160,9 +269,24 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         is_behind_proxy: args.behind_proxy,
         master: args.master_key_file,
         page,
+        worker: args.worker.settings(),
+        rate: NonZeroU32::new(args.rate),
+        measured,
+        tls,
     };
     args.log.start();
     runtime()?.block_on(serve::serve(options))?;
+    Ok(Ending::Done)
+}
+
+/// Runs `capo worker`.
+pub(crate) fn join(args: WorkerArgs) -> Result<Ending, Failure> {
+    let settings = args
+        .worker
+        .settings()
+        .ok_or_else(|| Failure::usage("a worker works on one run at least: --runs 1"))?;
+    args.log.start();
+    runtime()?.block_on(serve::join(&args.database, args.master_key_file, settings))?;
     Ok(Ending::Done)
 }
 
@@ -186,7 +310,45 @@ pub(crate) fn administer(args: AdminArgs) -> Result<Ending, Failure> {
             ))?;
             Ok(Ending::Done)
         }
+        Task::Backup(args) => back_up(&args),
+        Task::Restore(args) => restore(&args),
     }
+}
+
+fn back_up(args: &BackupArgs) -> Result<Ending, Failure> {
+    let written = serve::write_backup(
+        args.place.database.as_deref(),
+        args.place.data.as_deref(),
+        args.master_key_file.as_deref(),
+        args.with_master_key,
+        &args.file,
+    );
+    runtime()?.block_on(written)?;
+    let key = if args.with_master_key {
+        "with the master key: who has this file has all providers' keys"
+    } else {
+        "without the master key: keep a copy of that elsewhere, or providers' keys are lost with this machine"
+    };
+    print(&format!("wrote {}, {key}\n", args.file.display()))?;
+    Ok(Ending::Done)
+}
+
+fn restore(args: &RestoreArgs) -> Result<Ending, Failure> {
+    let restored = serve::restore_backup(
+        args.place.database.as_deref(),
+        args.place.data.as_deref(),
+        args.master_key_file.as_deref(),
+        &args.file,
+    );
+    let next = match runtime()?.block_on(restored)? {
+        Key::There => "runs that were under way go on when the server starts".to_owned(),
+        Key::Missing(path) => format!(
+            "put the master key of its time into {} before the server starts, or providers' keys cannot be used",
+            path.display()
+        ),
+    };
+    print(&format!("restored {}; {next}\n", args.file.display()))?;
+    Ok(Ending::Done)
 }
 
 fn create_user(args: CreateUserArgs) -> Result<Ending, Failure> {
@@ -231,9 +393,10 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         match error {
-            ServeError::Password(_) | ServeError::NoPage | ServeError::FirstIsAdmin => {
-                Self::usage(error.to_string())
-            }
+            ServeError::Password(_)
+            | ServeError::NoPage
+            | ServeError::FirstIsAdmin
+            | ServeError::Backup(BackupError::Postgres(_)) => Self::usage(error.to_string()),
             _ => Self::new(error.to_string()),
         }
     }

@@ -67,6 +67,14 @@ impl MasterFile {
         Ok(key)
     }
 
+    /// Writes a key that was kept elsewhere, for this account alone.
+    ///
+    /// # Errors
+    /// When there is a file already, or it cannot be written.
+    pub(crate) fn keep(&self, key: &MasterKey) -> Result<(), MasterError> {
+        write(&self.0, key, false)
+    }
+
     /// Writes the key that is to follow beside the present one; [`MasterFile::replace`] puts it in its place. A rotation
     /// that was broken off is taken up again with the same.
     ///
@@ -147,12 +155,12 @@ fn write(path: &Path, key: &MasterKey, is_over: bool) -> Result<(), MasterError>
 
 /// Makes sure that a name in a folder survives a power failure, before the database says what depends on it.
 #[cfg(unix)]
-fn sync(folder: &Path) -> io::Result<()> {
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync(_: &Path) -> io::Result<()> {
+pub(super) fn sync(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -1,21 +1,32 @@
 //! The team server as a process: its folder, its database, its page and its socket.
 
+mod backup;
 mod folder;
 mod master;
+mod metrics;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use capo_team::seal::MasterKey;
 use capo_team::store::{Actor, Member};
-use capo_team::{Page, PageError, Server, SetUp, Settings, Store, StoreError, password, router};
+use capo_team::{
+    Page, PageError, Server, SetUp, Settings, Store, StoreError, WorkerSettings, password, router, work,
+};
 use tokio::net::TcpListener;
 
+pub(crate) use self::backup::{BackupError, Key, restore_backup, write_backup};
 use self::folder::{Folder, FolderError};
 use self::master::{MasterError, MasterFile};
+pub(crate) use self::metrics::Measured;
+use self::metrics::MetricsError;
+pub(crate) use self::tls::TlsFiles;
+use self::tls::{Certificate, TlsError};
 use crate::interrupt::Interrupts;
 use crate::stderr::warn;
 
@@ -44,6 +55,14 @@ pub(crate) struct Options {
     pub(crate) master: Option<PathBuf>,
     /// The page that it serves.
     pub(crate) page: Served,
+    /// How it works on runs; not at all without.
+    pub(crate) worker: Option<WorkerSettings>,
+    /// Requests a second of each caller; as many as they like without.
+    pub(crate) rate: Option<NonZeroU32>,
+    /// Whether and for whom it counts what it does.
+    pub(crate) measured: Measured,
+    /// The certificate by which it encrypts; in the open without.
+    pub(crate) tls: Option<TlsFiles>,
 }
 
 /// The page that a server serves.
@@ -86,12 +105,26 @@ pub(crate) enum ServeError {
     /// Its master key.
     #[error(transparent)]
     Master(#[from] MasterError),
+    /// Its certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// What it counts.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+    /// A backup.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// There is none to replace.
     #[error("there is no master key in {}; a server makes one at its first start", .0.display())]
     NoMaster(PathBuf),
     /// What asks providers cannot be made.
     #[error("providers cannot be asked: {0}")]
     Client(String),
+    /// A worker on another machine has no file of this one.
+    #[error(
+        "a worker joins a server through its PostgreSQL database; name it with --database postgres://USER:PASSWORD@HOST/NAME"
+    )]
+    OneMachine,
     /// The first account is no administrator's.
     #[error("the first account administers the server: make it with --admin")]
     FirstIsAdmin,
@@ -137,8 +170,8 @@ async fn open(database: Option<&str>, folder: &Folder) -> Result<Store, StoreErr
 }
 
 /// Serves until the process is interrupted: once to let requests under way end, twice to leave at once. The first line on
-/// standard output is `listening on http://HOST:PORT`; while nobody has an account, the second one has the link by which
-/// the first administrator is made.
+/// standard output is `listening on http://HOST:PORT`, or `https://` with TLS; while nobody has an account, the second one has
+/// the link by which the first administrator is made.
 ///
 /// # Errors
 /// When the server cannot start, or its socket fails.
@@ -148,6 +181,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         Served::Folder(folder) => Some(Page::read(folder)?),
         Served::None => None,
     };
+    let mut certificate = options.tls.map(Certificate::open).transpose()?;
+    let metrics = options.measured.start()?;
     let mut folder = Folder::open(options.folder.as_deref())?;
     let store = open(options.database.as_deref(), &folder).await?;
     // Of a file this process is the only one: it holds the folder.
@@ -156,6 +191,9 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         warn(&format!(
             "{forgotten} requests to providers were under way when a server ended without a word; they count at their full amounts"
         ));
+    }
+    if options.database.is_none() {
+        store.release_runs().await?;
     }
     let master = master_key(&MasterFile::new(options.master.as_deref(), folder.path()), &store).await?;
     let listener = TcpListener::bind(options.address).await;
@@ -166,19 +204,21 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     let listener = listener.map_err(refused)?;
     let address = listener.local_addr()?;
     folder.sign(&address.to_string())?;
-    let url = options
-        .public_url
-        .clone()
-        .unwrap_or_else(|| format!("http://{address}"));
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let own = format!("{scheme}://{address}");
+    let url = options.public_url.clone().unwrap_or_else(|| own.clone());
     let is_set_up = store.is_set_up().await?;
     let set_up = (!is_set_up).then(SetUp::new);
+    // A terminal that goes away ends no server; what a certificate makes of it is its own affair.
+    #[cfg(unix)]
+    let _hangups = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?;
     let interrupts = Interrupts::listen(|| {
         warn("interrupted: ending the requests under way; once more to leave at once");
     })?;
     {
         // Who has closed it reads no more, and the server goes on.
         let mut stdout = io::stdout().lock();
-        let _ = writeln!(stdout, "listening on http://{address}");
+        let _ = writeln!(stdout, "listening on {own}");
         if let Some(set_up) = &set_up {
             let _ = writeln!(stdout, "make the first administrator at {}", set_up.link(&url));
         }
@@ -189,15 +229,29 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         public_url: options.public_url,
         master,
         is_behind_proxy: options.is_behind_proxy,
+        rate: options.rate,
+        metrics: metrics.clone(),
+        is_encrypted: certificate.is_some(),
         ..Settings::default()
     };
     let server = Server::new(store.clone(), now, settings);
     let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
-    let service = router(server.clone(), page).into_make_service_with_connect_info::<SocketAddr>();
     let (asked, also_asked, insisted) = (interrupts.clone(), interrupts.clone(), interrupts.insisted());
-    let serving = axum::serve(listener, service).with_graceful_shutdown(async move { asked.asked().await });
+    let ended = server.clone();
+    let config = certificate.as_ref().map(Certificate::config);
+    let serving = tls::answer(listener, config, router(server.clone(), page), async move {
+        asked.asked().await;
+        ended.end();
+    });
+    let working = async {
+        match options.worker {
+            Some(settings) => work(server.clone(), settings, interrupts.asked()).await,
+            None => Ok(()),
+        }
+    };
     let ending = async {
-        serving.await?;
+        let (served, worked) = tokio::join!(serving, working);
+        served.and(worked)?;
         server.finish().await;
         Ok::<_, io::Error>(())
     };
@@ -206,11 +260,64 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         tokio::time::sleep(GRACE).await;
     };
     let settling = settle_now_and_then(store.clone());
+    let reading = async {
+        match &mut certificate {
+            Some(certificate) => certificate.keep_reading().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         ended = ending => ended?,
         () = patience => warn("some requests did not end in time; calls to providers count at their full amounts"),
         () = insisted => {}
         () = settling => {}
+        () = metrics::sum_up(metrics.as_ref()) => {}
+        () = reading => {}
+    }
+    store.close().await;
+    Ok(())
+}
+
+/// Works on the runs of a server from another machine, or another process, until the process is interrupted.
+///
+/// # Errors
+/// When the database or the master key cannot be read.
+pub(crate) async fn join(
+    database: &str,
+    master: Option<PathBuf>,
+    settings: WorkerSettings,
+) -> Result<(), ServeError> {
+    if !database.starts_with("postgres") {
+        return Err(ServeError::OneMachine);
+    }
+    let store = Store::open(database).await?;
+    let master = match master {
+        Some(path) => {
+            let file = MasterFile::new(Some(&path), std::path::Path::new(""));
+            let read = file.read()?.ok_or_else(|| ServeError::NoMaster(path.clone()))?;
+            if !store.is_master(&read).await? {
+                return Err(StoreError::OtherMasterKey.into());
+            }
+            Some(read)
+        }
+        None => None,
+    };
+    let interrupts = Interrupts::listen(|| {
+        warn("interrupted: leaving the runs under way to other workers; once more to leave at once");
+    })?;
+    let settings_of_server = Settings {
+        master,
+        ..Settings::default()
+    };
+    let server = Server::new(store.clone(), now, settings_of_server);
+    let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
+    let insisted = interrupts.insisted();
+    tokio::select! {
+        worked = work(server.clone(), settings, interrupts.asked()) => worked?,
+        () = insisted => return Ok(()),
+    }
+    if tokio::time::timeout(GRACE, server.finish()).await.is_err() {
+        warn("some calls to providers did not end in time; they count at their full amounts");
     }
     store.close().await;
     Ok(())

@@ -8,6 +8,10 @@ pub mod password;
 pub mod seal;
 pub mod secret;
 pub mod store;
+mod telemetry;
+mod worker;
 
 pub use http::{Page, PageError, Server, SetUp, Settings, openapi, router};
 pub use store::{Store, StoreError};
+pub use telemetry::Metrics;
+pub use worker::{WorkerSettings, work};

@@ -6,7 +6,8 @@ use leptos::prelude::*;
 
 use super::address::{NOTHING, PARENT, SEED};
 use super::page::{Page, Parts};
-use crate::diff::{Change, PromptDiff};
+use crate::components::DiffText;
+use crate::diff::PromptDiff;
 use crate::format::{self, Quantity};
 use crate::run::pool::Row;
 use crate::run::rounds;
@@ -31,13 +32,13 @@ pub(super) fn PromptPlate(page: Page) -> impl IntoView {
         shown.with(|shown| {
             shown.as_ref().map(|shown| match shown {
                 Shown::Alone(text) => text.clone().into_any(),
-                Shown::Against(diff) => segments(diff).into_any(),
+                Shown::Against(diff) => view! { <DiffText diff=diff.clone()/> }.into_any(),
             })
         })
     };
     let counted = move || {
         shown.with(|shown| match shown {
-            Some(Shown::Against(diff)) => Some(words(diff)),
+            Some(Shown::Against(diff)) => Some(diff.words()),
             _ => None,
         })
     };
@@ -63,37 +64,6 @@ fn shown(state: &RunState, this: CandidateId, other: Option<CandidateId>) -> Opt
         Some(other) => Shown::Against(PromptDiff::new(other, this)),
         None => Shown::Alone(this.to_string()),
     })
-}
-
-fn segments(diff: &PromptDiff) -> impl IntoView + use<> {
-    diff.segments
-        .iter()
-        .map(|segment| {
-            let text = segment.text.clone();
-            match segment.change {
-                Change::Equal => text.into_any(),
-                Change::Deleted => view! { <del>{text}</del> }.into_any(),
-                Change::Inserted => view! { <ins>{text}</ins> }.into_any(),
-            }
-        })
-        .collect_view()
-}
-
-fn words(diff: &PromptDiff) -> String {
-    let words = |number: usize| match number {
-        1 => "one word".to_owned(),
-        number => format!("{} words", format::count(number as u64)),
-    };
-    match (diff.inserted, diff.deleted) {
-        (0, 0) if diff.is_empty() => "The two prompts are the same.".into(),
-        (inserted, 0) => format!("Underlined: {} added.", words(inserted)),
-        (0, deleted) => format!("Struck through: {} taken out.", words(deleted)),
-        (inserted, deleted) => format!(
-            "Underlined: {} added. Struck through: {} taken out.",
-            words(inserted),
-            words(deleted)
-        ),
-    }
 }
 
 /// "1.70k characters, parent 2.51k".

@@ -7,6 +7,7 @@ mod settings;
 use std::sync::Arc;
 
 use capo_core::reading::metrics;
+use capo_core::reading::progress::Progress;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -24,7 +25,6 @@ use crate::run::activity::changed_by_hand;
 use crate::run::outcome;
 use crate::run::series::Series;
 use crate::run::studied::Shown as _;
-use crate::storage::Progress;
 use crate::studies;
 
 /// The most runs that share one plot; from more on each has its own.
@@ -236,6 +236,7 @@ fn Summary(
             let ended = run.read(|folded| folded.state.finished().map(|finished| finished.status));
             match (run.phase.get(), ended) {
                 (Phase::Running | Phase::Pausing | Phase::InAnotherTab, _) => "running",
+                (Phase::Queued(_), _) => "queued",
                 (_, Some(status)) => outcome::ended(status),
                 (_, None) => "not finished",
             }

@@ -1,16 +1,18 @@
 //! Pause, resume, stop, branch.
 
 use capo_core::journal::Status;
+use capo_core::reading::progress::Progress;
 use leptos::ev::SubmitEvent;
 use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use crate::components::{BranchDialog, Deferred, RaiseDialog};
+use crate::components::{BranchDialog, Deferred, PushToTeam, RaiseDialog, use_forbidden};
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
-use crate::live::{Pause, Phase, Run, Runs};
-use crate::storage::{Progress, RunRecord};
+use crate::live::{Ordered, Pause, Phase, Run, Runs};
+use crate::storage::RunRecord;
+use crate::team::Team;
 
 /// What the run asks for next, beside pausing and stopping one that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +42,18 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     let stop = NodeRef::<Dialog>::new();
     let branching = RwSignal::new(false);
     let raised = RwSignal::new(None);
-    let running = Memo::new(move |_| matches!(run.phase.get(), Phase::Running));
+    if run.is_on_server() {
+        // One's role may have changed since.
+        expect_context::<Team>().read_projects();
+    }
+    let forbidden = use_forbidden(run);
+    let is_forbidden = Memo::new(move |_| forbidden.with(Option::is_some));
+    let running = Memo::new(move |_| matches!(run.phase.get(), Phase::Running | Phase::Queued(_)));
     // Calls under way may take long; giving them up does not.
     let pausing = Memo::new(move |_| run.phase.get() == Phase::Pausing);
-    let busy = Memo::new(move |_| matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..)));
+    let busy = Memo::new(move |_| {
+        is_forbidden.get() || matches!(run.phase.get(), Phase::Pausing | Phase::Opening(..))
+    });
     let elsewhere = Memo::new(move |_| run.phase.get() == Phase::InAnotherTab);
     let next = Memo::new(move |_| Next::after(run.read(|folded| Some(folded.state.finished()?.status))));
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
@@ -52,7 +62,8 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
     };
     use_shortcut("p", "pause or resume the run", move || {
         match run.phase.get_untracked() {
-            Phase::Running => run.pause(Pause::Asked),
+            _ if is_forbidden.get_untracked() => {}
+            Phase::Running | Phase::Queued(_) => run.pause(Pause::Asked),
             Phase::Paused(_) | Phase::Resting | Phase::Failed(_) if next.get_untracked() == Next::Resume => {
                 resume();
             }
@@ -60,7 +71,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
         }
     });
     use_shortcut("b", "branch from a round", move || {
-        if has_rounds.get_untracked() {
+        if has_rounds.get_untracked() && !is_forbidden.get_untracked() {
             branching.set(true);
         }
     });
@@ -104,13 +115,17 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 when=move || running.get() || pausing.get()
                 fallback=move || (!elsewhere.get()).then(goes_on)
             >
-                <button type="button" disabled=move || pausing.get() on:click=move |_| run.pause(Pause::Asked)>
+                <button
+                    type="button"
+                    disabled=move || pausing.get() || is_forbidden.get()
+                    on:click=move |_| run.pause(Pause::Asked)
+                >
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M2 1h3v10H2zM7 1h3v10H7z"/>
                     </svg>
                     "Pause"
                 </button>
-                <button type="button" on:click=ask>
+                <button type="button" disabled=move || is_forbidden.get() on:click=ask>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path d="M1.5 1.5h9v9h-9z"/>
                     </svg>
@@ -118,7 +133,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                 </button>
             </Show>
             <Show when=move || has_rounds.get()>
-                <button type="button" on:click=move |_| branching.set(true)>
+                <button type="button" disabled=move || is_forbidden.get() on:click=move |_| branching.set(true)>
                     <svg viewBox="0 0 12 12" aria-hidden="true">
                         <path
                             d="M2.4 0v12M2.4 8.6C2.4 5 9.4 6.6 9.4 2"
@@ -131,6 +146,13 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     "Branch…"
                 </button>
             </Show>
+            <Deferred>
+                <PushToTeam run/>
+            </Deferred>
+            {move || forbidden.get().map(|why| view! { <p class="note">{why}</p> })}
+            {move || {
+                run.not_done(Ordered::Course).map(|why| view! { <p class="note is-i" role="alert">{why}</p> })
+            }}
         </div>
         <Deferred>
             <StopDialog run node=stop/>
@@ -169,9 +191,14 @@ fn StopDialog(run: Run, node: NodeRef<Dialog>) -> impl IntoView {
                     <h2 id="stop-title">"Stop this run?"</h2>
                 </header>
                 <p>
-                    "It stops within two seconds. Calls that are not answered by then are given up and counted by an \
-                     estimate. The best prompt so far is kept, without held-out figures. The run can be resumed \
-                     later; what was answered is not paid again."
+                    {if run.is_on_server() {
+                        "The server stops it for everybody. "
+                    } else {
+                        "It stops within two seconds. Calls that are not answered by then are given up and counted \
+                         by an estimate. "
+                    }}
+                    "The best prompt so far is kept, without held-out figures. The run can be resumed later; what was \
+                     answered is not paid again."
                 </p>
                 <footer>
                     <button type="button" autofocus on:click=move |_| close()>

@@ -14,6 +14,7 @@ use crate::components::{RunNav, RunTag};
 use crate::format;
 use crate::live::{Phase, Run};
 use crate::run::overview::Overview;
+use crate::storage::ServerRun;
 use crate::studies;
 
 /// Name and state, the ruler of rounds, meters of what was spent, and the actions.
@@ -26,11 +27,10 @@ pub fn RunBar(run: Run) -> impl IntoView {
     let about = move || {
         run.record.with(|record| {
             let record = record.as_ref()?;
-            Some(format!(
-                "{} · {}",
-                studies::method_name(&record.method),
-                record.about
-            ))
+            let about = [studies::method_name(&record.method), record.about.clone()];
+            let whose = record.server.as_ref().map(ServerRun::whose);
+            let parts: Vec<String> = about.into_iter().chain(whose).collect();
+            Some(parts.join(" · "))
         })
     };
     view! {

@@ -37,7 +37,7 @@ impl Overview {
         let parts = Memo::new(move |_| {
             let goes_on = matches!(
                 run.phase.get(),
-                Phase::Running | Phase::Pausing | Phase::Paused(_) | Phase::InAnotherTab
+                Phase::Running | Phase::Pausing | Phase::Queued(_) | Phase::Paused(_) | Phase::InAnotherTab
             );
             run.read(|folded| {
                 Some(Arc::new(Parts {

@@ -6,8 +6,9 @@ use leptos::prelude::*;
 
 use super::overview::{Overview, Parts};
 use crate::charts::unit::Unit;
+use crate::components::use_forbidden;
 use crate::format::{self, Quantity};
-use crate::live::{Phase, Run};
+use crate::live::{Ordered, Phase, Run};
 use crate::run::studied::Shown as _;
 
 /// What one slider changes.
@@ -31,15 +32,18 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
     let letter = overview.letter(2);
     let thresholds = Memo::new(move |_| overview.read(thresholds).unwrap_or_default());
     let multipliers = Memo::new(move |_| overview.read(multipliers).unwrap_or_default());
+    let forbidden = use_forbidden(run);
     let can = Memo::new(move |_| {
-        matches!(run.phase.get(), Phase::Running) && overview.read(|parts| parts.goes_on).unwrap_or(false)
+        forbidden.with(Option::is_none)
+            && matches!(run.phase.get(), Phase::Running)
+            && overview.read(|parts| parts.goes_on).unwrap_or(false)
     });
     let applies = move || {
         if !can.get() {
-            return if run.phase.get() == Phase::InAnotherTab {
-                "in the tab where the run goes on".to_owned()
-            } else {
-                "while the run goes on".to_owned()
+            return match run.phase.get() {
+                _ if forbidden.with(Option::is_some) => "by editors of its project".to_owned(),
+                Phase::InAnotherTab => "in the tab where the run goes on".to_owned(),
+                _ => "while the run goes on".to_owned(),
             };
         }
         let next = run.read(|folded| folded.state.rounds().len()) + 2;
@@ -64,6 +68,7 @@ pub(super) fn Steer(run: Run, overview: Overview) -> impl IntoView {
                     <Slider run kind=Kind::Multiplier knobs=multipliers metric=knob.metric/>
                 </For>
             </fieldset>
+            {move || run.not_done(Ordered::Change).map(|why| view! { <p class="error" role="alert">{why}</p> })}
             <Pending run thresholds multipliers/>
         </section>
     }

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
-use crate::components::HeldOutGate;
+use crate::components::{HeldOutGate, verdict_words};
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
@@ -83,11 +83,7 @@ fn Tested(certificate: Certificate, rows: Vec<MetricRow>) -> impl IntoView {
         let threshold = row
             .threshold
             .map_or_else(|| NOTHING.to_owned(), |threshold| quantity.limit(threshold));
-        let verdict = match finding.verdict {
-            Verdict::Certified => "certified",
-            Verdict::Refuted => "refuted",
-            Verdict::Undecided => "not decided",
-        };
+        let verdict = verdict_words(finding.verdict);
         let bullet = BulletData {
             value: finding.mean,
             error: finding.mean.zip(finding.upper).map(|(mean, upper)| upper - mean),

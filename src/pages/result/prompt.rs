@@ -7,9 +7,10 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::take_away::TakeAway;
-use crate::components::{Copy, Words};
+use crate::components::{Copy, PushToTeam, Words};
 use crate::format::{self, Quantity, counted};
 use crate::live::{Folded, Run};
+use crate::pages::team::AddToPrompts;
 use crate::run::map::Map;
 use crate::run::sentence::Sentence;
 use crate::run::studied::Shown as _;
@@ -99,6 +100,7 @@ fn chosen(state: &RunState, map: &Map, id: CandidateId, feasible: bool) -> Sente
 pub(super) fn PromptPlate(run: Run) -> impl IntoView {
     let best = Memo::new(move |_| run.read(Best::of));
     let read = move |read: fn(&Best) -> String| best.with(|best| best.as_ref().map(read));
+    let best_id = Signal::derive(move || best.with(|best| Some(best.as_ref()?.id)));
     let title = move || best.with(|best| best.as_ref().map_or("Prompt", |best| best.title));
     let inside = move || {
         best.with(|best| {
@@ -140,6 +142,8 @@ pub(super) fn PromptPlate(run: Run) -> impl IntoView {
                             primary=true
                         />
                         <TakeAway run best/>
+                        <PushToTeam run/>
+                        <AddToPrompts run best=best_id/>
                     </div>
                 </Show>
             </header>

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 
-use crate::components::{BranchDialog, Words};
+use crate::components::{BranchDialog, Words, use_forbidden};
 use crate::frame::handover::Handover;
 use crate::live::Run;
 use crate::run::outcome::{self, Outcome};
@@ -15,6 +15,7 @@ use crate::run::outcome::{self, Outcome};
 #[component]
 pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView {
     let branching = RwSignal::new(false);
+    let forbidden = use_forbidden(run);
     let Handover(handed) = expect_context();
     let navigate = use_navigate();
     let hand_over = StoredValue::new(move |study: &Study| {
@@ -72,7 +73,12 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
                     "Search again, with more caution…"
                 </button>
                 <Show when=move || has_rounds.get()>
-                    <button type="button" on:click=move |_| branching.set(true)>
+                    <button
+                        type="button"
+                        disabled=move || forbidden.with(Option::is_some)
+                        title=move || forbidden.get()
+                        on:click=move |_| branching.set(true)
+                    >
                         "Branch from a round…"
                     </button>
                 </Show>

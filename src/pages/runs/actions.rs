@@ -19,7 +19,11 @@ pub(super) fn export(runs: Runs, chosen: Vec<RunRecord>, said: RwSignal<Option<S
             if index > 0 {
                 TimeoutFuture::new(BETWEEN).await;
             }
-            let run = runs.known(&record.id).unwrap_or_else(|| Run::new(&record.id));
+            let run = match runs.known(&record.id) {
+                Some(run) => run,
+                None if record.server.is_some() => runs.get(&record.id),
+                None => Run::new(&record.id),
+            };
             // Runs may have the same name, so that files are told apart by their ids.
             let name = format!("{}-{}", file_name(&record.name, None), record.id);
             if let Err(message) = offer_journal(run, &name).await {

@@ -1,8 +1,9 @@
-//! The list of runs kept in this browser.
+//! The list of runs: those kept in this browser, and those of the team.
 
 mod actions;
 mod bulk;
 mod listed;
+mod on_server;
 mod questions;
 mod quota;
 mod rows;
@@ -23,13 +24,16 @@ use crate::format;
 use crate::frame::imports::{Imports, Trouble};
 use crate::live::Runs;
 use crate::storage::RunRecord;
+use crate::team::{Standing, Team};
 
-/// Every run kept in this browser, and what can be done with one or several of them.
+/// Every run kept in this browser or on the server, and what can be done with one or several of them.
 #[component]
 pub fn RunsPage() -> impl IntoView {
     page_title(|| "Runs".into());
     let listed = Listed::new();
     let runs = expect_context::<Runs>();
+    let standing = expect_context::<Team>().standing();
+    let is_in = Memo::new(move |_| matches!(standing.get(), Standing::SignedIn(_)));
     let said = RwSignal::new(None::<String>);
     let raised = RwSignal::new(None::<RunRecord>);
     view! {
@@ -37,7 +41,12 @@ pub fn RunsPage() -> impl IntoView {
             <div>
                 <h1>"Runs"</h1>
                 <p>
-                    "Kept in this browser. A run that was interrupted resumes where it stopped: what was answered is \
+                    {move || if is_in.get() {
+                        "Kept in this browser, and those of your projects on the server. A run"
+                    } else {
+                        "Kept in this browser. A run"
+                    }}
+                    " that was interrupted resumes where it stopped: what was answered is \
                      not paid for again, but calls that were under way when its tab was closed are."
                 </p>
             </div>
@@ -61,7 +70,7 @@ pub fn RunsPage() -> impl IntoView {
             said.get()
                 .map(|what| view! { <Message what/> })
         }}
-        <section class="plate" aria-label="Runs kept in this browser">
+        <section class="plate" aria-label="Runs">
             <Bulk listed said/>
             <RunTable listed raised/>
             <Footing listed/>
@@ -142,10 +151,13 @@ fn Newer(listed: Listed) -> impl IntoView {
 #[component]
 fn Footing(listed: Listed) -> impl IntoView {
     let stored = LocalResource::new(move || {
-        listed.count();
+        listed.kept();
         quota::stored()
     });
-    let kept = move || quota::sentence(listed.count(), stored.get().flatten());
+    let kept = move || match listed.kept() {
+        0 => "None is kept in this browser.".to_owned(),
+        kept => quota::sentence(kept, stored.get().flatten()),
+    };
     view! {
         <Show when=move || !listed.is_empty()>
             <p class="reading">

@@ -1,5 +1,6 @@
 //! Renaming a run, and asking once before runs are deleted.
 
+use capo_api::{RunChange, Title};
 use leptos::html::Dialog;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -8,7 +9,8 @@ use super::listed::Listed;
 use crate::format;
 use crate::live::{Run, Runs};
 use crate::storage::lock::{self, NotHeld};
-use crate::storage::{RunRecord, Storage, StorageError};
+use crate::storage::{RunRecord, Storage, StorageError, server_id};
+use crate::team::{Server, Team};
 
 fn close(node: NodeRef<Dialog>) {
     if let Some(dialog) = node.get_untracked() {
@@ -26,6 +28,7 @@ pub(super) fn RenameDialog(
     name: RwSignal<String>,
 ) -> impl IntoView {
     let runs = expect_context::<Runs>();
+    let team = expect_context::<Team>();
     let former = Memo::new(move |_| listed.chosen().into_iter().next());
     let rename = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
@@ -35,7 +38,7 @@ pub(super) fn RenameDialog(
         };
         close(node);
         spawn_local(async move {
-            match renamed(&run.id, &name).await {
+            match renamed(team, &run.id, &name).await {
                 Ok(record) => {
                     if let Some(known) = runs.known(&run.id) {
                         known.record.set(Some(record));
@@ -75,12 +78,30 @@ pub(super) fn RenameDialog(
     }
 }
 
-async fn renamed(id: &str, name: &str) -> Result<RunRecord, String> {
+async fn renamed(team: Team, id: &str, name: &str) -> Result<RunRecord, String> {
+    if let Some(on_server) = server_id(id) {
+        return renamed_on_server(team, id, on_server, name).await;
+    }
     let failed = |error: StorageError| format!("The run was not renamed: {error}");
     let storage = Storage::open().await.map_err(failed)?;
     let record = storage.change_run(id, |record| name.clone_into(&mut record.name));
     let record = record.await.map_err(failed)?;
     record.ok_or_else(|| "The run was not renamed: it is no longer in this browser.".to_owned())
+}
+
+async fn renamed_on_server(team: Team, id: &str, on_server: &str, name: &str) -> Result<RunRecord, String> {
+    let failed = |why: String| format!("The run was not renamed: {why}");
+    let name = Title::try_from(name.to_owned()).map_err(|error| failed(error.to_string()))?;
+    let change = RunChange { name };
+    let asked = team.ask(async |server: Server| server.change_run(on_server, &change).await);
+    let shown = asked.await.map_err(failed)?;
+    let mirror = async {
+        let storage = Storage::open().await?;
+        storage.change_run(id, |record| record.take_shown(&shown)).await
+    };
+    // The server has the name; a mirror that is behind is mended when the run is opened.
+    let mirror = mirror.await.ok().flatten();
+    Ok(mirror.unwrap_or_else(|| RunRecord::mirrored(&shown)))
 }
 
 /// Asks once; the safe answer has the focus.
@@ -91,7 +112,12 @@ pub(super) fn DeleteDialog(
     node: NodeRef<Dialog>,
 ) -> impl IntoView {
     let runs = expect_context::<Runs>();
+    let team = expect_context::<Team>();
     let chosen = Memo::new(move |_| listed.chosen());
+    let for_all = move || {
+        let on_server = chosen.with(|chosen| chosen.iter().any(|run| run.server.is_some()));
+        on_server.then_some(" What is on the server is deleted there, for everybody of its project.")
+    };
     let question = move || {
         chosen.with(|chosen| match &chosen[..] {
             [only] => format!("Delete {}?", only.name),
@@ -102,7 +128,7 @@ pub(super) fn DeleteDialog(
         close(node);
         let chosen = chosen.get_untracked();
         spawn_local(async move {
-            said.set(deleted(runs, &chosen).await.err());
+            said.set(deleted(runs, team, &chosen).await.err());
             listed.refresh();
         });
     };
@@ -115,6 +141,7 @@ pub(super) fn DeleteDialog(
                 <p>
                     "The journal goes with it: every prompt, trace and answer that was paid for. This cannot be \
                      undone. Export first what may be wanted again."
+                    {for_all}
                 </p>
                 <footer>
                     <button type="button" autofocus on:click=move |_| close(node)>
@@ -130,12 +157,26 @@ pub(super) fn DeleteDialog(
 }
 
 /// Deletes all but those that go on, and says which these are and where.
-async fn deleted(runs: Runs, chosen: &[RunRecord]) -> Result<(), String> {
+async fn deleted(runs: Runs, team: Team, chosen: &[RunRecord]) -> Result<(), String> {
     let failed = |error: StorageError| format!("Not everything was deleted: {error}");
-    let storage = Storage::open().await.map_err(failed)?;
+    let storage = Storage::open().await;
     let going_on: Vec<String> = runs.running().iter().map(Run::id).collect();
     let mut kept = Vec::new();
     for run in chosen {
+        if let Some(on_server) = server_id(&run.id) {
+            let asked = team.ask(async |server: Server| server.delete_run(on_server).await);
+            match asked.await {
+                Ok(()) => {
+                    runs.forget(&run.id);
+                    if let Ok(storage) = &storage {
+                        storage.delete_run(&run.id).await.map_err(failed)?;
+                    }
+                }
+                Err(why) => kept.push(format!("{} was not deleted: {why}", run.name)),
+            }
+            continue;
+        }
+        let storage = storage.as_ref().map_err(|error| failed(error.clone()))?;
         if going_on.contains(&run.id) {
             kept.push(format!(
                 "{} was not deleted: it is running. Stop it first.",

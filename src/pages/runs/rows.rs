@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use capo_api::RunStage;
 use capo_core::journal::Status;
 
 use crate::charts::scale::Range;
 use crate::run::outcome;
-use crate::storage::{RunRecord, RunStatus};
+use crate::storage::{RunRecord, RunStatus, ServerRun};
 use crate::studies;
 
 /// What state a run is in, as this tab knows it.
@@ -17,6 +18,10 @@ pub(super) enum State {
     Running,
     /// It goes on in another tab.
     InAnotherTab,
+    /// It waits on the server.
+    Queued,
+    /// It goes on there.
+    OnServer,
     /// It was going on when its tab was closed.
     Interrupted,
     /// A person paused it.
@@ -48,7 +53,12 @@ pub(super) struct Row {
 impl Row {
     /// A run of which this tab knows whether it is among those `running` here, or `held` by some tab.
     pub(super) fn new(record: RunRecord, running: &BTreeSet<String>, held: &BTreeSet<String>) -> Self {
+        let stage = record.server.as_ref().map(|server| server.stage);
         let state = match record.status {
+            _ if stage == Some(RunStage::Queued) => State::Queued,
+            _ if stage == Some(RunStage::Running) => State::OnServer,
+            RunStatus::Paused if stage.is_some() => State::Paused,
+            RunStatus::Ended(status) if stage.is_some() => State::Ended(status),
             _ if running.contains(&record.id) => State::Running,
             _ if held.contains(&record.id) => State::InAnotherTab,
             RunStatus::Running => State::Interrupted,
@@ -61,15 +71,31 @@ impl Row {
     /// What to do next with it.
     pub(super) fn next(&self) -> Next {
         match self.state {
-            State::Running | State::InAnotherTab | State::Ended(Status::Feasible | Status::Infeasible) => {
-                Next::Open
-            }
+            State::Running
+            | State::InAnotherTab
+            | State::Queued
+            | State::OnServer
+            | State::Ended(Status::Feasible | Status::Infeasible) => Next::Open,
+            // What it has spent and may spend is read with its journal.
+            State::Ended(Status::Budget) if self.record.server.is_some() => Next::Open,
             State::Ended(Status::Budget) => Next::RaiseBudget,
             // The seed's point is there before the first round is closed.
             State::Interrupted | State::Paused | State::Ended(Status::Stopped | Status::Failed) => {
                 Next::Resume(self.record.progress.by_round.len().max(1))
             }
         }
+    }
+
+    /// What stands below its name: what it is about, and whose it is where it is on the server.
+    pub(super) fn note(&self) -> String {
+        let about = Some(self.record.about.clone()).filter(|about| !about.is_empty());
+        let whose = self.record.server.as_ref().map(ServerRun::whose);
+        about.into_iter().chain(whose).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// Whether this browser keeps something of it; what the server lists has no study.
+    pub(super) fn is_kept(&self) -> bool {
+        self.record.server.is_none() || !self.record.study.is_empty()
     }
 
     /// What has been found: whether the best prompt is feasible, once one is measured.
@@ -84,6 +110,8 @@ impl State {
         match self {
             Self::Running => "running",
             Self::InAnotherTab => "running in another tab",
+            Self::Queued => "queued on the server",
+            Self::OnServer => "running on the server",
             Self::Interrupted => "interrupted",
             Self::Paused => "paused",
             Self::Ended(status) => outcome::ended(status),
@@ -93,9 +121,9 @@ impl State {
     /// The classes of its tag.
     pub(super) fn class(self) -> &'static str {
         match self {
-            Self::Running | Self::InAnotherTab => "live",
+            Self::Running | Self::InAnotherTab | Self::OnServer => "live",
             Self::Interrupted | Self::Ended(Status::Failed) => "tag alert",
-            Self::Paused | Self::Ended(_) => "tag plain",
+            Self::Queued | Self::Paused | Self::Ended(_) => "tag plain",
         }
     }
 }
@@ -169,7 +197,7 @@ pub(super) fn arranged(rows: &[Row], looked_for: &str, order: Order) -> Vec<Row>
     let holds = |text: &str| text.to_lowercase().contains(&looked_for);
     let mut found: Vec<Row> = rows
         .iter()
-        .filter(|row| holds(&row.record.name) || holds(&row.record.about))
+        .filter(|row| holds(&row.record.name) || holds(&row.note()))
         .cloned()
         .collect();
     found.sort_by(|a, b| order.compare(a, b));
@@ -184,8 +212,9 @@ pub(super) fn shared_range(rows: &[Row]) -> Range {
 
 #[cfg(test)]
 mod tests {
+    use capo_core::reading::progress::{Progress, Times};
+
     use super::*;
-    use crate::storage::{Progress, Times};
 
     fn row(id: &str, status: RunStatus, best: Option<f64>, usd: Option<f64>, touched: f64) -> Row {
         let record = RunRecord {
@@ -205,6 +234,7 @@ mod tests {
                 ..Progress::default()
             },
             times: Times::default(),
+            server: None,
         };
         let here = BTreeSet::from(["here".to_owned()]);
         let held = BTreeSet::from(["here".to_owned(), "there".to_owned()]);
@@ -224,6 +254,36 @@ mod tests {
         assert_eq!(gone.state.words(), "interrupted");
         // The seed and two rounds are closed.
         assert_eq!(gone.next(), Next::Resume(3));
+    }
+
+    #[test]
+    fn a_run_of_the_server_is_where_the_server_says_whoever_holds_its_mirror() {
+        let on_server = |id, stage, status| {
+            let mut record = row(id, status, None, None, 0.0).record;
+            record.server = Some(ServerRun {
+                id: "09af".into(),
+                project: "help-desk".into(),
+                started_by: "ada".into(),
+                stage,
+                wish: None,
+                error: None,
+                start_at: None,
+                lines: 0,
+                revision: 0,
+            });
+            Row::new(record, &BTreeSet::new(), &BTreeSet::from(["there".to_owned()]))
+        };
+        let running = on_server("there", RunStage::Running, RunStatus::Running);
+        assert_eq!((running.state, running.next()), (State::OnServer, Next::Open));
+        assert_eq!(
+            running.note(),
+            "sim-medium, seed 0 · project help-desk, started by ada"
+        );
+        assert!(!running.is_kept());
+        let paused = on_server("there", RunStage::Paused, RunStatus::Paused);
+        assert_eq!((paused.state, paused.next()), (State::Paused, Next::Resume(3)));
+        let spent = on_server("a", RunStage::Ended, RunStatus::Ended(Status::Budget));
+        assert_eq!(spent.next(), Next::Open);
     }
 
     #[test]

@@ -83,6 +83,22 @@ pub(super) fn RunTable(
             </table>
         </div>
         {nothing}
+        <MoreOnServer listed/>
+    }
+}
+
+/// The way to more of the team's runs, and why the server lists none.
+#[component]
+fn MoreOnServer(listed: Listed) -> impl IntoView {
+    view! {
+        {move || listed.refused.get().map(|why| view! { <p class="note is-i" role="status">{why}</p> })}
+        <Show when=move || listed.has_more()>
+            <p class="reading">
+                <button type="button" class="link" on:click=move |_| listed.ask_more()>
+                    "More of the team’s runs"
+                </button>
+            </p>
+        </Show>
     }
 }
 
@@ -198,7 +214,7 @@ fn RunRow(
                 <A href=format!("/run/{}", id.get_value())>
                     <b>{text(|row| row.record.name.clone())}</b>
                 </A>
-                <div class="note">{text(|row| row.record.about.clone())}</div>
+                <div class="note">{text(Row::note)}</div>
             </th>
             <td class="nw">{tags}</td>
             <td>{text(|row| studies::method_name(&row.record.method))}</td>

@@ -10,6 +10,7 @@ use super::draft::Draft;
 use super::form::Form;
 use super::models::{message_id, role_name};
 use super::place::Place;
+use super::shared::{KeyChoice, is_shared};
 use crate::keys::Destination;
 use crate::live::sending;
 use crate::servers;
@@ -32,20 +33,24 @@ pub(super) fn KeyFields(role: Role, wrong: Signal<bool>) -> impl IntoView {
             return Some(view! { <span class="quiet">"none needed"</span> }.into_any());
         }
         let needs_key = matches!(provider.key, Key::Required(_));
+        let shared = is_shared(form, role);
         // An address that is being deleted letter by letter keeps its field.
         let with_address = Memo::new(move |before: Option<&bool>| {
             let elsewhere = form
                 .draft
                 .with(|draft| !Place::Model(role).text(&draft.study, "base_url").is_empty());
-            !needs_key || elsewhere || before == Some(&true)
+            !needs_key || (elsewhere && !shared.get()) || before == Some(&true)
         });
         Some(
             view! {
                 <div class="stack close">
-                    <Show when=move || with_address.get()>
-                        <Address role wrong usual=provider.base_url/>
+                    <KeyChoice role/>
+                    <Show when=move || !shared.get()>
+                        <Show when=move || with_address.get()>
+                            <Address role wrong usual=provider.base_url/>
+                        </Show>
+                        <KeyField role wrong needed=needs_key/>
                     </Show>
-                    <KeyField role wrong needed=needs_key/>
                     <HeaderKeys role/>
                 </div>
             }

@@ -23,6 +23,7 @@ mod measured;
 mod method;
 mod metrics;
 mod models;
+mod on_server;
 mod place;
 mod preview;
 mod prices;
@@ -35,6 +36,7 @@ mod secrets;
 mod section;
 mod setting_field;
 mod settings;
+mod shared;
 mod start;
 mod tau2;
 mod workload;
@@ -67,6 +69,7 @@ pub fn StudyPage() -> impl IntoView {
     page_title(|| "New study".into());
     Form::new(expect_context::<TabKeys>(), use_open_journal()).map(|form| {
         provide_context(form);
+        provide_context(shared::offered());
         open_links(form);
         take_handed_over(form);
         ask_cost(form);

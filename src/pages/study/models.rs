@@ -14,6 +14,7 @@ use super::further::Further;
 use super::place::Place;
 use super::section::Section;
 use super::settings::{Kind, Setting};
+use super::shared;
 use super::workload;
 use crate::format::decimals;
 use crate::frame::remember::Remember;
@@ -320,7 +321,7 @@ fn ProviderSelect(role: Role) -> impl IntoView {
 }
 
 /// A table that names a provider and nothing that another one was asked for.
-fn fresh(role: Role, provider: &str) -> Value {
+pub(super) fn fresh(role: Role, provider: &str) -> Value {
     match provider {
         "simulated" => json!({
             "provider": provider,
@@ -344,6 +345,8 @@ fn ModelName(role: Role) -> impl IntoView {
             .is_some_and(|provider| provider.model.is_none())
             && Place::Model(role).text(study, "model").trim().is_empty()
     });
+    let allowed = shared::models(form, role);
+    let list = format!("model-{role}-allowed");
     let input = move |event| {
         let name = event_target_value(&event);
         let name = (!name.trim().is_empty()).then(|| Value::String(name.trim().to_owned()));
@@ -358,9 +361,13 @@ fn ModelName(role: Role) -> impl IntoView {
                 aria-label=format!("Model of {}", role_name(role).to_lowercase())
                 aria-describedby=move || missing.get().then(|| format!("model-{role}-missing"))
                 placeholder="model"
+                list=list.clone()
                 prop:value=move || model.get()
                 on:input=input
             />
+            <datalist id=list>
+                {move || allowed.get().into_iter().map(|name| view! { <option value=name></option> }).collect_view()}
+            </datalist>
             {move || {
                 missing.get().then(|| {
                     view! {

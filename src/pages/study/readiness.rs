@@ -9,10 +9,11 @@ use super::credentials::{of_headers, provider_of};
 use super::form::Form;
 use super::models::{ROLES, current_test, role_name};
 use crate::live::sending;
+use crate::shared_keys;
 
 /// The roles a run asks whose model has no name, or wants a key that was not typed for it yet, each
-/// with what is missing.
-pub(super) fn lacking(form: Form) -> Vec<String> {
+/// with what is missing; keys only where they are asked with those of this tab.
+pub(super) fn lacking(form: Form, with_keys: bool) -> Vec<String> {
     let measured = form.measured.get();
     if !measured.is_known {
         return vec!["the workload is still being read".to_owned()];
@@ -33,8 +34,12 @@ pub(super) fn lacking(form: Form) -> Vec<String> {
             if unnamed && !missing.contains(&words) {
                 missing.push(words);
             }
+            if !with_keys {
+                continue;
+            }
             let named = table["api_key_env"].is_string();
             let wants = matches!(provider.key, Key::Required(_)) || (named && !provider.in_process);
+            let wants = wants && shared_keys::of_table(table).is_none();
             let there = sending::destination(of, table).is_some_and(|to| keys.of(&to).is_some());
             let words = format!(
                 "the {} has no key for {}",

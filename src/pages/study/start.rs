@@ -2,18 +2,22 @@
 
 use capo_core::study::Study;
 use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+use wasm_bindgen_futures::spawn_local;
 
 use super::draft::Draft;
 use super::field;
 use super::form::Form;
 use super::labels;
+use super::on_server::{OnServer, WhereToRun};
 use super::prices;
 use super::problem::Problem;
 use super::readiness;
 use crate::components::use_begin;
 use crate::format;
 use crate::keys::Keys;
-use crate::live::NewRun;
+use crate::live::{NewRun, Runs};
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -22,8 +26,13 @@ use crate::worker::protocol::DataFiles;
 pub(super) fn Start() -> impl IntoView {
     let form = expect_context::<Form>();
     let begin_run = use_begin();
+    let navigate = use_navigate();
     let failed = RwSignal::new(None::<String>);
-    let missing = Memo::new(move |_| readiness::lacking(form));
+    let runs = expect_context::<Runs>();
+    let on_server = OnServer::new();
+    let sending = RwSignal::new(false);
+    let is_there = Memo::new(move |_| on_server.project().is_some());
+    let missing = Memo::new(move |_| readiness::lacking(form, !is_there.get()));
     // What is wrong with simulated models as well, whose prices are known.
     let unready_anyway = Memo::new(move |_| {
         let unpriced = form.unpriced();
@@ -37,10 +46,35 @@ pub(super) fn Start() -> impl IntoView {
             first.map(|problem| problem.message).unwrap_or_default()
         });
         let files = form.draft.with_untracked(Draft::named_files);
-        match study.and_then(|study| new_run(&study, files, keys)) {
-            Ok(new) => begin_run(new),
-            Err(message) => failed.set(Some(message)),
-        }
+        let new = study.and_then(|study| new_run(&study, files, keys));
+        let new = match untrack(|| on_server.gone()) {
+            // Not here, with one's own keys, in its stead.
+            Some(gone) => Err(gone),
+            None => new,
+        };
+        let started = match (new, untrack(|| on_server.project())) {
+            (Ok(new), None) => {
+                begin_run(new);
+                Ok(())
+            }
+            (Ok(new), Some(project)) => on_server.moment().map(|start_at| {
+                let navigate = navigate.clone();
+                sending.set(true);
+                spawn_local(async move {
+                    let begun = runs.begin_on_server(&project, new, start_at).await;
+                    // The page may be left by then.
+                    if sending.try_set(false).is_some() {
+                        return;
+                    }
+                    match begun {
+                        Ok(run) => navigate(&format!("/run/{}", run.id()), NavigateOptions::default()),
+                        Err(message) => failed.set(Some(message)),
+                    }
+                });
+            }),
+            (Err(message), _) => Err(message),
+        };
+        failed.set(started.err());
     };
     let run = {
         let begin = begin.clone();
@@ -60,23 +94,24 @@ pub(super) fn Start() -> impl IntoView {
     };
     view! {
         <div class="stack close">
+            <WhereToRun on_server/>
             <button
                 class="primary"
                 type="button"
-                disabled=move || unready.get() || !missing.with(Vec::is_empty)
+                disabled=move || sending.get() || unready.get() || !missing.with(Vec::is_empty)
                 aria-describedby="start-why"
                 on:click=run
             >
                 <svg viewBox="0 0 12 12" aria-hidden="true">
                     <path d="M2 0.8L11 6 2 11.2z"/>
                 </svg>
-                "Run study"
+                {move || if sending.get() { "Sending it to the server…" } else { "Run study" }}
             </button>
             <div class="note" id="start-why">
                 {move || missing.with(|missing| why(form, missing))}
             </div>
             <Show when=move || simulated.get()>
-                <button type="button" disabled=move || unready_anyway.get() on:click=simulate.clone()>
+                <button type="button" disabled=move || sending.get() || unready_anyway.get() on:click=simulate.clone()>
                     "Run with simulated models instead"
                 </button>
             </Show>

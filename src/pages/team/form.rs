@@ -1,6 +1,6 @@
 //! Forms: fields, what is wrong beside them, and what the server says.
 
-use capo_api::NameError;
+use capo_api::{NameError, Title};
 use leptos::ev::SubmitEvent;
 use leptos::html;
 use leptos::prelude::*;
@@ -30,8 +30,20 @@ impl Line {
 
     /// Empties the field.
     pub(super) fn clear(self) {
-        self.text.set(String::new());
+        self.type_in(String::new());
+    }
+
+    fn type_in(self, text: String) {
+        self.text.set(text);
         self.wrong.set(None);
+    }
+}
+
+/// A note that may be left out.
+pub(super) fn noted(text: &str) -> Result<Option<Title>, String> {
+    match text.trim() {
+        "" => Ok(None),
+        _ => named(text).map(Some),
     }
 }
 
@@ -103,23 +115,25 @@ pub(super) fn Field(
     /// What does.
     #[prop(optional)]
     note: &'static str,
+    /// What may be chosen as well as typed.
+    #[prop(optional)]
+    choices: Option<Signal<Vec<String>>>,
 ) -> impl IntoView {
     let about = format!("{id}-about");
-    let wrong = move || {
-        line.wrong
-            .get()
-            .map(|wrong| view! { <p class="error" role="alert">{wrong}</p> })
-    };
-    let input = move |event| {
-        line.text.set(event_target_value(&event));
-        line.wrong.set(None);
-    };
+    let list = format!("{id}-choices");
+    let option = |choice: String| view! { <option value=choice></option> };
+    let datalist = choices.map(|choices| {
+        let options = move || choices.get().into_iter().map(option).collect_view();
+        view! { <datalist id=list.clone()>{options}</datalist> }
+    });
+    let input = move |event| line.type_in(event_target_value(&event));
     view! {
         <div class="field narrow">
             <label for=id>{label}</label>
             <input
                 id=id
                 type=kind
+                list=choices.is_some().then_some(list)
                 autocomplete=autocomplete
                 autocapitalize="none"
                 spellcheck="false"
@@ -128,11 +142,54 @@ pub(super) fn Field(
                 prop:value=move || line.text.get()
                 on:input=input
             />
+            {datalist}
             <div id=about>
                 <span class="note">{note}</span>
-                {wrong}
+                <Wrong line/>
             </div>
         </div>
+    }
+}
+
+/// A field of many lines.
+#[component]
+pub(super) fn TextField(
+    id: &'static str,
+    label: &'static str,
+    line: Line,
+    /// What does.
+    note: &'static str,
+    /// Lines that it shows at a time.
+    #[prop(default = 8)]
+    rows: u8,
+) -> impl IntoView {
+    let about = format!("{id}-about");
+    view! {
+        <div class="field">
+            <label for=id>{label}</label>
+            <textarea
+                id=id
+                rows=rows
+                aria-invalid=move || line.wrong.with(Option::is_some).then_some("true")
+                aria-describedby=about.clone()
+                prop:value=move || line.text.get()
+                on:input=move |event| line.type_in(event_target_value(&event))
+            ></textarea>
+            <div id=about>
+                <span class="note">{note}</span>
+                <Wrong line/>
+            </div>
+        </div>
+    }
+}
+
+/// Why what was typed does not do.
+#[component]
+fn Wrong(line: Line) -> impl IntoView {
+    move || {
+        line.wrong
+            .get()
+            .map(|wrong| view! { <p class="error" role="alert">{wrong}</p> })
     }
 }
 

@@ -8,8 +8,9 @@ use futures::future::LocalBoxFuture;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use super::form::Refused;
 use crate::components::{Message, When};
-use crate::team::{Server, Team};
+use crate::team::{Asking, Server, Team};
 
 type Listed<T> = Result<Vec<T>, String>;
 type Fetch<T> = Rc<dyn Fn() -> LocalBoxFuture<'static, Listed<T>>>;
@@ -125,7 +126,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Listing<T> {
 #[component]
 pub(super) fn List<T, R>(
     id: &'static str,
-    title: &'static str,
+    #[prop(into)] title: String,
     listing: Listing<T>,
     /// Heads of the columns; an empty one stands over buttons.
     columns: &'static [&'static str],
@@ -139,6 +140,7 @@ where
     T: Clone + PartialEq + Send + Sync + 'static,
     R: Fn(T) -> Vec<AnyView> + Clone + Send + 'static,
 {
+    let scrolls = format!("{title}, scrolls sideways");
     let head = |head: &'static str| match head {
         "" => view! { <span class="sr">"Action"</span> }.into_any(),
         head => head.into_any(),
@@ -157,7 +159,7 @@ where
             <header>
                 <h2 class="pt" id=id>{title}</h2>
             </header>
-            <div class="scroll" tabindex="0" role="group" aria-label=format!("{title}, scrolls sideways")>
+            <div class="scroll" tabindex="0" role="group" aria-label=scrolls>
                 <table class="mid listed">
                     <thead>
                         <tr>{heads.collect_view()}</tr>
@@ -170,6 +172,43 @@ where
             {move || listing.instead(empty)}
             {children.map(|children| view! { <div class="stack close">{children()}</div> })}
         </section>
+    }
+}
+
+/// A button that adds the rows after the last one, as long as there are any.
+#[component]
+pub(super) fn Earlier<T, R>(
+    listing: Listing<T>,
+    /// Whether nothing comes after a row.
+    is_end: fn(&T) -> bool,
+    /// Reads those after a row.
+    read: R,
+) -> impl IntoView
+where
+    T: Clone + PartialEq + Send + Sync + 'static,
+    R: AsyncFn(Server, T) -> Result<Vec<T>, ClientError> + 'static,
+{
+    let asking = Asking::default();
+    let read = StoredValue::new_local(Rc::new(read));
+    let last = Memo::new(move |_| listing.rows().pop().filter(|last| !is_end(last)));
+    let more = move |_| {
+        let (read, Some(last)) = (read.get_value(), last.get_untracked()) else {
+            return;
+        };
+        let request = async move |server: Server| read(server, last).await;
+        asking.send(request, move |more: Vec<T>| {
+            listing.change(|rows| rows.extend(more));
+        });
+    };
+    view! {
+        <Refused asking/>
+        <Show when=move || last.with(Option::is_some)>
+            <div class="row">
+                <button type="button" aria-disabled=move || asking.disabled() on:click=more>
+                    "Earlier"
+                </button>
+            </div>
+        </Show>
     }
 }
 

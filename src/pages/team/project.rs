@@ -9,7 +9,9 @@ use super::audit::AuditLog;
 use super::form::{Field, Form, Line, Pick, Refused, named};
 use super::guard::TeamPage;
 use super::invitations::Invitations;
+use super::keys::ProjectKeys;
 use super::list::{List, Listing};
+use super::prompts::PromptsOf;
 use super::removal::Removal;
 use crate::team::{Asking, Server, removal, role_means};
 
@@ -45,7 +47,12 @@ fn Project(name: String, title: RwSignal<Option<String>>, myself: Myself) -> imp
     let parts = move || {
         let role = role.get()?;
         let decides = (role == Role::Admin).then(|| decisions(name.clone(), title));
-        Some(view! { <Members name=name.clone() role myself=myself.clone()/> {decides} })
+        Some(view! {
+            <PromptsOf project=name.clone()/>
+            <Members name=name.clone() role myself=myself.clone()/>
+            <ProjectKeys project=name.clone()/>
+            {decides}
+        })
     };
     view! {
         {move || projects.instead("")}

@@ -1,4 +1,4 @@
-//! The server: who has an account on it, and what was done.
+//! The server: who has an account on it, which keys it shares, and what was done.
 
 use capo_api::{MemberChange, MemberShown, Myself, NewInvitation};
 use leptos::prelude::*;
@@ -7,6 +7,7 @@ use super::audit::AuditLog;
 use super::form::Refused;
 use super::guard::TeamPage;
 use super::invitations::Invitations;
+use super::keys::Keys;
 use super::list::{List, Listing, when};
 use crate::components::Message;
 use crate::team::{Asking, Server};
@@ -42,6 +43,7 @@ fn decisions(myself: Myself) -> impl IntoView {
                 <span>"To administer the server"</span>
             </label>
         </Invitations>
+        <Keys/>
         <AuditLog read/>
     }
 }

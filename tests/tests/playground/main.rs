@@ -11,6 +11,9 @@ mod lasting;
 mod new_study;
 mod page;
 mod team;
+mod team_keys;
+mod team_prompts;
+mod team_runs;
 mod trace;
 mod typing;
 
@@ -404,6 +407,13 @@ async fn barriers(browser: &Browser) -> Vec<String> {
         std::env::var("CAPO_AXE").expect("CAPO_AXE names axe.min.js; run these tests by `cargo xtask test`");
     let axe = std::fs::read_to_string(&axe).unwrap();
     browser.js(&format!("{axe}; return true")).await;
+    // Half way between two colours nothing has the contrast that it will have.
+    let still = "return document.getAnimations().every((one) => !(one instanceof CSSTransition))";
+    browser
+        .until("no colour changes any more", async || {
+            browser.js(still).await == Value::Bool(true)
+        })
+        .await;
     let found = browser.js_async("const found = await axe.run(document, { resultTypes: ['violations'] });
         return JSON.stringify(found.violations
             .filter((one) => ['serious', 'critical'].includes(one.impact))

@@ -11,7 +11,7 @@ use crate::page::built;
 const PASSWORD: &str = "correct horse battery staple";
 
 /// A server with the built page, and the path of the link by which its first administrator is made.
-fn server(folder: &TempDir) -> (Server, String) {
+pub(crate) fn server(folder: &TempDir) -> (Server, String) {
     let mut serve = command(["serve", "--addr", "127.0.0.1:0", "--data"]);
     serve.arg(folder.path()).arg("--page").arg(built());
     let mut server = Server::start(&mut serve);
@@ -21,7 +21,7 @@ fn server(folder: &TempDir) -> (Server, String) {
     (server, path)
 }
 
-async fn browser(server: &Server) -> Browser {
+pub(crate) async fn browser(server: &Server) -> Browser {
     Browser::start(
         &server.base_url,
         &["--window-size=1440,1000"],
@@ -37,9 +37,34 @@ async fn type_account(browser: &Browser, name: &str, password: &str) {
     browser.type_in("The same once more", password).await;
 }
 
-async fn address(browser: &Browser) -> String {
+pub(crate) async fn address(browser: &Browser) -> String {
     let address = browser.js("return location.pathname + location.hash").await;
     address.as_str().unwrap().to_owned()
+}
+
+/// Makes the first administrator, ada, with the project help-desk, and returns the path of an invitation to it as a viewer.
+pub(crate) async fn made_project(ada: &Browser, server: &Server, link: &str) -> String {
+    ada.go(link).await;
+    type_account(ada, "ada", PASSWORD).await;
+    ada.press(Key::Enter).await;
+    ada.until_shown("Your projects").await;
+    ada.type_in("Title", "Help desk").await;
+    ada.type_in("Name in addresses", "help-desk").await;
+    ada.click("Make the project").await;
+    ada.until_shown("Open invitations").await;
+    ada.click("Make a link").await;
+    ada.until_shown("is not shown again").await;
+    let link = ada.js("return document.querySelector('input.once').value").await;
+    let path = link.as_str().unwrap().strip_prefix(&server.base_url).unwrap();
+    path.to_owned()
+}
+
+/// Follows an invitation.
+pub(crate) async fn with_link(browser: &Browser, path: &str, name: &str) {
+    browser.go(path).await;
+    type_account(browser, name, PASSWORD).await;
+    browser.click("Make the account").await;
+    browser.until_shown("Your projects").await;
 }
 
 #[tokio::test]

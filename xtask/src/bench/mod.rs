@@ -9,6 +9,7 @@ mod machine;
 mod measure;
 mod rewriter;
 mod rollout;
+mod server;
 mod tau2;
 mod web;
 
@@ -52,6 +53,8 @@ enum Benchmark {
     Peers,
     /// CPU time per simulated help-desk rollout, search and journal included
     Rollout,
+    /// What the team server costs: answers under 50 runs and 500 watchers, memory, and what its proxy adds to a call
+    Server,
     /// Tokens per second that the learned rewriter reads, writes and learns on the CPU, beside PyTorch's
     Rewriter,
     /// Packs parity and speed of the rewriter on CUDA into one archive, for a machine with a GPU and no Rust
@@ -80,6 +83,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         }
         Benchmark::Gpu => gpu::run(workspace, &scratch),
         Benchmark::Rollout => rollout::run(workspace, &scratch),
+        Benchmark::Server => server::run(workspace),
         Benchmark::Rewriter => rewriter::run(workspace, arguments.python.as_deref(), arguments.turns),
         Benchmark::Tau2 => tau2::run(workspace, arguments.data.as_deref()),
         Benchmark::Web => web::run(workspace, &scratch),

@@ -228,8 +228,12 @@ impl Gate<'_> {
     /// `capo` and the page as they are built for the tests, which is soon and not small.
     fn end_to_end_tests(&self) -> Result<Outcome> {
         let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
+        let postgres = Postgres::start()?;
         self.nextest("end-to-end", &format!("package({END_TO_END})"), |cargo| {
-            cargo.env("CAPO_PAGE", &page).env("CAPO_AXE", self.toolbox.axe());
+            cargo
+                .env("CAPO_TEST_POSTGRES", postgres.address())
+                .env("CAPO_PAGE", &page)
+                .env("CAPO_AXE", self.toolbox.axe());
         })
     }
 
@@ -237,9 +241,11 @@ impl Gate<'_> {
     fn released(&self) -> Result<Outcome> {
         let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
+        let postgres = Postgres::start()?;
         self.nextest("released", &format!("package({END_TO_END})"), |cargo| {
             cargo
                 .env("CAPO_BIN", &binary)
+                .env("CAPO_TEST_POSTGRES", postgres.address())
                 .env("CAPO_PAGE", &page)
                 .env("CAPO_AXE", self.toolbox.axe());
         })

@@ -295,7 +295,7 @@ impl RunState {
     }
 
     /// Replaces the study by one with frozen thresholds; `shift` is added to every line's id.
-    pub(crate) fn freeze(&mut self, study: StudyEvent, shift: i64) {
+    pub fn freeze(&mut self, study: StudyEvent, shift: i64) {
         self.rollouts.shift_lines(shift);
         for rewritten in self.rewrites.values_mut() {
             rewritten.line = rewritten.line.wrapping_add_signed(shift);

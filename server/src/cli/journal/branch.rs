@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use capo_core::journal::SteerEvent;
-use indexmap::IndexMap;
-
 use super::lines;
 use crate::cli::failure::{Ending, Failure, print};
+use crate::cli::steering::Changes;
 use crate::files::write_new;
 use crate::recorded::RecordedRun;
 
@@ -23,21 +21,8 @@ pub(crate) struct BranchArgs {
     /// The new journal.
     #[arg(long, value_name = "NEW")]
     out: PathBuf,
-    /// Another threshold from there on; may be given several times.
-    #[arg(long = "threshold", value_name = "METRIC=VALUE", value_parser = setting)]
-    thresholds: Vec<(String, f64)>,
-    /// Another multiplier at that round; may be given several times.
-    #[arg(long = "multiplier", value_name = "METRIC=VALUE", value_parser = setting)]
-    multipliers: Vec<(String, f64)>,
-}
-
-fn setting(text: &str) -> Result<(String, f64), String> {
-    let refuse = || "write it as METRIC=VALUE, such as human_requests=0.3".to_owned();
-    let (metric, value) = text.split_once('=').ok_or_else(refuse)?;
-    match value.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() && !metric.trim().is_empty() => Ok((metric.trim().to_owned(), value)),
-        _ => Err(refuse()),
-    }
+    #[command(flatten)]
+    changes: Changes,
 }
 
 pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
@@ -48,18 +33,14 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
             args.out.display()
         )));
     }
+    let changes = args.changes.event()?;
     let run = RecordedRun::read(&args.journal)?;
     for (option, settings) in [
-        ("--threshold", &args.thresholds),
-        ("--multiplier", &args.multipliers),
+        ("--threshold", &args.changes.thresholds),
+        ("--multiplier", &args.changes.multipliers),
     ] {
-        for (index, (metric, value)) in settings.iter().enumerate() {
+        for (metric, value) in settings {
             check_constrained(&run, metric)?;
-            if settings[..index].iter().any(|(earlier, _)| earlier == metric) {
-                return Err(Failure::usage(format!(
-                    "{option} is given twice for `{metric}`; give it once"
-                )));
-            }
             let least = match option {
                 "--threshold" => minimum(&run, metric).unwrap_or(f64::NEG_INFINITY),
                 _ => 0.0,
@@ -71,14 +52,6 @@ pub(super) fn run(args: &BranchArgs) -> Result<Ending, Failure> {
             }
         }
     }
-    let given = |settings: &[(String, f64)]| {
-        (!settings.is_empty()).then(|| settings.iter().cloned().collect::<IndexMap<String, f64>>())
-    };
-    let changes = SteerEvent {
-        thresholds: given(&args.thresholds),
-        multipliers: given(&args.multipliers),
-        ..SteerEvent::default()
-    };
     let branched = capo_core::journal::branch(lines(&args.journal)?, args.round, changes)
         .map_err(|error| Failure::new(format!("{}: {error}", args.journal.display())))?;
 

@@ -18,7 +18,7 @@ use crate::cli::Prices;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Ending, Failure, print, print_json};
 use crate::cli::layout::counted;
-use crate::cli::optimize::ending;
+use crate::cli::outcome::ending;
 use crate::cli::report;
 use crate::cli::watch::Watched;
 use crate::progress::{LogFormat, Progress};
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
             path.display().to_string(),
         ))?;
     } else {
-        print(&report::result(state, &outcome.finished, &path))?;
+        print(&report::result(state, &outcome.finished, &path.display()))?;
         if state.learned(0).is_some() {
             print(&learned(state, engine.device(), &folder))?;
         }

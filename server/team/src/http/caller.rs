@@ -16,6 +16,9 @@ use capo_api::{Role, Scope};
 /// What every personal token begins with.
 pub(super) const TOKEN: &str = "capo_";
 
+/// What the pass begins with by which a run asks models. It opens nothing else.
+pub(super) const PASS: &str = "capo_run_";
+
 /// The cookie of a session. Over HTTPS no other host of the domain and no page of plain HTTP can set one of this name.
 pub(super) const COOKIE: &str = "capo_session";
 const SECURE_COOKIE: &str = "__Host-capo_session";
@@ -126,6 +129,28 @@ impl Known {
         }))
     }
 
+    /// The member on whose account a run asks, by the pass that its worker has; `None` where it is no run that asks.
+    ///
+    /// # Errors
+    /// When the run has ended, the member may no longer sign in, or the database fails.
+    pub(super) async fn of_run(headers: &HeaderMap, server: &Server) -> Result<Option<Self>, Refusal> {
+        let Some(pass) = token(headers).filter(|secret| secret.reveal().starts_with(PASS)) else {
+            return Ok(None);
+        };
+        let admitted = server.admitted(&pass).ok_or_else(Refusal::unknown_token)?;
+        let member = server.store().active_member(&admitted.member).await?;
+        let means = Credential::Run(admitted.project);
+        Ok(Some(Self { member, means }))
+    }
+
+    /// The id of the project on whose account a run asks.
+    pub(super) fn project_of_run(&self) -> Option<&str> {
+        match &self.means {
+            Credential::Run(project) => Some(project),
+            Credential::Session(_) | Credential::Token(_) => None,
+        }
+    }
+
     /// Whether a browser's cookie says who they are, which it sends for other pages, too.
     pub(super) fn is_browser(&self) -> bool {
         matches!(self.means, Credential::Session(_))
@@ -150,6 +175,8 @@ pub(super) struct Caller {
 enum Credential {
     Session(Session),
     Token(Token),
+    /// A run of a project, by its id.
+    Run(String),
 }
 
 impl FromRequestParts<Server> for Caller {
@@ -177,6 +204,7 @@ impl Caller {
             Credential::Token(token) => self
                 .visitor
                 .actor(&format!("{} (token {})", self.member.name, token.name)),
+            Credential::Run(_) => self.visitor.actor(&format!("{} (run)", self.member.name)),
         }
     }
 
@@ -184,17 +212,20 @@ impl Caller {
     pub(super) fn session(&self) -> Option<&str> {
         match &self.means {
             Credential::Session(session) => Some(&session.id),
-            Credential::Token(_) => None,
+            Credential::Token(_) | Credential::Run(_) => None,
         }
     }
 
     /// Refuses programs: what concerns accounts is for people who have signed in.
     pub(super) fn in_person(&self) -> Result<(), Refusal> {
+        self.in_person_or("What concerns accounts takes a person who is signed in, and no token.")
+    }
+
+    /// Refuses programs in these words.
+    pub(super) fn in_person_or(&self, words: &str) -> Result<(), Refusal> {
         match self.means {
             Credential::Session(_) => Ok(()),
-            Credential::Token(_) => Err(Refusal::forbidden(
-                "What concerns accounts takes a person who is signed in, and no token.",
-            )),
+            Credential::Token(_) | Credential::Run(_) => Err(Refusal::forbidden(words)),
         }
     }
 
@@ -230,19 +261,30 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
+/// What stands behind `Authorization: Bearer`.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, secret) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(secret)
+}
+
 /// A personal token, in the headers in which clients of any provider send a key. Another key there is none of ours: a page
 /// that asks through the proxy sends one that means nothing, beside its cookie.
 fn token(headers: &HeaderMap) -> Option<Secret> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let bearer = text("authorization").and_then(|value| {
-        let (scheme, secret) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(secret)
-    });
-    let sent = [bearer, text("x-api-key"), text("x-goog-api-key")];
+    let sent = [bearer(headers), text("x-api-key"), text("x-goog-api-key")];
     let sent = sent.into_iter().flatten().map(str::trim);
     sent.filter(|secret| secret.starts_with(TOKEN))
         .map(Secret::presented)
         .next()
+}
+
+/// What a request has to say who sends it, whether that is known or not.
+pub(super) fn credential(headers: &HeaderMap, server: &Server) -> Option<Secret> {
+    token(headers).or_else(|| cookie(headers, server))
 }
 
 /// The secret of the session, if a browser sends one.

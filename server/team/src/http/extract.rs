@@ -1,16 +1,23 @@
 //! What is read from a request, refused as a [`Refusal`] when it cannot be.
 
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Moment;
+use http_body_util::LengthLimitError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::problem::Refusal;
 use crate::store::Millis;
+
+/// How long a caller may take to send a document.
+const BODY: Duration = Duration::from_secs(15);
 
 /// A document.
 pub(super) struct Json<T>(pub T);
@@ -19,7 +26,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        match axum::Json::from_request(request, state).await {
+        let read = tokio::time::timeout(BODY, axum::Json::from_request(request, state)).await;
+        let read =
+            read.map_err(|_| Refusal::unreadable(StatusCode::REQUEST_TIMEOUT, "The body took too long."))?;
+        match read {
             Ok(axum::Json(document)) => Ok(Self(document)),
             Err(JsonRejection::JsonDataError(error)) => Err(Refusal::invalid(error.body_text())),
             Err(error) => Err(Refusal::unreadable(error.status(), error.body_text())),
@@ -61,6 +71,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// Whether who asks has the answer of this entity tag already (`If-None-Match`). What stands between may have made the tag
+/// a weak one.
+pub(super) fn has_already(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut known = known
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|tags| tags.split(','))
+        .map(str::trim);
+    known.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
 /// A day, counted from 1970-01-01, such as `2026-11-26`.
 pub(super) fn day(day: u64) -> String {
     let millis = i64::try_from(day)
@@ -73,9 +94,40 @@ pub(super) fn day(day: u64) -> String {
 }
 
 /// A moment as documents have it; one beyond the years that can be written is the last of these.
-pub(super) fn moment(millis: Millis) -> Moment {
+pub(crate) fn moment(millis: Millis) -> Moment {
     let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
     let millis = millis.clamp(first.as_millisecond() + 1, last.as_millisecond());
     let moment = jiff::Timestamp::from_millisecond(millis);
     moment.expect("within the bounds").to_string()
+}
+
+/// A body of any kind, of at most so many bytes: read by a handler once it knows that the caller may send one.
+///
+/// # Errors
+/// When it is larger, or breaks off.
+pub(super) async fn bounded(body: Body, most: usize) -> Result<Bytes, Refusal> {
+    let body = axum::body::to_bytes(body, most).await;
+    body.map_err(|error| {
+        let is_too_long = std::error::Error::source(&error)
+            .is_some_and(<dyn std::error::Error + 'static>::is::<LengthLimitError>);
+        if is_too_long {
+            let most = most >> 20;
+            Refusal::unreadable(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("The body is larger than {most} MiB."),
+            )
+        } else {
+            Refusal::unreadable(StatusCode::BAD_REQUEST, "The body broke off.")
+        }
+    })
+}
+
+/// A moment of a document.
+pub(super) fn millis(moment: &str) -> Result<Millis, Refusal> {
+    let parsed = moment.parse::<jiff::Timestamp>();
+    parsed.map(jiff::Timestamp::as_millisecond).map_err(|_| {
+        Refusal::invalid(format!(
+            "`{moment}` is no moment as RFC 3339 writes them, such as 2026-11-26T18:00:00Z."
+        ))
+    })
 }

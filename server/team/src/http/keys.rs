@@ -333,6 +333,7 @@ pub(super) async fn of_project(
         provider: record.provider.get().name.to_owned(),
         models: record.models.iter().map(|rule| rule.name.clone()).collect(),
         base_url: format!("/api/proxy/{}", record.id),
+        provider_base_url: record.base_url.clone(),
     });
     Ok(Json(shown.collect()))
 }

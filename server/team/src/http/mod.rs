@@ -1,23 +1,32 @@
 //! The routes.
 
 mod audit;
+mod bounds;
 mod caller;
+mod events;
 mod extract;
+mod files;
 mod health;
 mod keys;
 mod members;
 mod page;
 mod problem;
 mod projects;
+mod prompts;
 mod proxy;
 #[cfg(test)]
 mod proxy_tests;
+mod runs;
+mod scrape;
 mod sessions;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod viewer;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -27,7 +36,8 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -37,6 +47,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use extract::moment;
 pub use page::{Page, PageError};
 
 use capo_gateway::{DEFAULT_MAX_BODY, Gateway};
@@ -45,7 +56,8 @@ use capo_models::prices::PriceTable;
 use crate::password;
 use crate::seal::MasterKey;
 use crate::secret::Secret;
-use crate::store::{Millis, Store};
+use crate::store::{Millis, Run, Store};
+use crate::telemetry::Metrics;
 use problem::Refusal;
 
 /// Bytes of a document that is sent here, at most.
@@ -56,6 +68,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Passwords that are hashed at a time: each takes 19 MiB and a core.
 const HASHES: usize = 2;
+
+/// Journals and studies that are read through at a time.
+const READINGS: usize = 2;
+
+/// Files and journals that are sent at a time: each is held in memory.
+const UPLOADS: usize = 4;
+
+/// How long a request waits for its turn.
+const SOON: Duration = Duration::from_secs(20);
+
+/// How long an upload may take.
+const UPLOAD: Duration = Duration::from_mins(15);
 
 /// What the routes work on.
 #[derive(Clone)]
@@ -71,10 +95,33 @@ struct Parts {
     /// Calls to providers that are under way.
     calls: TaskTracker,
     is_behind_proxy: bool,
+    is_encrypted: bool,
     /// Opens providers' keys; `None` where it is missing.
     master: Option<MasterKey>,
     gateway: Gateway,
     providers: proxy::Providers,
+    /// Who may ask models for a run, by the hash of its pass.
+    admitted: Mutex<HashMap<String, Admitted>>,
+    /// Something about runs has changed that workers have not heard of.
+    runs_changed: Notify,
+    tails: events::Tails,
+    /// Journals and studies that are read through at a time: each may be large.
+    reading: Arc<Semaphore>,
+    verifying: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+    bounds: bounds::Bounds,
+    metrics: Option<Metrics>,
+    /// Cancelled when the server ends: whoever watches a run is let go.
+    ending: CancellationToken,
+}
+
+/// On whose account a run asks models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Admitted {
+    /// Id of the member.
+    member: String,
+    /// Id of the project.
+    project: String,
 }
 
 /// How a server is made.
@@ -88,8 +135,14 @@ pub struct Settings {
     pub master: Option<MasterKey>,
     /// Whether a reverse proxy says in `X-Forwarded-For` where requests come from. Without one anybody could.
     pub is_behind_proxy: bool,
+    /// Whether it is reached over TLS of its own.
+    pub is_encrypted: bool,
     /// Bytes of a request to a provider, at most; 1 MiB unless stated.
     pub max_body: Option<usize>,
+    /// Requests a second of each caller; without it as many as they like.
+    pub rate: Option<NonZeroU32>,
+    /// What is counted, served at `/metrics`.
+    pub metrics: Option<Metrics>,
 }
 
 /// The secret by which the first administrator is made.
@@ -134,6 +187,7 @@ impl Server {
             hashing: Arc::new(Semaphore::new(HASHES)),
             calls: TaskTracker::new(),
             is_behind_proxy: settings.is_behind_proxy,
+            is_encrypted: settings.is_encrypted,
             master: settings.master,
             gateway: Gateway {
                 origins: Vec::new(),
@@ -141,7 +195,26 @@ impl Server {
                 max_body: settings.max_body.unwrap_or(DEFAULT_MAX_BODY),
             },
             providers: proxy::Providers::new()?,
+            admitted: Mutex::default(),
+            runs_changed: Notify::new(),
+            tails: events::Tails::default(),
+            reading: Arc::new(Semaphore::new(READINGS)),
+            verifying: Arc::new(Semaphore::new(1)),
+            uploads: Arc::new(Semaphore::new(UPLOADS)),
+            bounds: bounds::Bounds::new(settings.rate),
+            metrics: settings.metrics,
+            ending: CancellationToken::new(),
         })))
+    }
+
+    /// How many watch runs.
+    pub(crate) fn watching(&self) -> usize {
+        self.0.bounds.watching()
+    }
+
+    /// Lets go of those who watch runs: the server is about to end.
+    pub fn end(&self) {
+        self.0.ending.cancel();
     }
 
     /// Waits until every call to a provider has ended and was counted, those of callers who have gone away, too. To be
@@ -171,18 +244,73 @@ impl Server {
         &self.0.providers
     }
 
-    fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.0.store
     }
 
-    fn now(&self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         (self.0.clock)()
+    }
+
+    /// What models cost unless somebody says otherwise.
+    pub(crate) fn prices(&self) -> &Arc<PriceTable> {
+        &self.0.gateway.prices
+    }
+
+    /// Lets a run ask models on the account of its member and project, by the pass that is returned.
+    pub(crate) fn admit_run(&self, run: &Run) -> Secret {
+        let pass = Secret::new(caller::PASS);
+        let admitted = Admitted {
+            member: run.member.clone(),
+            project: run.project.clone(),
+        };
+        self.passes(|passes| passes.insert(pass.hash(), admitted));
+        pass
+    }
+
+    /// Lets it ask no more.
+    pub(crate) fn dismiss_run(&self, pass: &Secret) {
+        self.passes(|passes| passes.remove(&pass.hash()));
+    }
+
+    fn admitted(&self, pass: &Secret) -> Option<Admitted> {
+        self.passes(|passes| passes.get(&pass.hash()).cloned())
+    }
+
+    fn passes<T>(&self, change: impl FnOnce(&mut HashMap<String, Admitted>) -> T) -> T {
+        // Nothing panics while it has them.
+        change(&mut self.0.admitted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until something about runs has changed here.
+    pub(crate) async fn runs_changed(&self) {
+        self.0.runs_changed.notified().await;
+    }
+
+    /// Says that something about runs has changed.
+    pub(crate) fn tell_of_runs(&self) {
+        self.0.runs_changed.notify_one();
+    }
+
+    /// The right to read a study with its data, or a journal, through.
+    async fn reader(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        permit(&self.0.reading).await
+    }
+
+    /// The right to verify a journal, which may take long.
+    async fn verifier(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        permit(&self.0.verifying).await
+    }
+
+    /// The right to send something large.
+    async fn upload(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        permit(&self.0.uploads).await
     }
 
     /// Whether cookies may go over encrypted connections only.
     fn is_secure(&self) -> bool {
         let url = self.0.public_url.as_ref();
-        url.is_some_and(|url| url.starts_with("https://"))
+        self.0.is_encrypted || url.is_some_and(|url| url.starts_with("https://"))
     }
 
     /// Whether an `Origin` is this server's own page: of the public URL where there is one, else of the host that was asked.
@@ -203,16 +331,29 @@ impl Server {
         hash: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let permit = self.0.hashing.clone().acquire_owned().await;
-        let permit = permit.map_err(|_| Refusal::internal())?;
-        // The permit ends with the work, which goes on when whoever asked for it has gone.
-        let hashed = tokio::task::spawn_blocking(move || {
-            let hashed = hash();
-            drop(permit);
-            hashed
-        });
-        let hashed = hashed.await;
-        hashed.map_err(|_| Refusal::internal())
+        in_background(permit.map_err(|_| Refusal::internal())?, hash).await
     }
+}
+
+/// One of so many at a time, soon.
+async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    let permit = tokio::time::timeout(SOON, of.clone().acquire_owned()).await;
+    let permit = permit.map_err(|_| Refusal::busy())?;
+    permit.map_err(|_| Refusal::internal())
+}
+
+/// Does something that takes its time on a thread of its own. The permit ends with the work, which goes on when whoever
+/// asked for it has gone.
+async fn in_background<T: Send + 'static>(
+    permit: OwnedSemaphorePermit,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        drop(permit);
+        done
+    });
+    done.await.map_err(|_| Refusal::internal())
 }
 
 #[derive(OpenApi)]
@@ -264,14 +405,46 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(keys::set_limits))
         .routes(routes!(keys::usage))
         .routes(routes!(keys::of_project))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::add))
+        .routes(routes!(runs::show, runs::change, runs::delete))
+        .routes(routes!(runs::order))
+        .routes(routes!(runs::branch))
+        .routes(routes!(runs::push))
+        .routes(routes!(events::journal))
+        .routes(routes!(events::events))
+        .routes(routes!(files::show, files::put))
+        .routes(routes!(prompts::list))
+        .routes(routes!(prompts::show, prompts::delete))
+        .routes(routes!(prompts::versions, prompts::add))
+        .routes(routes!(
+            prompts::label,
+            prompts::move_label,
+            prompts::remove_label
+        ))
+        .routes(routes!(prompts::history))
         .routes(routes!(audit::list));
     router.split_for_parts()
 }
 
 /// Answers that a request took too long.
 async fn in_time(request: Request, next: Next) -> Response {
-    let answered = tokio::time::timeout(PATIENCE, next.run(request)).await;
+    let path = request.uri().path();
+    // What is sent may be large, or what it starts may take long.
+    let takes_long = ["/journals", "/branches", "/versions"]
+        .iter()
+        .any(|end| path.ends_with(end));
+    let is_upload = takes_long || path.contains("/files/");
+    let patience = if is_upload { UPLOAD } else { PATIENCE };
+    let answered = tokio::time::timeout(patience, next.run(request)).await;
     answered.unwrap_or_else(|_| Refusal::unavailable().into_response())
+}
+
+/// The proxy alone, by which the runs of a worker ask models.
+pub(crate) fn proxy_router(server: Server) -> Router {
+    Router::new()
+        .route("/api/proxy/{key}/{*path}", axum::routing::any(proxy::proxy))
+        .with_state(server)
 }
 
 /// All routes over a server, and the page where there is one.
@@ -284,6 +457,7 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
     let secure = server
         .is_secure()
         .then_some(HeaderValue::from_static("max-age=63072000"));
+    let is_measured = server.0.metrics.is_some();
     let mut router = routes
         .route("/healthz", axum::routing::get(health::alive))
         .route("/readyz", axum::routing::get(health::ready))
@@ -293,6 +467,8 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
                 ([(header::CONTENT_TYPE, "application/json")], document.clone())
             }),
         )
+        .route("/api/docs", axum::routing::get(viewer::page))
+        .route("/api/docs/{file}", axum::routing::get(viewer::file))
         .method_not_allowed_fallback(async || Refusal::method())
         .route(
             "/api/{*rest}",
@@ -302,9 +478,16 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
         .layer(axum::middleware::from_fn(in_time))
         // Models think for longer, and their answers are not held here.
         .route("/api/proxy/{key}/{*path}", axum::routing::any(proxy::proxy))
+        .layer(axum::middleware::from_fn_with_state(
+            server.clone(),
+            bounds::bounded,
+        ))
         // An answer is one member's, and a browser keeps none of it.
         .layer(with(header::CACHE_CONTROL, "no-store"))
-        .with_state(server);
+        .with_state(server.clone());
+    if is_measured {
+        router = router.route("/metrics", axum::routing::get(scrape::scrape).with_state(server));
+    }
     router = match page {
         Some(page) => router.fallback_service(page.service()),
         None => router.fallback(async || Refusal::missing("address")),
@@ -335,4 +518,7 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
             tracing::error!("a request panicked");
             Refusal::internal().into_response()
         }))
+        .layer(tower::util::option_layer(
+            is_measured.then(|| axum::middleware::from_fn(scrape::counted)),
+        ))
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 
+use super::extract::has_already;
 use crate::secret;
 
 /// A file compressed ahead of time lies beside the file itself, with this at the end of its name.
@@ -113,11 +114,6 @@ impl Page {
         let path = if is_route { INDEX } else { path };
         let mut response = Response::new(Body::empty());
         let found = self.0.files.get(path);
-        let text = |name| {
-            headers
-                .get(name)
-                .and_then(|value: &HeaderValue| value.to_str().ok())
-        };
         let sent = response.headers_mut();
         sent.insert(header::CONTENT_SECURITY_POLICY, self.0.security_policy.clone());
         sent.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -139,12 +135,13 @@ impl Page {
             *response.body_mut() = Body::from("the page has no such file\n");
             return response;
         };
-        let takes_brotli = text(header::ACCEPT_ENCODING).is_some_and(accepts_brotli);
+        let encodings = headers.get(header::ACCEPT_ENCODING);
+        let encodings = encodings.and_then(|value| value.to_str().ok());
+        let takes_brotli = encodings.is_some_and(accepts_brotli);
         let compressed = file.compressed.as_ref().filter(|_| takes_brotli);
         let suffix = if compressed.is_some() { "-br" } else { "" };
         let tag = format!("\"{}{suffix}\"", file.hash);
-        let known = text(header::IF_NONE_MATCH);
-        let is_known = known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag));
+        let is_known = has_already(headers, &tag);
         sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(path)));
         sent.extend(HeaderValue::from_str(&tag).ok().map(|tag| (header::ETAG, tag)));
         if is_known {

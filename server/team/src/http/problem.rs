@@ -1,11 +1,17 @@
 //! Refusals, as problem details (RFC 9457).
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Problem;
 
 use crate::password::Weak;
 use crate::store::StoreError;
+
+/// The type of the problem that an answer is, for who counts refusals.
+#[derive(Debug, Clone)]
+pub(super) struct Kind(pub(super) Cow<'static, str>);
 
 /// A request that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +68,36 @@ impl Refusal {
         );
         Self(Problem {
             retry_after: Some(seconds),
+            ..problem
+        })
+    }
+
+    /// More requests than a caller or an address may send.
+    pub(super) fn too_fast(seconds: u64) -> Self {
+        let Self(problem) = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "/problems/too-many-requests",
+            "Too many requests",
+            format!(
+                "More requests came from this caller or address than one may send; try again in {seconds} s."
+            ),
+        );
+        Self(Problem {
+            retry_after: Some(seconds),
+            ..problem
+        })
+    }
+
+    /// More at a time than the server carries.
+    pub(super) fn busy() -> Self {
+        let Self(problem) = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "/problems/busy",
+            "Busy",
+            "The server does as much as it can just now; try again in a moment.",
+        );
+        Self(Problem {
+            retry_after: Some(2),
             ..problem
         })
     }
@@ -176,8 +212,9 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let Self(problem) = self;
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry_after = problem.retry_after;
+        let (retry_after, kind) = (problem.retry_after, Kind(problem.kind.clone()));
         let mut response = (status, axum::Json(problem)).into_response();
+        response.extensions_mut().insert(kind);
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,
@@ -198,9 +235,14 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Missing(what) => Self::missing(what),
             StoreError::OtherMasterKey => Self::sealed(),
-            StoreError::Taken(_) | StoreError::SetUp | StoreError::LastAdmin | StoreError::OtherHost => {
-                Self::conflict(sentence(&error.to_string()))
-            }
+            StoreError::Taken(_)
+            | StoreError::SetUp
+            | StoreError::LastAdmin
+            | StoreError::OtherHost
+            | StoreError::Working
+            | StoreError::GoesOn
+            | StoreError::LabelMoved { .. }
+            | StoreError::AtRest => Self::conflict(sentence(&error.to_string())),
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_)) => {
                 tracing::error!(%error, "the database does not answer");
                 Self::unavailable()

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Role;
 use capo_gateway::{
-    Caller as Member, Counter, Flow, Gateway, Limits, NanoUsd, PROBLEM_JSON, Problem, Request,
+    Caller as Member, Count, Counter, Flow, Gateway, Limits, NanoUsd, PROBLEM_JSON, Problem, Request,
     UpstreamRequest, check_response, error_body, is_public, response_headers, split_path,
 };
 use capo_models::Secret as ProviderKey;
@@ -20,8 +20,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Server;
 use super::caller::{Known, Visitor, is_own_page};
-use super::problem::Refusal;
+use super::problem::{Kind, Refusal};
 use crate::store::{ChargedTo, Millis, StoredKey};
+use crate::telemetry;
 
 /// Names the project on whose account a program asks; needed where a key is shared with several of the caller's.
 pub(super) const PROJECT: &str = "x-capo-project";
@@ -116,8 +117,11 @@ impl IntoResponse for Stopped {
 fn of_gateway(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut response = (status, axum::Json(problem)).into_response();
-    let kind = HeaderValue::from_static(PROBLEM_JSON);
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let media = HeaderValue::from_static(PROBLEM_JSON);
+    response.headers_mut().insert(header::CONTENT_TYPE, media);
+    response
+        .extensions_mut()
+        .insert(Kind(problem.r#type.clone().into()));
     response
 }
 
@@ -133,7 +137,10 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let (parts, body) = asked.into_parts();
     let (id, path) = split_path(parts.uri.path()).ok_or_else(|| Refusal::missing("address"))?;
     let visitor = Visitor::of(&parts, server);
-    let known = Known::of(&parts.headers, server, &visitor).await?;
+    let known = match Known::of_run(&parts.headers, server).await? {
+        Some(run) => Some(run),
+        None => Known::of(&parts.headers, server, &visitor).await?,
+    };
     // A cookie comes with other pages' requests, too, and some of these say no origin.
     if known.as_ref().is_some_and(Known::is_browser) && !is_own_page(&parts.headers, server) {
         return Err(Refusal::cross_origin().into());
@@ -251,8 +258,10 @@ async fn paying(
     let shared = &kept.key.record().projects;
     let projects = server.store().projects(&known.member).await?;
     let named = headers.get(PROJECT).and_then(|name| name.to_str().ok());
-    let fits = |id: &str, name: &str| {
-        named.map_or_else(|| shared.iter().any(|shared| shared == id), |named| named == name)
+    let fits = |id: &str, name: &str| match (known.project_of_run(), named) {
+        (Some(project), _) => project == id,
+        (None, Some(named)) => named == name,
+        (None, None) => shared.iter().any(|shared| shared == id),
     };
     let mut fitting: Vec<_> = projects
         .into_iter()
@@ -292,6 +301,26 @@ struct Call {
     secret: ProviderKey,
 }
 
+/// What came of a call.
+struct Sent {
+    /// `None` where the provider was not reached, or did not end.
+    status: Option<StatusCode>,
+    /// Read and written.
+    tokens: [u64; 2],
+    cost: NanoUsd,
+}
+
+impl Sent {
+    /// Nothing is known of it but what it counts as.
+    fn at(cost: NanoUsd) -> Self {
+        Self {
+            status: None,
+            tokens: [0; 2],
+            cost,
+        }
+    }
+}
+
 /// What the caller is told as soon as it is known.
 type Tell = oneshot::Sender<Result<Response, Stopped>>;
 
@@ -311,9 +340,18 @@ impl Call {
         };
         // A provider that answers for longer than this is no longer waited for, so that nothing stays set aside for ever.
         let sent = tokio::time::timeout(WHOLE, self.send(tell)).await;
-        let cost = sent.unwrap_or_else(|_| self.upstream.amount());
+        let sent = sent.unwrap_or_else(|_| Sent::at(self.upstream.amount()));
+        let record = self.kept.key.record();
+        let call = telemetry::Call {
+            key: &record.id,
+            provider: record.provider.get().name,
+            status: sent.status,
+            tokens: sent.tokens,
+            cost: sent.cost.get(),
+        };
+        call.count();
         // What stays set aside when the database fails is settled at its full amount later.
-        if let Err(error) = self.server.store().settle(&aside, cost).await {
+        if let Err(error) = self.server.store().settle(&aside, sent.cost).await {
             tracing::error!(%error, "what a request cost could not be written");
         }
     }
@@ -322,8 +360,8 @@ impl Call {
         &self.kept.key.record().id
     }
 
-    /// Sends it and passes the answer on; returns what it cost.
-    async fn send(&self, tell: Tell) -> NanoUsd {
+    /// Sends it and passes the answer on.
+    async fn send(&self, tell: Tell) -> Sent {
         let providers = self.server.providers();
         let client = if self.kept.key.record().private_host {
             &providers.private
@@ -340,11 +378,11 @@ impl Call {
                 let was_sent = !(error.is_connect() || error.is_builder());
                 tracing::warn!(key = self.name(), error = %error.without_url(), "a provider was not reached");
                 answer(tell, Err(Refusal::unreached().into()));
-                return if was_sent {
+                return Sent::at(if was_sent {
                     self.upstream.amount()
                 } else {
                     NanoUsd::ZERO
-                };
+                });
             }
         };
         let status = got.status();
@@ -353,12 +391,20 @@ impl Call {
         if let Err(problem) = check_response(status) {
             tracing::warn!(key = self.name(), %status, "a provider refused a shared key, or redirected");
             answer(tell, Err(problem.into()));
-            return NanoUsd::ZERO;
+            return Sent {
+                status: Some(status),
+                ..Sent::at(NanoUsd::ZERO)
+            };
         }
-        if status.is_success() {
+        let count = if status.is_success() {
             self.pass_on(got, (status, headers), counter, tell).await
         } else {
             self.pass_error_on(got, (status, headers), counter, tell).await
+        };
+        Sent {
+            status: Some(status),
+            tokens: [count.input, count.output],
+            cost: count.cost.unwrap_or_default(),
         }
     }
 
@@ -369,7 +415,7 @@ impl Call {
         head: (StatusCode, HeaderMap),
         mut counter: Counter,
         tell: Tell,
-    ) -> NanoUsd {
+    ) -> Count {
         let mut body = Vec::new();
         let mut pieces = got.bytes_stream();
         while let Some(Ok(piece)) = pieces.next().await {
@@ -379,12 +425,12 @@ impl Call {
             }
         }
         counter.feed(&body);
-        let cost = counter.finish().cost.unwrap_or_default();
+        let count = counter.finish();
         answer(
             tell,
             Ok((head.0, head.1, error_body(&body, &self.secret)).into_response()),
         );
-        cost
+        count
     }
 
     /// Reads an answer to its end, also when the caller has gone away: it is paid for anyway, and the provider's own count
@@ -395,7 +441,7 @@ impl Call {
         head: (StatusCode, HeaderMap),
         mut counter: Counter,
         tell: Tell,
-    ) -> NanoUsd {
+    ) -> Count {
         let (caller, pieces) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING);
         let body = futures::stream::unfold(pieces, |mut pieces| async {
             pieces.recv().await.map(|piece| (piece, pieces))
@@ -424,7 +470,7 @@ impl Call {
                 }
             }
         }
-        counter.finish().cost.unwrap_or_default()
+        counter.finish()
     }
 }
 

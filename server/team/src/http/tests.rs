@@ -1,6 +1,10 @@
 //! What the routes do, in a team whose members have all roles.
 
+mod bounds;
+mod metrics;
+mod prompts;
 mod routes;
+mod runs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -12,7 +16,8 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
-use crate::store::{Actor, Invited, Member};
+use crate::store::{Actor, AddedRun, AddedVersion, Invited, Member};
+use crate::worker::tests::STUDY;
 use capo_api::{Role, Scope};
 
 const DAY: Millis = 24 * 60 * 60 * 1000;
@@ -52,12 +57,13 @@ const ALL: [Who; 8] = [
 /// A server with a project `alpha`, in which people have all roles.
 struct Team {
     router: Router,
+    server: Server,
     store: Store,
     clock: Arc<AtomicI64>,
     set_up: SetUp,
     master: MasterKey,
     secrets: Vec<(Who, Secret)>,
-    ids: [(&'static str, String); 5],
+    ids: [(&'static str, String); 7],
     _folder: tempfile::TempDir,
 }
 
@@ -86,7 +92,8 @@ impl Team {
         };
         let server = Server::new(store.clone(), move || now.load(Relaxed), settings).unwrap();
         Self {
-            router: router(server, None),
+            router: router(server.clone(), None),
+            server,
             store,
             clock,
             set_up,
@@ -156,6 +163,28 @@ impl Team {
             .invite(&by("root"), &root, &open, invited, NOW + DAY)
             .await
             .unwrap();
+        let added = AddedRun {
+            name: "First".into(),
+            study: STUDY.into(),
+            method: "capo".into(),
+            objective: "success".into(),
+            stage: Some(capo_api::RunStage::Paused),
+            ..AddedRun::default()
+        };
+        let run = store.add_run(&by("ada"), &alpha, &ada, added).await.unwrap();
+        let text = AddedVersion {
+            text: "Greet the customer.".into(),
+            ..AddedVersion::default()
+        };
+        let (version, _) = store
+            .add_prompt_version(&by("ada"), &alpha, "greeting", &text)
+            .await
+            .unwrap();
+        let prompt = store.prompt(&alpha, "greeting").await.unwrap();
+        store
+            .move_label(&by("ada"), &prompt, "candidate", Some(1), None)
+            .await
+            .unwrap();
         let invited = Invited::Project(&alpha, Role::Viewer);
         let project = store
             .invite(&by("ada"), &ada, &Secret::new(""), invited, NOW + DAY)
@@ -167,6 +196,8 @@ impl Team {
             ("INVITATION", server.id),
             ("TO-PROJECT", project.id),
             ("SECRET", open.reveal().to_owned()),
+            ("RUN", run.id),
+            ("SEEN", version.fingerprint),
         ];
         team
     }
@@ -214,6 +245,11 @@ impl Team {
 }
 
 async fn document(response: Response) -> Value {
+    // Who watches a run waits for what comes.
+    let kind = response.headers().get("content-type");
+    if kind.is_some_and(|kind| kind == "text/event-stream") {
+        return Value::Null;
+    }
     let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
     serde_json::from_slice(&bytes).unwrap_or(Value::Null)
 }
@@ -507,6 +543,37 @@ async fn behind_https_cookies_are_secure() {
             .contains("Secure")
     );
     assert!(response.headers().contains_key("strict-transport-security"));
+}
+
+#[tokio::test]
+async fn the_api_is_described_for_people_by_files_of_this_server() {
+    let team = Team::empty().await;
+    let get = async |path: &str| team.send(Request::get(path).body(Body::empty()).unwrap()).await;
+    let page = get("/api/docs").await;
+    let policy = page.headers()["content-security-policy"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        policy.starts_with("default-src 'none';") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let bytes = axum::body::to_bytes(page.into_body(), 1 << 20).await.unwrap();
+    let page = String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(!page.contains("http"), "nothing comes from elsewhere: {page}");
+    for (file, kind) in [
+        ("swagger-ui.css", "text/css; charset=utf-8"),
+        ("swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+        ("start.js", "text/javascript; charset=utf-8"),
+    ] {
+        assert!(page.contains(&format!("/api/docs/{file}")), "{file}");
+        let got = get(&format!("/api/docs/{file}")).await;
+        assert_eq!(
+            (got.status().as_u16(), &got.headers()["content-type"]),
+            (200, &kind.parse().unwrap())
+        );
+    }
+    assert_eq!(get("/api/docs/other.js").await.status(), 404);
 }
 
 #[tokio::test]

@@ -593,7 +593,7 @@ fn bound_to(record: &KeyRecord) -> String {
 }
 
 /// The text that tells whether a master key is the right one.
-const CHECK: &str = "master";
+pub(super) const CHECK: &str = "master";
 
 /// Waits for every other transaction that seals keys, and refuses a master key that is not the one of the database.
 async fn lock_keys(transaction: &mut Transaction<'_, Any>, master: &MasterKey) -> Result<(), StoreError> {

@@ -5,12 +5,17 @@
 
 mod accounts;
 mod audit;
+mod backup;
+mod files;
+mod gauges;
 mod invitations;
 mod keys;
 mod projects;
+mod prompts;
+mod runs;
 mod sessions;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tokens;
 
 use std::path::Path;
@@ -22,9 +27,13 @@ use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 
 pub use accounts::Member;
 pub use audit::{Actor, Entry};
+pub use backup::{back_up, make_ready};
+pub use files::KeptFile;
 pub use invitations::{Invitation, Invited};
 pub use keys::{ChargedTo, FORGOTTEN, OpenReservation, StoredKey, Used, day_of};
 pub use projects::{MemberRole, Project};
+pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
+pub use runs::{AddedRun, Lease, Left, NotKept, Run, Told};
 pub use sessions::Session;
 pub use tokens::Token;
 
@@ -58,12 +67,32 @@ pub enum StoreError {
     /// A key would go where it did not go before.
     #[error("the key goes to another host now: give it anew")]
     OtherHost,
+    /// A worker works on the run, or will.
+    #[error("this run is under way; pause or stop it first")]
+    Working,
+    /// The run is queued, or a worker works on it.
+    #[error("this run goes on already")]
+    GoesOn,
+    /// Nobody works on the run.
+    #[error("this run is not under way")]
+    AtRest,
+    /// Somebody else has moved the label.
+    #[error("the label {label} is on {} by now; look at what it is on before you move it", place(*.version))]
+    LabelMoved {
+        /// Its name.
+        label: String,
+        /// The version that it is on.
+        version: Option<u64>,
+    },
     /// Keys were encrypted with another master key.
     #[error("the keys were encrypted with another master key")]
     OtherMasterKey,
     /// The database holds what this program does not understand.
     #[error("the database holds what this version cannot read: {0}")]
     Unreadable(String),
+    /// A copy that is no whole database.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
     /// The address is no database.
     #[error("{url}: {problem}; name a database as sqlite:PATH or postgres://USER:PASSWORD@HOST/NAME")]
     Address {
@@ -97,6 +126,7 @@ pub struct Store {
     read: AnyPool,
     /// The same pool with PostgreSQL. Of SQLite, which has one writer, a single connection: others would only wait.
     write: AnyPool,
+    is_sqlite: bool,
 }
 
 impl Store {
@@ -150,7 +180,11 @@ impl Store {
         } else {
             write.clone()
         };
-        Ok(Self { read, write })
+        Ok(Self {
+            read,
+            write,
+            is_sqlite,
+        })
     }
 
     /// The database in a file of a folder.
@@ -245,6 +279,25 @@ fn present(row: Option<AnyRow>, what: &'static str) -> Result<AnyRow, StoreError
 /// A flag: neither database has the other's booleans.
 fn flag(row: &AnyRow, column: &str) -> Result<bool, sqlx::Error> {
     row.try_get::<i64, _>(column).map(|value| value != 0)
+}
+
+/// A number that counts something.
+fn count(row: &AnyRow, column: &str) -> Result<u64, StoreError> {
+    optional_count(row, column)?.ok_or_else(|| StoreError::Unreadable(column.into()))
+}
+
+/// The same where there may be none.
+fn optional_count(row: &AnyRow, column: &str) -> Result<Option<u64>, StoreError> {
+    let count: Option<i64> = row.try_get(column)?;
+    let unreadable = |count| StoreError::Unreadable(format!("{column}: {count}"));
+    count
+        .map(|count| u64::try_from(count).map_err(|_| unreadable(count)))
+        .transpose()
+}
+
+/// Where a label is, in words.
+fn place(version: Option<u64>) -> String {
+    version.map_or_else(|| "no version".into(), |version| format!("version {version}"))
 }
 
 /// A word of a closed set.

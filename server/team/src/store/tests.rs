@@ -1,5 +1,7 @@
 //! Every test on both databases: PostgreSQL where `CAPO_TEST_POSTGRES` names a server, as `cargo xtask test` does.
 
+mod prompts;
+
 use std::future::Future;
 
 use capo_gateway::{Limits, NanoUsd, Scope, SharedKey};
@@ -567,7 +569,7 @@ fn who_was_dismissed_does_not_come_back_by_an_invitation_of_their_own() {
 #[test]
 fn what_a_newer_version_wrote_is_left_alone() {
     on_each(|store| async move {
-        sqlx::query("UPDATE _sqlx_migrations SET version = 9000 WHERE version = 2")
+        sqlx::query("UPDATE _sqlx_migrations SET version = 9000 WHERE version = 3")
             .execute(&store.write)
             .await
             .unwrap();
@@ -579,7 +581,7 @@ fn what_a_newer_version_wrote_is_left_alone() {
                 refused,
                 Err(StoreError::Newer {
                     found: 9000,
-                    known: 2
+                    known: 4
                 })
             ),
             "{refused:?}"

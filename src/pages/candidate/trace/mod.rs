@@ -354,11 +354,15 @@ fn metrics(state: &RunState, located: &Located) -> Vec<MetricSpec> {
 
 /// Reads a rollout's whole line from this browser.
 async fn read(run: Run, line: LineId) -> Result<Rc<RolloutEvent>, String> {
-    let storage = Storage::open().await.map_err(|error| error.to_string())?;
-    let text = storage
-        .line(&run.id(), line)
-        .await
-        .map_err(|error| error.to_string())?;
+    let kept = async { Storage::open().await?.line(&run.id(), line).await };
+    let text = match kept.await {
+        Ok(Some(text)) => Some(text),
+        // What this browser does not keep of a run of the server comes from there.
+        other => match run.line_on_server(line).await {
+            Some(text) => Some(text?),
+            None => other.map_err(|error| error.to_string())?,
+        },
+    };
     let Some(text) = text else {
         return Err(match run.refused.get_untracked() {
             Some(_) => {

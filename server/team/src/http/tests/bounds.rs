@@ -1,0 +1,118 @@
+//! Bounds on what is asked at a time.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::http::bounds::WATCHERS;
+
+impl Team {
+    /// The same team behind a server that answers one request a second of each caller.
+    async fn bounded() -> Self {
+        let mut team = Self::new().await;
+        let settings = Settings {
+            rate: NonZeroU32::new(1),
+            is_behind_proxy: true,
+            ..Settings::default()
+        };
+        team.server = Server::new(team.store.clone(), || NOW, settings).unwrap();
+        team.router = router(team.server.clone(), None);
+        team
+    }
+
+    async fn from(&self, address: &str, mut request: Request<Body>) -> Response {
+        let headers = request.headers_mut();
+        headers.insert("x-forwarded-for", address.parse().unwrap());
+        self.send(request).await
+    }
+
+    fn listing(&self, who: Who) -> Request<Body> {
+        self.request(who, &Method::GET, "/api/projects", &Value::Null)
+    }
+
+    /// Requests that are answered until one is refused.
+    async fn until_refused(&self, address: &str, request: impl Fn(u32) -> Request<Body>) -> (u32, Response) {
+        for count in 0..500 {
+            let response = self.from(address, request(count)).await;
+            if response.status() == 429 {
+                return (count, response);
+            }
+        }
+        panic!("nothing was refused");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_too_fast_is_told_when_to_come_back() {
+    let team = Team::bounded().await;
+    let (answered, refused) = team
+        .until_refused("192.0.2.1", |_| team.listing(Who::Viewer))
+        .await;
+    assert!(answered >= 4, "{answered}");
+    assert_eq!(refused.headers()["retry-after"], "1");
+    assert_eq!(refused.headers()["content-type"], "application/problem+json");
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(refused.headers()[name], value);
+    }
+    let problem = document(refused).await;
+    assert_eq!(problem["type"], "/problems/too-many-requests");
+    // Others at the same address may still, and a call to a model has limits of its own.
+    let other = team.from("192.0.2.1", team.listing(Who::Editor)).await;
+    assert_eq!(other.status(), 200);
+    let call = team.request(
+        Who::Viewer,
+        &Method::GET,
+        "/api/proxy/openai/v1/models",
+        &Value::Null,
+    );
+    assert_ne!(team.from("192.0.2.1", call).await.status(), 429);
+}
+
+#[tokio::test]
+async fn made_up_tokens_count_with_the_address_that_they_come_from() {
+    let team = Team::bounded().await;
+    let (answered, _) = team
+        .until_refused("2001:db8::1", |count| {
+            let mut request = team.listing(Who::Nobody);
+            let token = format!("Bearer capo_{count}");
+            request
+                .headers_mut()
+                .insert("authorization", token.parse().unwrap());
+            request
+        })
+        .await;
+    assert!(answered >= 16, "{answered}");
+    // Of IPv6 the whole network of a subscriber.
+    let neighbour = team
+        .until_refused("2001:db8::2", |_| team.listing(Who::Viewer))
+        .await;
+    assert!(neighbour.0 < 4, "{}", neighbour.0);
+    let elsewhere = team.from("2001:db8:1::1", team.listing(Who::Editor)).await;
+    assert_eq!(elsewhere.status(), 200);
+    let mut alive = Request::get("/healthz").body(Body::empty()).unwrap();
+    for _ in 0..50 {
+        let response = team.from("2001:db8::1", alive).await;
+        assert_eq!(response.status(), 200);
+        alive = Request::get("/healthz").body(Body::empty()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn so_many_watch_and_no_more() {
+    let team = Team::new().await;
+    let bounds = &team.server.0.bounds;
+    let places: Vec<_> = (1..WATCHERS).map(|_| bounds.watch().unwrap()).collect();
+    let watch = || team.request(Who::Viewer, &Method::GET, "/api/runs/RUN/events", &Value::Null);
+    let last = team.send(watch()).await;
+    assert_eq!((last.status().as_u16(), bounds.watching()), (200, WATCHERS));
+    let refused = team.send(watch()).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "2");
+    assert_eq!(document(refused).await["type"], "/problems/busy");
+    drop(last);
+    assert_eq!(team.send(watch()).await.status(), 200, "who goes makes room");
+    drop(places);
+    assert_eq!(bounds.watching(), 0);
+}

@@ -1,0 +1,158 @@
+//! A study that is to run on the server, joined with its workloads.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use capo_core::control::Control;
+use capo_core::notice::Observer;
+use capo_core::study::{Format, Rounds, Study};
+use capo_gateway::SharedKey;
+use capo_models::gate::{Gate, Way};
+use capo_models::prices::PriceTable;
+use capo_models::providers::Provider;
+use capo_models::{Builder, Models, Secret, Setup, check_tables};
+use capo_workloads::files::MemoryFiles;
+
+/// No variables: what runs on the server uses shared keys alone.
+type NoKeys = BTreeMap<String, String>;
+
+/// The shared keys of a project, as ways to models.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedKeys {
+    /// The keys that the project may use.
+    pub(crate) keys: Vec<SharedKey>,
+    /// Where they are asked, such as `http://127.0.0.1:4000`.
+    pub(crate) origin: String,
+    /// What the proxy there knows the run by.
+    pub(crate) pass: String,
+}
+
+impl Gate for SharedKeys {
+    fn way(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Way, String> {
+        let fitting = self.keys.iter().filter(|key| key.is_for(provider, base_url));
+        let mut fitting = fitting.peekable();
+        if fitting.peek().is_none() {
+            return Err(format!(
+                "this project has no shared key for provider `{}` at {base_url}; an administrator of the server adds one",
+                provider.name
+            ));
+        }
+        let found = fitting.find_map(|key| Some((key, key.rule(model)?)));
+        let (key, rule) = found.ok_or_else(|| {
+            format!(
+                "no shared key of this project may ask the model `{model}` of provider `{}`; an administrator of the \
+                 server allows it",
+                provider.name
+            )
+        })?;
+        Ok(Way {
+            base_url: format!("{}/api/proxy/{}", self.origin, key.record().id),
+            key: Secret::new(self.pass.clone()),
+            price: rule.price,
+        })
+    }
+}
+
+/// A study as the server runs it.
+pub(crate) struct Prepared {
+    /// The study with its workloads.
+    pub(crate) setup: Setup,
+}
+
+impl Prepared {
+    /// Reads a study and joins it with its workloads, which find their data in `files`.
+    ///
+    /// # Errors
+    /// What is wrong with the study or its data, or why the server does not run it.
+    pub(crate) fn new(study: &str, files: &MemoryFiles) -> Result<Self, String> {
+        let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
+        study.seed_prompt().map_err(|error| error.to_string())?;
+        if capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent) {
+            return Err(
+                "this workload runs a program or asks an address of its author's own, which a server that many use does \
+                 not do; run the study in a browser or by `capo optimize`"
+                    .to_owned(),
+            );
+        }
+        check_tables(&study.models).map_err(|error| error.to_string())?;
+        let seed = study.study.seed;
+        let workloads =
+            capo_workloads::build(&study.workload, files, seed).map_err(|error| error.to_string())?;
+        let setup = Setup::new(study, workloads).map_err(|error| error.to_string())?;
+        for (role, spec) in &setup.specs {
+            if spec.provider.get().name == "local" {
+                return Err(format!(
+                    "models.{role}: the server runs no models of its own; serve the model with `capo rewriter serve` and \
+                     have an administrator add its address as a shared key"
+                ));
+            }
+        }
+        check_size(setup.problem.study())?;
+        Ok(Self { setup })
+    }
+
+    /// What its models lack, in words; nothing where everybody can be asked.
+    ///
+    /// # Errors
+    /// Every table that cannot be served.
+    pub(crate) fn check_models(&self, keys: &SharedKeys) -> Result<(), String> {
+        let none = NoKeys::new();
+        let missing = Builder::new(&none)
+            .gate(keys)
+            .missing(&self.setup.problem.study().models);
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(missing.join("; "))
+        }
+    }
+
+    /// Who answers, until `control` interrupts it.
+    ///
+    /// # Errors
+    /// Which table of the study cannot be served.
+    pub(crate) fn models(
+        &self,
+        keys: &SharedKeys,
+        prices: &Arc<PriceTable>,
+        control: &Control,
+    ) -> Result<Rc<Models>, String> {
+        let none = NoKeys::new();
+        let study = self.setup.problem.study();
+        let models = Builder::new(&none)
+            .gate(keys)
+            .seed(study.study.seed)
+            .prices(PriceTable::clone(prices))
+            .control(control.clone())
+            .observer(silent())
+            .build(&study.models);
+        models.map(Rc::new).map_err(|error| error.to_string())
+    }
+}
+
+/// Rollouts of one prompt on one example, and rounds, that the server's memory is good for.
+const MOST_REPEATS: u32 = 1000;
+const MOST_ROUNDS: u32 = 10_000;
+
+/// Refuses a search that would be too large to be held in memory, whatever its budget says.
+///
+/// # Errors
+/// Which setting is too large.
+pub(crate) fn check_size(study: &Study) -> Result<(), String> {
+    if study.study.repeats > MOST_REPEATS {
+        return Err(format!("study.repeats: a server takes at most {MOST_REPEATS}"));
+    }
+    match study.study.rounds {
+        Rounds::Count(rounds) if rounds > MOST_ROUNDS => {
+            Err(format!("study.rounds: a server takes at most {MOST_ROUNDS}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits of models are nobody's news here.
+pub(crate) fn silent() -> Observer {
+    Rc::new(|_| {})
+}

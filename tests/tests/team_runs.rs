@@ -1,0 +1,399 @@
+//! Runs on a team server, from the command line.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+mod team_server;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use capo_tests::journal::{events, of_kind, outcome};
+use capo_tests::program::{Ended, Running, Server, command, run, wait_until};
+use serde_json::{Value, json};
+use team_server::{PASSWORD, ask, create_user, serving};
+use tempfile::TempDir;
+
+/// Some seconds long, so that it can be told something in its midst.
+const STUDY: &str = r#"
+[study]
+name = "small desk"
+seed = 3
+rounds = 4
+
+[workload]
+kind = "desk"
+optimize = 12
+evaluate = 6
+
+[prompt]
+file = "prompt.md"
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "excess_tools"
+relative_to_seed = 0.8
+
+[models.agent]
+provider = "simulated"
+latency = 0.015
+"#;
+
+const PROMPT: &str = "You are a customer service agent. Help the customer with their request.\n";
+
+/// A server with one member, who has a project and a token, and a folder for their study.
+struct Team {
+    folder: TempDir,
+    server: Option<Server>,
+    address: String,
+    token: String,
+}
+
+impl Team {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let data = folder.path().join("data");
+        create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
+        let server = Server::start(&mut serving(&data, "127.0.0.1:0"));
+        let credentials = json!({ "name": "ada", "password": PASSWORD });
+        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
+            .cookie
+            .unwrap();
+        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let project = json!({ "name": "help-desk", "title": "Help desk" });
+        let made = ask(&server, "POST", "/api/projects", &headers, &project);
+        assert_eq!(made.status, 201, "{}", made.body);
+        let new = json!({ "name": "command line", "scope": "write", "days": 1 });
+        let token = ask(&server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
+        std::fs::write(folder.path().join("study.toml"), STUDY).unwrap();
+        std::fs::write(folder.path().join("prompt.md"), PROMPT).unwrap();
+        Self {
+            address: server.base_url.trim_start_matches("http://").to_owned(),
+            server: Some(server),
+            folder,
+            token: token.as_str().unwrap().to_owned(),
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    /// Kills the server without a word, and starts it anew in the same place.
+    fn kill_and_start(&mut self) {
+        self.server.take().unwrap().kill();
+        let mut again = serving(&self.file("data"), &self.address);
+        self.server = Some(Server::start(&mut again));
+    }
+
+    /// A command of the member, on this server where it is about one.
+    fn command(&self, line: &str) -> Command {
+        let mut command = command(line.split_whitespace());
+        command
+            .current_dir(self.folder.path())
+            .env("CAPO_TOKEN", &self.token)
+            .env("CAPO_REMOTE", &self.server().base_url);
+        command
+    }
+
+    fn capo(&self, line: &str) -> Ended {
+        let ended = run(&mut self.command(line));
+        assert!(!ended.stdout.contains(&self.token) && !ended.stderr.contains(&self.token));
+        ended
+    }
+
+    /// The runs, the latest first.
+    fn runs(&self) -> Vec<Value> {
+        let listed = self.capo("runs --json").expect_code(0).json();
+        listed["runs"].as_array().unwrap().clone()
+    }
+
+    /// Waits until something holds of the latest run.
+    fn wait_for(&self, what: &str, holds: impl Fn(&Value) -> bool) {
+        wait_until(what, || self.runs().first().is_some_and(&holds));
+    }
+
+    /// A run on this machine, with its exit code.
+    fn local(&self) -> (Option<i32>, Value) {
+        let ended = self.capo("optimize study.toml --journal local.jsonl --json");
+        assert!(matches!(ended.code, Some(0 | 2)), "{}", ended.stderr);
+        (ended.code, ended.json())
+    }
+}
+
+/// What two runs of one study come to, wherever they were made.
+fn result(summary: &Value) -> Value {
+    json!([
+        summary["status"],
+        summary["best"],
+        summary["multipliers"],
+        summary["rounds"],
+        summary["evaluation"]
+    ])
+}
+
+fn is_past_a_round(run: &Value) -> bool {
+    run["progress"]["by_round"]
+        .as_array()
+        .is_some_and(|rounds| rounds.len() > 1)
+}
+
+#[test]
+fn a_search_on_a_server_that_is_killed_ends_as_one_here() {
+    let mut team = Team::new();
+    let (code, local) = team.local();
+    let mut search = team.command("optimize study.toml --remote --json");
+    let watching = Running::start_piped(&mut search);
+    team.wait_for("a round", is_past_a_round);
+    assert_eq!(
+        team.runs()[0]["stage"],
+        "running",
+        "it is not over when the server is killed"
+    );
+    team.kill_and_start();
+    let watched = watching.finish();
+    assert_eq!(watched.code, code, "{}", watched.stderr);
+    assert_eq!(result(&watched.json()), result(&local));
+
+    let runs = team.runs();
+    let id = runs[0]["id"].as_str().unwrap();
+    assert_eq!((runs.len(), &runs[0]["stage"]), (1, &json!("ended")));
+    let again = team.capo(&format!("watch {} --json", &id[..8]));
+    assert_eq!(
+        (again.code, again.json()),
+        (code, watched.json()),
+        "{}",
+        again.stderr
+    );
+    let table = team.capo("runs list --project help-desk").expect_code(0).stdout;
+    assert!(
+        table.contains(&id[..8]) && table.contains("small desk"),
+        "{table}"
+    );
+
+    team.capo(&format!("runs pull {id} --journal pulled.jsonl"))
+        .expect_code(0);
+    team.capo("journal verify pulled.jsonl").expect_code(0);
+    let [pulled, local] = ["pulled.jsonl", "local.jsonl"].map(|name| events(&team.file(name)));
+    assert_eq!(outcome(&pulled), outcome(&local));
+    team.capo(&format!("runs pull {id} --journal pulled.jsonl"))
+        .expect_code(1)
+        .expect_error(&["is there already"]);
+}
+
+#[test]
+fn a_run_is_paused_steered_resumed_and_branched() {
+    let team = Team::new();
+    let started = team.capo("optimize study.toml --remote --project help-desk --name first --detach");
+    let id = started.clone().expect_code(0).stdout.trim_end().to_owned();
+    team.wait_for("a round", is_past_a_round);
+    team.capo(&format!("runs pause {id}")).expect_code(0);
+    team.wait_for("a pause", |run| run["stage"] == "paused");
+    let watched = team.capo(&format!("watch {id}")).expect_code(3);
+    assert!(
+        watched.stderr.contains(&format!("capo runs resume {id}")),
+        "{}",
+        watched.stderr
+    );
+    team.capo(&format!("runs steer {id} --threshold excess_tool=0.5"))
+        .expect_code(64)
+        .expect_error(&["excess_tools"]);
+    team.capo(&format!("runs steer {id} --threshold excess_tools=0.9"))
+        .expect_code(0);
+    team.capo(&format!("runs resume {id}")).expect_code(0);
+    let watched = team.capo(&format!("watch {id} --json"));
+    assert!(matches!(watched.code, Some(0 | 2)), "{}", watched.stderr);
+    team.capo(&format!("runs pull {id} --journal first.jsonl"))
+        .expect_code(0);
+    team.capo("journal verify first.jsonl").expect_code(0);
+    let first = events(&team.file("first.jsonl"));
+    let steers = of_kind(&first, "steer");
+    let steered = |steer: &&Value| steer["thresholds"]["excess_tools"] == 0.9;
+    assert!(steers.iter().any(steered), "{steers:?}");
+
+    team.capo(&format!(
+        "runs branch {id} --round 1 --name stricter --threshold excess_tools=0.1 --paused"
+    ))
+    .expect_code(0);
+    let branch = team.runs()[0].clone();
+    assert_eq!(
+        (&branch["stage"], &branch["origin"]["run"]),
+        (&json!("paused"), &json!(id))
+    );
+    let branch = branch["id"].as_str().unwrap().to_owned();
+    team.capo(&format!("runs resume {branch}")).expect_code(0);
+    let watched = team.capo(&format!("watch {branch} --json"));
+    assert!(matches!(watched.code, Some(0 | 2)), "{}", watched.stderr);
+    team.capo(&format!("runs pull {branch} --journal branch.jsonl"))
+        .expect_code(0);
+    team.capo("journal verify branch.jsonl").expect_code(0);
+    let branch = events(&team.file("branch.jsonl"));
+    let rounds = |events: &[Value]| of_kind(events, "round").into_iter().cloned().collect::<Vec<_>>();
+    assert_eq!(rounds(&branch)[0], rounds(&first)[0]);
+}
+
+#[test]
+fn a_run_is_stopped_and_goes_on_under_a_larger_budget() {
+    let team = Team::new();
+    std::fs::write(
+        team.file("small.toml"),
+        format!("{STUDY}\n[budget]\nrollouts = 40\n"),
+    )
+    .unwrap();
+    let spent = team.capo("optimize small.toml --remote").expect_code(3);
+    let id = team.runs()[0]["id"].as_str().unwrap().to_owned();
+    let way = format!(
+        "capo runs resume {id} --remote {} --study small.toml",
+        team.server().base_url
+    );
+    assert!(spent.stderr.contains(&way), "{}", spent.stderr);
+    std::fs::write(
+        team.file("small.toml"),
+        format!("{STUDY}\n[budget]\nrollouts = 4000\n"),
+    )
+    .unwrap();
+    team.capo(&format!("runs resume {id} --study small.toml"))
+        .expect_code(0);
+    team.wait_for("work", |run| run["stage"] == "running");
+    team.capo(&format!("runs stop {id}")).expect_code(0);
+    team.capo(&format!("watch {id}")).expect_code(3);
+    assert_eq!(team.runs()[0]["stage"], "ended");
+    // Another study is refused, and the run goes on under its own.
+    std::fs::write(team.file("other.toml"), STUDY.replace("rounds = 4", "rounds = 5")).unwrap();
+    team.capo(&format!("runs resume {id} --study other.toml"))
+        .expect_code(64)
+        .expect_error(&["another study"]);
+    team.capo(&format!("runs resume {id} --study small.toml"))
+        .expect_code(0);
+    let (code, local) = team.local();
+    let watched = team.capo(&format!("watch {id} --json"));
+    assert_eq!(watched.code, code, "{}", watched.stderr);
+    assert_eq!(result(&watched.json()), result(&local));
+}
+
+#[test]
+fn a_run_from_here_is_pushed_and_deleted() {
+    let team = Team::new();
+    let (code, local) = team.local();
+    team.capo("runs push local.jsonl --project help-desk --name here")
+        .expect_code(0);
+    let id = team.runs()[0]["id"].as_str().unwrap().to_owned();
+    let watched = team.capo(&format!("watch {id} --json"));
+    assert_eq!(watched.code, code, "{}", watched.stderr);
+    assert_eq!(result(&watched.json()), result(&local));
+    team.capo(&format!("runs pull {id} --journal back.jsonl"))
+        .expect_code(0);
+    let [local, back] = ["local.jsonl", "back.jsonl"].map(|name| std::fs::read(team.file(name)).unwrap());
+    assert!(local == back, "what is pulled is what was pushed");
+    // A journal that somebody changed is not taken.
+    let changed = String::from_utf8(local)
+        .unwrap()
+        .replacen("\"success\":1", "\"success\":0", 1);
+    std::fs::write(team.file("changed.jsonl"), changed).unwrap();
+    team.capo("runs push changed.jsonl --project help-desk")
+        .expect_code(64);
+    team.capo(&format!("runs delete {id}")).expect_code(0);
+    assert!(team.runs().is_empty());
+    team.capo(&format!("watch {id}")).expect_code(1);
+}
+
+#[test]
+fn a_backup_of_a_run_under_way_goes_on_elsewhere() {
+    let mut team = Team::new();
+    let (code, local) = team.local();
+    team.capo("optimize study.toml --remote --detach").expect_code(0);
+    team.wait_for("a round", is_past_a_round);
+    team.capo("admin backup copy.db --data data").expect_code(0);
+    let whole = team.capo("admin backup with-key.db --data data --with-master-key");
+    assert_eq!(team.runs()[0]["stage"], "running", "it was not over yet");
+    let whole = whole.expect_code(0);
+    assert!(whole.stdout.contains("who has this file"), "{}", whole.stdout);
+    team.capo("admin backup copy.db --data data")
+        .expect_code(1)
+        .expect_error(&["copy.db is there already"]);
+    team.capo("admin restore copy.db --data data")
+        .expect_code(1)
+        .expect_error(&["in use by process"]);
+    team.server.take().unwrap().kill();
+    let master = std::fs::read_to_string(team.file("data/master.key")).unwrap();
+    let holds_master = |name: &str| {
+        let bytes = std::fs::read(team.file(name)).unwrap();
+        let key = master.trim().as_bytes();
+        bytes.windows(key.len()).any(|found| found == key)
+    };
+    assert!(!holds_master("copy.db") && holds_master("with-key.db"));
+
+    let here = |line: &str| run(command(line.split_whitespace()).current_dir(team.folder.path()));
+    here("admin restore copy.db --data data")
+        .expect_code(1)
+        .expect_error(&["there is a database already"]);
+    let keyless = here("admin restore copy.db --data keyless").expect_code(0);
+    assert!(
+        keyless.stdout.contains("keyless/master.key"),
+        "{}",
+        keyless.stdout
+    );
+    here("admin restore with-key.db --data elsewhere").expect_code(0);
+    assert!(!holds_master("elsewhere/capo.db"));
+    assert_eq!(
+        std::fs::read_to_string(team.file("elsewhere/master.key")).unwrap(),
+        master
+    );
+    team.server = Some(Server::start(&mut serving(
+        &team.file("elsewhere"),
+        "127.0.0.1:0",
+    )));
+    let id = team.runs()[0]["id"].as_str().unwrap().to_owned();
+    let watched = team.capo(&format!("watch {id} --json"));
+    assert_eq!(watched.code, code, "{}", watched.stderr);
+    assert_eq!(result(&watched.json()), result(&local));
+}
+
+#[test]
+fn what_is_no_backup_is_not_restored() {
+    let folder = TempDir::new().unwrap();
+    let capo = |line: &str| run(command(line.split_whitespace()).current_dir(folder.path()));
+    create_user(&folder.path().join("data"), &["ada", "--admin"], PASSWORD).expect_code(0);
+    capo("admin backup whole.db --data data").expect_code(0);
+    capo("admin backup nothing.db --data empty")
+        .expect_code(1)
+        .expect_error(&["there is no database", "--data"]);
+    assert!(!folder.path().join("nothing.db").exists());
+    let whole = std::fs::read(folder.path().join("whole.db")).unwrap();
+    let mut damaged = whole.clone();
+    damaged[8192..12288].fill(0xa5);
+    for (name, bytes, said) in [
+        ("torn.db", &whole[..whole.len() / 2], "damaged"),
+        ("damaged.db", &damaged, "damaged"),
+        ("empty.db", b"", "no database of a team server"),
+        (
+            "text.db",
+            b"not a database, but long enough for its first page",
+            "damaged",
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        capo(&format!("admin restore {name} --data new"))
+            .expect_code(1)
+            .expect_error(&[name, said]);
+    }
+    let left = std::fs::read_dir(folder.path().join("new")).unwrap();
+    let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+    for (line, program) in [
+        ("admin backup new.db", "pg_dump --format=custom"),
+        ("admin restore whole.db", "pg_restore"),
+    ] {
+        let postgres = capo(&format!("{line} --database postgres://ada:secret@127.0.0.1/capo"));
+        assert!(!postgres.stderr.contains("secret"), "{}", postgres.stderr);
+        postgres.expect_code(64).expect_error(&[program, "CAPO_DATABASE"]);
+    }
+}

@@ -1,0 +1,75 @@
+//! A team server under test, and a program that asks it.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use capo_tests::program::{Ended, Server, command};
+use serde_json::Value;
+use ureq::Agent;
+
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
+
+/// Serves what is kept in a folder at an address, without the page.
+pub(crate) fn serving(folder: &Path, address: &str) -> Command {
+    let mut serve = command(["serve", "--addr", address, "--api-only", "--data"]);
+    serve.arg(folder);
+    serve
+}
+
+/// A client that keeps no cookies, and says what came back whatever it is.
+fn client() -> Agent {
+    Agent::config_builder().http_status_as_error(false).build().into()
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) cookie: Option<String>,
+    pub(crate) body: Value,
+}
+
+/// Asks as a program would: without `Origin`.
+pub(crate) fn ask(
+    server: &Server,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> Answer {
+    let url = format!("{}{path}", server.base_url);
+    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut answer = if body.is_null() {
+        client().run(request.body(()).unwrap()).unwrap()
+    } else {
+        let request = request.header("content-type", "application/json");
+        client().run(request.body(body.to_string()).unwrap()).unwrap()
+    };
+    let cookie = answer
+        .headers()
+        .get("set-cookie")
+        .map(|set| set.to_str().unwrap());
+    let cookie = cookie.map(|set| set.split(';').next().unwrap().to_owned());
+    let text = answer.body_mut().read_to_string().unwrap();
+    Answer {
+        status: answer.status().as_u16(),
+        cookie,
+        body: serde_json::from_str(&text).unwrap_or(Value::Null),
+    }
+}
+
+pub(crate) fn create_user(folder: &Path, arguments: &[&str], password: &str) -> Ended {
+    let mut admin = command(["admin", "create-user", "--data"]);
+    let child = admin
+        .arg(folder)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.unwrap();
+    writeln!(child.stdin.take().unwrap(), "{password}").unwrap();
+    child.wait_with_output().unwrap().into()
+}
