@@ -8,6 +8,7 @@ pub mod password;
 pub mod seal;
 pub mod secret;
 pub mod store;
+mod study;
 mod telemetry;
 mod worker;
 

@@ -23,7 +23,7 @@ use super::extract::{Json, Path, Query, bounded, millis, moment};
 use super::problem::Refusal;
 use super::{Server, in_background};
 use crate::store::{AddedRun, Project, Run, StoreError};
-use crate::worker::study::{Prepared, SharedKeys, check_size};
+use crate::study::{Prepared, SharedKeys, check_size};
 
 /// Runs of one page of a list.
 const PAGE: u32 = 100;

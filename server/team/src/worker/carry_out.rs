@@ -16,10 +16,10 @@ use capo_workloads::files::MemoryFiles;
 
 use super::Shared;
 use super::rows::{Database, Rows, Waiting};
-use super::study::{Prepared, SharedKeys, silent};
 use crate::http::Server;
 use crate::secret::Secret;
 use crate::store::{Lease, Left, Run};
+use crate::study::{Prepared, SharedKeys, silent};
 use crate::telemetry;
 
 /// How long a run that was told to stop waits for calls under way.

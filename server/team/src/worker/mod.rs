@@ -2,7 +2,6 @@
 
 mod carry_out;
 mod rows;
-pub(crate) mod study;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -10,12 +10,12 @@ use futures::executor::block_on;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::study::{Prepared, SharedKeys};
 use super::*;
 use crate::http::Settings;
 use crate::seal::MasterKey;
 use crate::store::tests::on_each;
 use crate::store::{Actor, AddedRun, Member, Project, Store};
+use crate::study::{Prepared, SharedKeys};
 use capo_workloads::files::MemoryFiles;
 
 pub(crate) const STUDY: &str = r#"
