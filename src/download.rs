@@ -102,12 +102,19 @@ pub fn offer_text(name: &str, text: String) -> Result<(), String> {
 }
 
 fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String>) -> Result<(), String> {
-    let failed = |_: JsValue| "This browser did not make a file of it. Its memory may be short.".to_owned();
     let parts: Array = parts.into_iter().map(JsValue::from).collect();
     let options = BlobPropertyBag::new();
     options.set_type(media_type);
     let blob = Blob::new_with_str_sequence_and_options(&parts, &options).map_err(failed)?;
-    let address = Url::create_object_url_with_blob(&blob).map_err(failed)?;
+    offer_blob(name, &blob)
+}
+
+fn failed(_: JsValue) -> String {
+    "This browser did not make a file of it. Its memory may be short.".to_owned()
+}
+
+fn offer_blob(name: &str, blob: &Blob) -> Result<(), String> {
+    let address = Url::create_object_url_with_blob(blob).map_err(failed)?;
     let link = document().create_element("a").map_err(failed)?;
     let link: HtmlAnchorElement = link.dyn_into().map_err(|link| failed(link.into()))?;
     link.set_href(&address);
@@ -121,25 +128,29 @@ fn offer_as(name: &str, media_type: &str, parts: impl IntoIterator<Item = String
     Ok(())
 }
 
-/// Offers the whole journal of a run as a file.
+/// Offers the whole journal of a run as a file: that of the server, or else what this browser has of it.
 ///
 /// # Errors
 /// As [`journal`], and when the browser makes no file, in words.
 pub async fn offer_journal(run: Run, name: &str) -> Result<(), String> {
-    offer(name, Kind::Journal, journal(run).await?)
+    let not_told = match run.journal_on_server().await {
+        Some(Ok(journal)) => return offer_blob(&format!("{name}.{}", Kind::Journal.ending()), &journal),
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    offer(name, Kind::Journal, kept(run, not_told).await?)
 }
 
-/// The whole journal of a run, in parts: that of the server, or what this browser keeps, and what only
-/// the memory of its worker holds.
+/// The whole journal of a run of this browser, in parts: what it keeps, and what only the memory of its worker holds.
 ///
 /// # Errors
 /// When lines are missing or the browser does not give them back, in words.
 pub async fn journal(run: Run) -> Result<Vec<String>, String> {
-    let not_told = match run.journal_on_server().await {
-        Some(Ok(journal)) => return Ok(vec![journal]),
-        Some(Err(why)) => Some(why),
-        None => None,
-    };
+    kept(run, None).await
+}
+
+/// The same of a run whose server does not tell it, and why, unless all of it is kept here.
+async fn kept(run: Run, not_told: Option<String>) -> Result<Vec<String>, String> {
     // Asked first: a line that is stored in between is then in both.
     let unsaved = run.unsaved().await?;
     let stored = match Storage::open().await {

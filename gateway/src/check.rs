@@ -237,6 +237,11 @@ impl UpstreamRequest {
         self.metering.bound.cost.unwrap_or_default()
     }
 
+    /// What is asked of the model, as OpenTelemetry's conventions for generative AI name it; `None` where no model is.
+    pub fn operation(&self) -> Option<&'static str> {
+        self.metering.operation.well_known()
+    }
+
     /// Adds the provider's key.
     ///
     /// # Errors

@@ -38,6 +38,16 @@ pub(crate) struct Route {
 }
 
 impl Operation {
+    /// Its name in OpenTelemetry's conventions for generative AI.
+    pub(crate) fn well_known(self) -> Option<&'static str> {
+        match self {
+            Self::Chat | Self::Responses | Self::Messages => Some("chat"),
+            Self::Generate | Self::GenerateStream => Some("generate_content"),
+            Self::Embeddings | Self::EmbedBatch => Some("embeddings"),
+            Self::Models => None,
+        }
+    }
+
     /// Whether the answer is text that the model writes.
     pub(crate) fn generates(self) -> bool {
         !matches!(self, Self::Embeddings | Self::EmbedBatch | Self::Models)

@@ -1,9 +1,24 @@
-//! Which HTTP headers are passed on. Lists say what may pass; everything else stays, above all credentials.
+//! Which HTTP headers are passed on. Lists say what may pass; everything else stays, above all credentials. And those that
+//! every answer of an adapter has.
 
 use capo_models::Secret;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 
 use crate::dialect::{Dialect, is_word_of};
+
+/// What keeps browsers from doing more with an answer than it is for: neither page nor API is embedded elsewhere, and the
+/// page asks for nothing that a browser would have to grant.
+pub const PAGE_HEADERS: [(&str, &str); 5] = [
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    (
+        "permissions-policy",
+        "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), \
+         midi=(), payment=(), usb=()",
+    ),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+];
 
 /// Of a request; `content-type` and `accept-encoding` are the gateway's own.
 const REQUEST: &str = "accept anthropic-version";

@@ -7,6 +7,7 @@
 //! | step | function |
 //! |---|---|
 //! | Which key and which path? | [`split_path`] |
+//! | Who asks, and on whose account? | [`token`], [`Caller::paying`] |
 //! | May this be sent, and as what? | [`Gateway::check`], which gives an [`UpstreamRequest`] |
 //! | Is enough left today? In one transaction. | [`reserve`] |
 //! | Which addresses may be connected to? | [`SharedKey::may_connect`]; redirects are never followed |
@@ -34,6 +35,7 @@
 
 mod amount;
 mod body;
+mod caller;
 #[cfg(any(test, feature = "cases"))]
 pub mod cases;
 mod check;
@@ -48,10 +50,11 @@ mod text;
 
 pub use amount::NanoUsd;
 pub use body::DEFAULT_MAX_OUTPUT;
+pub use caller::{Membership, PROJECT, TOKEN, bearer, token};
 pub use check::{Bound, Caller, DEFAULT_MAX_BODY, Gateway, Request, UpstreamRequest};
 pub use counter::{Count, Counter, Flow};
 pub use dialect::split_path;
-pub use headers::response_headers;
+pub use headers::{PAGE_HEADERS, response_headers};
 pub use ip::is_public;
 pub use key::{KeyError, KeyRecord, ModelRule, SharedKey};
 pub use limits::{Account, Consumption, Limits, Reservation, Scope, reserve};

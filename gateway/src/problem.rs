@@ -23,6 +23,7 @@ pub(crate) const BODY_TOO_LARGE: Kind = (413, "Body too large");
 pub(crate) const UNSUPPORTED_MEDIA_TYPE: Kind = (415, "Unsupported media type");
 pub(crate) const QUERY_NOT_ALLOWED: Kind = (422, "Query not allowed");
 pub(crate) const BODY_NOT_ALLOWED: Kind = (422, "Body not allowed");
+pub(crate) const PROJECT_NOT_NAMED: Kind = (422, "Project not named");
 pub(crate) const LIMIT_REACHED: Kind = (429, "Limit reached");
 pub(crate) const ANSWER_CUT: Kind = (429, "Answer cut");
 pub(crate) const KEY_REFUSED: Kind = (502, "Key refused");

@@ -4,6 +4,7 @@ use capo_api::Role;
 use leptos::prelude::*;
 
 use crate::live::Run;
+use crate::storage::{RunRecord, ServerRun};
 use crate::team::Team;
 
 /// Why one may not pause, steer or branch a run, if that is so; runs of this browser are one's own.
@@ -13,6 +14,12 @@ pub fn use_forbidden(run: Run) -> Memo<Option<String>> {
         let project = run.server()?.project;
         forbidden(&project, team.role(&project))
     })
+}
+
+/// Whether one may do more with a run than look at it, as far as one's role is known.
+pub fn may_order(team: Team, record: &RunRecord) -> bool {
+    let forbids = |server: &ServerRun| forbidden(&server.project, team.role(&server.project));
+    record.server.as_ref().and_then(forbids).is_none()
 }
 
 /// Why a role that is known does not do.

@@ -31,7 +31,7 @@ pub use deferred::Deferred;
 pub use diff_text::DiffText;
 pub use frame_queue::in_turn;
 pub use marks::{Gate, HeldOutGate, verdict_words};
-pub use may_order::use_forbidden;
+pub use may_order::{may_order, use_forbidden};
 pub use message::Message;
 pub use page_title::page_title;
 pub use push_dialog::PushToTeam;

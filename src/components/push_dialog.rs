@@ -64,10 +64,7 @@ pub fn PushToTeam(
         }
         pushed.set(Pushed::UnderWay);
         spawn_local(async move {
-            let sent = async {
-                runs.push(&project, &run.name(), journal(run).await?.concat())
-                    .await
-            };
+            let sent = async { runs.push(&project, run, journal(run).await?).await };
             let came = match sent.await {
                 Ok(shown) => Pushed::There(format!("/run/{}", runs.shown(&shown).id())),
                 Err(why) => Pushed::Refused(why),

@@ -10,12 +10,12 @@ use leptos_router::hooks::{use_navigate, use_params_map};
 use super::{Deferred, Message};
 use crate::live::{NewRun, Phase, Run, Runs};
 
-/// The run of this address, opened if it was not yet.
+/// The run of this address, opened if it was not yet, and shown by the caller.
 pub fn use_run() -> Memo<Option<Run>> {
     let params = use_params_map();
     let runs = expect_context::<Runs>();
     let id = Memo::new(move |_| params.with(|params| params.get("run")));
-    Memo::new(move |_| id.get().map(|id| runs.get(&id)))
+    Memo::new(move |_| id.get().map(|id| runs.show(&id)))
 }
 
 /// What begins a run and goes to where it can be watched. It does so once, however often it is asked to.

@@ -10,7 +10,7 @@ use super::connectivity::Connectivity;
 use super::drop_target::DropTarget;
 use super::focus::follow_address;
 use super::foot::Foot;
-use super::handover::Handover;
+use super::handover::{HandedFile, Handover};
 use super::imports::Imports;
 use super::keys::{KeysShown, TabKeys};
 use super::keys_dialog::KeysDialog;
@@ -29,7 +29,8 @@ use crate::pages::result::ResultPage;
 use crate::pages::runs::RunsPage;
 use crate::pages::study::StudyPage;
 use crate::pages::team::{
-    AccountPage, InvitationPage, ProjectPage, ProjectsPage, PromptPage, ServerPage, SetUpPage, SignInPage,
+    AccountPage, DataSetPage, InvitationPage, ProjectPage, ProjectsPage, PromptPage, ReturnPage, ServerPage,
+    SetUpPage, SignInPage,
 };
 use crate::pages::welcome::WelcomePage;
 use crate::team::Team;
@@ -60,6 +61,7 @@ pub fn App() -> impl IntoView {
     provide_context(Runs::new(team));
     provide_context(Imports::default());
     provide_context(Handover::default());
+    provide_context(HandedFile::default());
     provide_context(TabKeys::default());
     provide_context(KeysShown(RwSignal::new(false)));
     provide_context(KeptKeys::default());
@@ -84,10 +86,12 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/dynamics") view=DynamicsPage/>
                     <Route path=path!("/set-up") view=SetUpPage/>
                     <Route path=path!("/sign-in") view=SignInPage/>
+                    <Route path=path!("/sign-in/return") view=ReturnPage/>
                     <Route path=path!("/invitation") view=InvitationPage/>
                     <Route path=path!("/team") view=ProjectsPage/>
                     <Route path=path!("/team/projects/:project") view=ProjectPage/>
                     <Route path=path!("/team/projects/:project/prompts/:prompt") view=PromptPage/>
+                    <Route path=path!("/team/projects/:project/data/:data") view=DataSetPage/>
                     <Route path=path!("/team/account") view=AccountPage/>
                     <Route path=path!("/team/server") view=ServerPage/>
                 </Routes>

@@ -28,6 +28,10 @@ pub fn Connectivity() -> impl IntoView {
     let team = expect_context::<Team>();
     let online = RwSignal::new(window().navigator().on_line());
     let update = RwSignal::new(false);
+    let look = move || {
+        team.look_again();
+        runs.look_at_server();
+    };
     let listeners = [
         window_event_listener_untyped("offline", move |_| {
             online.set(false);
@@ -37,12 +41,19 @@ pub fn Connectivity() -> impl IntoView {
         }),
         window_event_listener_untyped("online", move |_| {
             online.set(true);
-            team.find_out_if_unreached();
-            runs.look_at_server();
+            look();
             for run in runs.opened() {
                 if matches!(run.phase.get_untracked(), Phase::Paused(why) if why.passes()) {
                     runs.resume(&run.id(), &keys.now());
                 }
+            }
+        }),
+        // Somebody signed in or out in another tab.
+        window_event_listener_untyped("storage", move |_| team.look_again()),
+        // It comes up here from the document.
+        window_event_listener_untyped("visibilitychange", move |_| {
+            if !document().hidden() {
+                look();
             }
         }),
         window_event_listener_untyped(UPDATE, move |_| update.set(true)),

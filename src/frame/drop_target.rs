@@ -117,8 +117,9 @@ pub fn DropTarget() -> impl IntoView {
     ];
     on_cleanup(move || listeners.into_iter().for_each(WindowListenerHandle::remove));
 
-    // New study has fields that take files: they stay in sight.
-    let shown = move || held.get() && page.with(|page| page != "/study");
+    // New study and projects have places that take files: they stay in sight.
+    let takes_own = |page: &String| page == "/study" || page.starts_with("/team/projects/");
+    let shown = move || held.get() && !page.with(takes_own);
     view! {
         <Show when=shown>
             <div class="drop-page">

@@ -1,8 +1,19 @@
-//! A study on its way to New study.
+//! What is on its way to New study.
 
 use leptos::prelude::*;
+use web_sys::File;
 
 /// The text of a study file, TOML or JSON, that was dropped on another page; whoever takes it in
 /// puts `None` in its place.
 #[derive(Clone, Copy, Default)]
 pub struct Handover(pub RwSignal<Option<String>>);
+
+/// A file that New study takes in as if it had been dropped there.
+#[derive(Clone, Copy)]
+pub struct HandedFile(pub StoredValue<Option<File>, LocalStorage>);
+
+impl Default for HandedFile {
+    fn default() -> Self {
+        Self(StoredValue::new_local(None))
+    }
+}

@@ -18,7 +18,7 @@ impl Run {
         spawn_local(async move {
             loop {
                 TimeoutFuture::new(LOOK).await;
-                let kept = self.inner.try_with_value(|inner| inner.keep && !inner.discarded);
+                let kept = self.inner.try_with_value(|inner| inner.keep && !inner.closed);
                 if kept != Some(true) {
                     return;
                 }
@@ -32,11 +32,13 @@ impl Run {
 
     /// Whether this tab leaves the run alone.
     fn rests(self) -> bool {
-        self.is_on_server()
-            || !matches!(
-                self.phase.get_untracked(),
-                Phase::Opening(..) | Phase::Running | Phase::Pausing
-            )
+        if self.is_on_server() {
+            return !self.is_closed();
+        }
+        !matches!(
+            self.phase.get_untracked(),
+            Phase::Opening(..) | Phase::Running | Phase::Pausing
+        )
     }
 
     async fn look_elsewhere(self) {

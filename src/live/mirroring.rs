@@ -1,9 +1,9 @@
 //! A run of the server, mirrored in this browser: its lines come from there instead of from a worker.
 //!
-//! One tab at a time is connected and keeps what comes; others read what it keeps. A tab that nobody sees lets go of both.
+//! One tab at a time is connected and keeps what comes; others read what it keeps. What nobody sees, because another page
+//! or another tab is shown, is let go of.
 
-use capo_api::{ClientError, RunDetail, RunOrigin, RunShown, RunStage};
-use capo_core::study::{Format, Study};
+use capo_api::{ClientError, RunOrigin, RunShown, RunStage};
 use futures::StreamExt as _;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::future::{Either, select};
@@ -12,19 +12,18 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::fold::Folded;
+use super::keeping::{Keeping, forget_mirror};
 use super::phase::Phase;
 use super::run::{Inner, Run};
 use super::server_events::{ServerEvent, ServerEvents};
 use super::server_phase::{Coming, Connection, Left, why};
-use crate::storage::lock::{self, NotHeld};
-use crate::storage::{NotKept, RunRecord, Storage, StorageError, server_id, slim};
-use crate::studies;
+use crate::storage::{RunRecord, server_id, slim};
 use crate::team::{Server, Standing, Team, sentence};
 
 /// What stands in place of a run of the server.
 pub(super) const SIGNED_OUT: &str = "This run is on the team’s server. Sign in to see it.";
 const NO_SERVER: &str = "This run is on a team’s server, and none stands behind this page.";
-const GONE: &str = "This run is not on the server any more, or you have no role in its project.";
+pub(super) const GONE: &str = "This run is not on the server any more, or you have no role in its project.";
 
 /// Milliseconds between two looks at whether anybody still wants to be told.
 const LOOK: u32 = 1_000;
@@ -38,22 +37,31 @@ const MOST: u32 = 2;
 /// Events taken in at once.
 const AT_ONCE: usize = 250;
 
-/// Where what comes is kept, if anywhere.
-struct Keeping {
-    storage: Option<Storage>,
-    id: String,
+/// Somebody who shows a run.
+pub(super) struct Viewer(Run);
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.0.inner.try_update_value(|inner| inner.viewers -= 1);
+    }
 }
 
 impl Run {
+    /// Says which server it is on, if it is on one; what is returned hears when that is to be looked at.
+    pub(super) fn be_on(self, team: Team) -> UnboundedReceiver<()> {
+        let (wake, woken) = mpsc::unbounded();
+        self.inner.update_value(|inner| inner.server = Some((team, wake)));
+        woken
+    }
+
     /// Has the run follow that on the server from now on.
     pub(super) fn mirror(self, team: Team) {
-        let (wake, mut woken) = mpsc::unbounded();
-        self.inner.update_value(|inner| inner.server = Some((team, wake)));
+        let mut woken = self.be_on(team);
         spawn_local(async move {
-            let mut last = (Left::Hidden, 0);
+            let mut last = (Left::Unseen, 0);
             // Whether it was lost without having told anything new.
             let mut was_lost = false;
-            while self.inner.try_with_value(|inner| inner.discarded) == Some(false) {
+            while self.inner.try_with_value(|inner| inner.server.is_some()) == Some(true) {
                 // What was said before is heeded by looking now.
                 while woken.try_recv().is_ok() {}
                 let lines = self.peek(Folded::lines);
@@ -65,7 +73,10 @@ impl Run {
                 } else {
                     (left, 0)
                 };
-                select(TimeoutFuture::new(left.wait(last.1)), woken.next()).await;
+                match left.wait(last.1) {
+                    Some(wait) => _ = select(TimeoutFuture::new(wait), woken.next()).await,
+                    None => _ = woken.next().await,
+                }
             }
         });
     }
@@ -85,12 +96,31 @@ impl Run {
         self.inner.update_value(|inner| {
             inner.folded = Folded::default();
             inner.began = None;
+            inner.closed = true;
         });
         self.record.set(None);
+        self.refused.set(None);
         self.pending.set(None);
         self.cut_off(false);
         self.phase.set(Phase::Unreadable(why.to_owned()));
         self.show();
+    }
+
+    /// Whether nothing that comes of it is to be shown or kept any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner.try_with_value(|inner| inner.closed) != Some(false)
+    }
+
+    /// Counts somebody among those who show it, for as long as they hold what is returned. A run of the server is followed
+    /// as long as there is one.
+    pub(super) fn shown_to(self) -> Viewer {
+        self.inner.update_value(|inner| inner.viewers += 1);
+        self.wake();
+        Viewer(self)
+    }
+
+    fn is_seen(&self) -> bool {
+        !document().hidden() && self.inner.with_value(|inner| inner.viewers > 0)
     }
 
     /// Follows the run as long as that is of use.
@@ -106,41 +136,36 @@ impl Run {
             }
             Standing::Unknown | Standing::Unreached(_) | Standing::SignedIn(_) => {}
         }
-        let storage = Storage::open().await;
-        if let Err(error) = &storage {
-            self.refuse(error.to_string());
-        }
-        let mut keeping = Keeping {
-            storage: storage.ok(),
-            id: self.id(),
-        };
+        self.inner.update_value(|inner| inner.closed = false);
+        let mut keeping = Keeping::of(self).await;
         if self.record.with_untracked(Option::is_none) {
-            self.read_mirror(&mut keeping).await;
+            keeping.read().await;
         }
-        if document().hidden() {
-            return Left::Hidden;
+        if !self.is_seen() {
+            return Left::Unseen;
         }
-        let mut _held = None;
-        if keeping.storage.is_some() {
-            match lock::hold(&keeping.id).await {
-                Ok(held) => _held = Some(held),
-                Err(NotHeld::Busy) => {
-                    // What cannot be read now is looked for again.
-                    let _ = self.follow().await;
-                    self.stand(true);
-                    return Left::Elsewhere;
-                }
-                Err(NotHeld::Refused) => {}
-            }
+        if !keeping.hold().await {
+            // What cannot be read now is looked for again.
+            let _ = self.follow().await;
+            self.cut_off(false);
+            self.stand(true);
+            return Left::Elsewhere;
         }
         let id = keeping.id.clone();
         let on_server = server_id(&id).unwrap_or_default();
         let detail = team.request(async |server: Server| server.run(on_server).await);
-        let detail = match detail.await {
+        let detail = detail.await;
+        if self.is_closed() {
+            return Left::NotAllowed;
+        }
+        let detail = match detail {
             Ok(detail) => detail,
-            Err(error) => return self.not_told(&error, &keeping, was_lost).await,
+            Err(error) => return self.not_told(&error, was_lost).await,
         };
-        self.begin_at(&detail, &mut keeping).await;
+        keeping.begin(&detail).await;
+        if self.is_closed() {
+            return Left::NotAllowed;
+        }
         let lines = self.peek(Folded::lines);
         let Some(mut events) = ServerEvents::of(on_server, lines) else {
             return Left::Lost;
@@ -152,101 +177,23 @@ impl Run {
         if left == Left::Lost {
             // One lost connection is no news: the next is made at once.
             self.cut_off(was_lost);
+        }
+        if matches!(left, Left::Lost | Left::Unseen) {
             self.inner.update_value(Inner::rest);
         }
         left
     }
 
-    /// Shows what this browser keeps of it, before the server is asked.
-    async fn read_mirror(self, keeping: &mut Keeping) {
-        let Some(storage) = &keeping.storage else { return };
-        let Ok(Some(record)) = storage.run(&keeping.id).await else {
-            return;
-        };
-        self.set_study(record, <_>::default());
-        let read = self.fold_stored(|read, of| self.phase.set(Phase::Opening(read, of)));
-        if read.await.is_err() {
-            // The server has all of it.
-            self.drop_lines(keeping).await;
-        } else if self.peek(Folded::lines) > 0 {
-            self.stand(false);
-            self.show();
-        }
-    }
-
-    /// Forgets the lines that are known here, which are not those of the server's journal.
-    async fn drop_lines(self, keeping: &mut Keeping) {
-        self.inner.update_value(|inner| inner.folded = Folded::default());
-        if let Some(storage) = &keeping.storage
-            && let Err(error) = storage.cut_lines(&keeping.id, 0).await
-        {
-            self.keep_no_more(keeping, &error);
-        }
-    }
-
-    fn keep_no_more(self, keeping: &mut Keeping, why: &StorageError) {
-        keeping.storage = None;
-        self.refuse(why.to_string());
-    }
-
-    /// Keeps what the server says of the run, and lets go of lines that are not of its journal.
-    async fn begin_at(self, detail: &RunDetail, keeping: &mut Keeping) {
-        let known = self.record.with_untracked(|record| {
-            let server = record.as_ref()?.server.as_ref()?;
-            Some(server.revision)
-        });
-        let is_other = self.peek(Folded::lines) > detail.run.lines || known != Some(detail.run.revision);
-        if self.peek(Folded::lines) > 0 && is_other {
-            self.drop_lines(keeping).await;
-        }
-        let study = Study::parse(&detail.study, Format::Toml).ok();
-        let about = study.as_ref().map(studies::about).unwrap_or_default();
-        let change = |record: &mut RunRecord| {
-            record.take_with_revision(&detail.run);
-            record.study.clone_from(&detail.study);
-            record.about.clone_from(&about);
-        };
-        let mut record = RunRecord::mirrored(&detail.run);
-        change(&mut record);
-        self.set_study(record.clone(), <_>::default());
-        let Some(storage) = &keeping.storage else { return };
-        let lines = self.peek(Folded::lines);
-        let kept = async {
-            // Beyond the lines that are known only such can lie that follow a missing one.
-            storage.cut_lines(&keeping.id, lines).await?;
-            if storage.change_run(&keeping.id, change).await?.is_none() {
-                storage.put_run(&record).await?;
-            }
-            match lines.checked_sub(1) {
-                Some(last) => storage.slim_line(&keeping.id, last).await,
-                None => Ok(Some(String::new())),
-            }
-        };
-        match kept.await {
-            Ok(last) if self.peek(|folded| last.as_deref() == Some(folded.last())) => self.refused.set(None),
-            // What lies between was not kept, and nothing is that would follow it.
-            Ok(_) => keeping.storage = None,
-            Err(error) => self.keep_no_more(keeping, &error),
-        }
-    }
-
     /// The server did not say anything of the run.
-    async fn not_told(self, error: &ClientError, keeping: &Keeping, was_lost: bool) -> Left {
-        let status = match error {
-            ClientError::Refused(problem) => problem.status,
-            ClientError::Unreached(_) | ClientError::UnexpectedAnswer { .. } => 0,
-        };
-        match status {
-            401 => {
+    async fn not_told(self, error: &ClientError, was_lost: bool) -> Left {
+        match error.status() {
+            Some(401) => {
                 self.close(SIGNED_OUT);
                 Left::NotAllowed
             }
-            404 => {
-                if let Some(storage) = &keeping.storage {
-                    // One that stays is deleted when it is opened next.
-                    let _ = storage.delete_run(&keeping.id).await;
-                }
+            Some(404) => {
                 self.close(GONE);
+                forget_mirror(&self.id()).await;
                 Left::NotAllowed
             }
             _ => {
@@ -287,16 +234,11 @@ impl Run {
                     return left;
                 }
             }
-            let is_out = matches!(
-                team.standing_now(),
-                Standing::SignedOut | Standing::NotSetUp | Standing::NoServer
-            );
-            if is_out || self.inner.try_with_value(|inner| inner.discarded) != Some(false) {
+            if self.is_closed() {
                 return Left::NotAllowed;
             }
-            if document().hidden() {
-                self.inner.update_value(Inner::rest);
-                return Left::Hidden;
+            if !self.is_seen() {
+                return Left::Unseen;
             }
             let goes_on = self.record.with_untracked(|record| {
                 let server = record.as_ref().and_then(|record| record.server.as_ref());
@@ -320,6 +262,9 @@ impl Run {
     ) -> Result<(), Left> {
         let mut whole = Vec::new();
         for event in events {
+            if self.is_closed() {
+                return Err(Left::NotAllowed);
+            }
             match event {
                 ServerEvent::Line(number, line) => match connection.line(number) {
                     Coming::Next => whole.push(line),
@@ -334,7 +279,7 @@ impl Run {
                 ServerEvent::Run(shown) => {
                     self.take_lines(std::mem::take(&mut whole), keeping).await?;
                     if !connection.run(shown.revision) {
-                        self.drop_lines(keeping).await;
+                        keeping.drop_lines().await;
                         return Err(Left::Again);
                     }
                     self.take_shown(&shown, RunRecord::take_with_revision);
@@ -346,7 +291,7 @@ impl Run {
                     if connection.is_level() || is_shown {
                         self.stand(true);
                     }
-                    self.keep_shown(&shown, team, keeping).await;
+                    keeping.shown(&shown, team).await;
                     self.show();
                 }
                 ServerEvent::Strange => {
@@ -366,6 +311,9 @@ impl Run {
 
     /// Folds lines that came and keeps them.
     async fn take_lines(self, whole: Vec<String>, keeping: &mut Keeping) -> Result<(), Left> {
+        if self.is_closed() {
+            return Err(Left::NotAllowed);
+        }
         if whole.is_empty() {
             return Ok(());
         }
@@ -386,53 +334,28 @@ impl Run {
             self.phase
                 .set(Phase::Opening(self.peek(Folded::lines) as usize, of as usize));
         }
-        let Some(storage) = &keeping.storage else {
-            return Ok(());
-        };
-        match storage.add_lines(&keeping.id, first, &whole, &slim).await {
-            Ok(()) => {}
-            Err(NotKept::Refused(error)) => self.keep_no_more(keeping, &error),
-            // Without locks another tab may keep the same lines.
-            Err(NotKept::Taken) => keeping.storage = None,
+        keeping.lines(first, &whole, &slim).await;
+        if self.is_closed() {
+            Err(Left::NotAllowed)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     /// Thresholds relative to the seed prompt were frozen.
     async fn replace_first(self, line: &str, keeping: &mut Keeping) -> Result<(), Left> {
         let refolded = self.inner.try_update_value(|inner| inner.folded.under(line));
         let Some(Ok(refolded)) = refolded else {
-            self.drop_lines(keeping).await;
+            keeping.drop_lines().await;
             return Err(Left::Again);
         };
         self.inner.update_value(|inner| inner.folded = refolded);
-        if let Some(storage) = &keeping.storage
-            && let Err(error) = storage.replace_first_line(&keeping.id, line).await
-        {
-            self.keep_no_more(keeping, &error);
-        }
+        keeping.first_line(line).await;
         Ok(())
     }
 
-    /// Keeps where the run stands.
-    async fn keep_shown(self, shown: &RunShown, team: Team, keeping: &mut Keeping) {
-        let Some(storage) = &keeping.storage else { return };
-        match storage
-            .change_run(&keeping.id, |record| record.take_with_revision(shown))
-            .await
-        {
-            Ok(Some(_)) => {}
-            // Deleted in another tab, perhaps because somebody signed out there.
-            Ok(None) => {
-                keeping.storage = None;
-                team.find_out();
-            }
-            Err(error) => self.keep_no_more(keeping, &error),
-        }
-    }
-
     /// Takes in where the server says that the run stands.
-    pub(super) fn take_shown(self, shown: &RunShown, take: fn(&mut RunRecord, &RunShown)) {
+    pub fn take_shown(self, shown: &RunShown, take: fn(&mut RunRecord, &RunShown)) {
         let mut record = self.record.get_untracked();
         match &mut record {
             Some(record) => take(record, shown),

@@ -4,6 +4,7 @@ mod benchmark;
 mod fold;
 mod following;
 mod importing;
+mod keeping;
 mod mirroring;
 mod opening;
 mod orders;

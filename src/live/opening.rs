@@ -64,6 +64,9 @@ impl Run {
         let begin = self.peek(Folded::lines);
         let stored = storage.slim_lines(&self.id(), begin).await;
         let stored = stored.map_err(|error| error.to_string())?;
+        if self.is_closed() {
+            return Ok(());
+        }
         let (mut number, mut since) = (stored.first, 0);
         for (index, chunk) in stored.chunks.iter().enumerate() {
             for line in chunk.lines() {

@@ -1,14 +1,15 @@
 //! What a person tells a run of the server.
 
-use capo_api::{RunOrder, Title};
+use capo_api::{RunOrder, Title, journal_path};
 use capo_core::journal::SteerEvent;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
+use web_sys::Blob;
 
 use super::run::Run;
 use super::server_events;
 use crate::storage::{RunRecord, server_id};
-use crate::team::{Server, sentence};
+use crate::team::{self, Server, sentence};
 
 /// What an order is about, and so where its refusal is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +57,12 @@ impl Run {
         Some(server_events::line(server_id(&id)?, number).await)
     }
 
-    /// Its journal from the server, with the end of each line; `None` for a run of this browser.
-    pub async fn journal_on_server(self) -> Option<Result<String, String>> {
+    /// Its journal from the server, as a file; `None` for a run of this browser.
+    pub async fn journal_on_server(self) -> Option<Result<Blob, String>> {
         let id = self.id();
-        let on_server = server_id(&id)?;
+        let path = journal_path(server_id(&id)?, 0);
         let team = self.inner.with_value(|inner| Some(inner.server.as_ref()?.0))?;
-        let asked = team.ask(async |server: Server| server.journal(on_server, 0).await);
-        Some(asked.await)
+        Some(team.ask(async |_: Server| team::file(&path).await).await)
     }
 
     fn say_not_done(self, said: Option<NotDone>) {
@@ -82,6 +82,9 @@ impl Run {
         };
         let ordered = async move |server: Server| server.order_run(on_server, &order).await;
         let shown = team.ask(ordered).await?;
+        if self.is_closed() {
+            return Ok(());
+        }
         self.take_shown(&shown, RunRecord::take_shown);
         self.stand(true);
         self.wake();

@@ -66,8 +66,11 @@ pub(super) struct Inner {
     pub(super) files: DataFiles,
     pub(super) keys: Keys,
     pub(super) keep: bool,
-    /// It is deleted, or nobody looks at it any more.
-    pub(super) discarded: bool,
+    /// Nothing that comes of it is shown or kept: it is deleted, nobody looks at it any more, or it is one of the server that
+    /// may not be shown before it is asked for anew.
+    pub(super) closed: bool,
+    /// How many show it.
+    pub(super) viewers: u32,
     pub(super) why: Pause,
     /// The next try to reach its models, and how many were in vain.
     pub(super) retry: Option<Timeout>,
@@ -117,7 +120,8 @@ impl Run {
                 files: DataFiles::new(),
                 keys: Keys::new(),
                 keep,
-                discarded: false,
+                closed: false,
+                viewers: 0,
                 why: Pause::Asked,
                 retry: None,
                 tries: 0,

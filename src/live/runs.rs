@@ -11,7 +11,8 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::spawn_local;
 
 use super::importing;
-use super::mirroring::SIGNED_OUT;
+use super::keeping::forget_mirror;
+use super::mirroring::{GONE, SIGNED_OUT};
 use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
@@ -60,15 +61,25 @@ impl Runs {
             team,
         };
         let standing = team.standing();
-        Effect::new(move |_| match standing.get() {
-            Standing::SignedOut | Standing::NotSetUp => runs.close_mirrors(),
-            Standing::SignedIn(_) => runs.look_at_server(),
-            Standing::Unknown | Standing::Unreached(_) | Standing::NoServer => {}
+        Effect::new(move |before: Option<Option<String>>| {
+            let before = before.flatten();
+            let member = match standing.get() {
+                Standing::SignedIn(myself) => Some(myself.name),
+                Standing::SignedOut | Standing::NotSetUp => None,
+                Standing::Unknown | Standing::Unreached(_) | Standing::NoServer => return before,
+            };
+            if member.is_none() || before.is_some() && before != member {
+                runs.close_mirrors();
+            } else {
+                runs.look_at_server();
+            }
+            member
         });
         runs
     }
 
-    pub(super) fn team(self) -> Team {
+    /// The server that runs may be on.
+    pub fn team(self) -> Team {
         self.team
     }
 
@@ -92,13 +103,14 @@ impl Runs {
                 // What is left is deleted when the page is opened next.
                 let _ = storage.delete_mirrors().await;
             }
+            // Whoever is signed in now finds nothing of another's.
+            self.look_at_server();
         });
     }
 
     /// The run of this id, its journal opened if it was not yet.
     pub fn get(self, id: &str) -> Run {
-        if let Some(run) = self.opened.with_value(|opened| opened.get(id).copied()) {
-            run.wake();
+        if let Some(run) = self.known(id) {
             return run;
         }
         let run = self.make(id);
@@ -114,6 +126,25 @@ impl Runs {
             run.watch();
         });
         run
+    }
+
+    /// The same, shown by the caller until that is cleaned up.
+    pub fn show(self, id: &str) -> Run {
+        let run = self.get(id);
+        let viewer = run.shown_to();
+        on_cleanup(move || drop(viewer));
+        run
+    }
+
+    /// The run of a record, which is not opened for it.
+    pub fn unopened(self, record: &RunRecord) -> Run {
+        self.known(&record.id).unwrap_or_else(|| {
+            let run = Run::new(&record.id);
+            // Nobody looks at it.
+            drop(run.be_on(self.team));
+            run.record.set(Some(record.clone()));
+            run
+        })
     }
 
     /// Begins a run and returns it.
@@ -189,7 +220,7 @@ impl Runs {
     /// typed for where its study sends them.
     pub fn resume(self, id: &str, keys: &Keys) -> Run {
         let run = self.get(id);
-        let keys = keys.clone();
+        let (keys, viewer) = (keys.clone(), run.shown_to());
         spawn_local(async move {
             while matches!(run.phase.get_untracked(), Phase::Opening(..)) {
                 TimeoutFuture::new(LOOK_AGAIN).await;
@@ -197,6 +228,7 @@ impl Runs {
             if !run.is_unreadable() {
                 run.go_on(keys);
             }
+            drop(viewer);
         });
         run
     }
@@ -240,6 +272,14 @@ impl Runs {
         if let Some(run) = run.flatten() {
             run.discard();
         }
+    }
+
+    /// Forgets a run that the server does not have any more, and says so where it is shown.
+    pub async fn gone(self, id: &str) {
+        if let Some(run) = self.known(id) {
+            run.close(GONE);
+        }
+        forget_mirror(id).await;
     }
 
     /// Every run this tab has opened.

@@ -31,8 +31,8 @@ pub(super) fn why(run: &ServerRun) -> Pause {
 /// Why a run of the server is not followed at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Nobody sees this tab.
-    Hidden,
+    /// Nobody sees it: this tab shows something else, or is not shown itself.
+    Unseen,
     /// Another tab follows it.
     Elsewhere,
     /// It neither runs nor waits to.
@@ -48,17 +48,18 @@ pub(super) enum Left {
 }
 
 impl Left {
-    /// Milliseconds until the next look, after so many looks before that ended in the same way.
-    pub(super) fn wait(self, looks: u32) -> u32 {
+    /// Milliseconds until the next look, after so many looks before that ended in the same way; none before somebody has it
+    /// looked at.
+    pub(super) fn wait(self, looks: u32) -> Option<u32> {
         let (first, longest) = match self {
-            Self::Hidden | Self::Elsewhere => (1_000, 1_000),
+            Self::Unseen | Self::NotAllowed => return None,
+            Self::Elsewhere => (1_000, 1_000),
             Self::Crowded => (3_000, 3_000),
             Self::Again => (100, 10_000),
             Self::Lost => (1_000, 30_000),
             Self::Rests => (5_000, 60_000),
-            Self::NotAllowed => (300_000, 300_000),
         };
-        u32::min(longest, first << looks.min(16))
+        Some(u32::min(longest, first << looks.min(16)))
     }
 }
 
@@ -165,10 +166,17 @@ mod tests {
     fn a_server_that_is_lost_is_looked_for_soon_and_then_less_often() {
         assert_eq!(
             [0, 1, 9].map(|looks| Left::Lost.wait(looks)),
-            [1_000, 2_000, 30_000]
+            [Some(1_000), Some(2_000), Some(30_000)]
         );
-        assert_eq!(Left::Elsewhere.wait(40), 1_000);
-        assert_eq!(Left::Rests.wait(40), 60_000);
+        assert_eq!(Left::Elsewhere.wait(40), Some(1_000));
+        assert_eq!(Left::Rests.wait(40), Some(60_000));
+    }
+
+    #[test]
+    fn what_nobody_sees_or_may_see_is_not_asked_for() {
+        for left in [Left::Unseen, Left::NotAllowed] {
+            assert_eq!([0, 40].map(|looks| left.wait(looks)), [None, None]);
+        }
     }
 
     #[test]

@@ -182,7 +182,8 @@ impl Run {
         self.inner.update_value(|inner| {
             inner.worker = None;
             inner.retry = None;
-            inner.discarded = true;
+            inner.server = None;
+            inner.closed = true;
         });
     }
 

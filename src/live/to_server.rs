@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use capo_api::{MOST_FILE, MOST_JOURNAL, Moment, ProjectKey, RunShown};
+use capo_core::journal::{Event, StudyEvent, parse_line};
 use capo_core::study::{Format, Study};
+use leptos::prelude::WithValue as _;
 use sha2::{Digest as _, Sha256};
 
 use super::orders::title;
@@ -25,9 +27,11 @@ impl Runs {
         new: NewRun,
         start_at: Option<Moment>,
     ) -> Result<Run, String> {
+        let study = Study::parse(&new.study, Format::Toml).map_err(|error| error.to_string())?;
+        let study = self.asked_there(project, study).await?;
         let new = capo_api::NewRun {
             name: title(&new.name)?,
-            study: self.asked_there(project, new.study).await?,
+            study: study.to_toml().map_err(|error| error.to_string())?,
             files: self.send_files(project, &new.files).await?,
             start_at,
         };
@@ -38,21 +42,15 @@ impl Runs {
     }
 
     /// A study as the server runs it, which finds shared keys by where they lead.
-    async fn asked_there(self, project: &str, study: String) -> Result<String, String> {
-        let Some(origin) = shared_keys::origin() else {
-            return Ok(study);
-        };
-        let mut parsed = Study::parse(&study, Format::Toml).map_err(|error| error.to_string())?;
-        if !parsed
-            .models
-            .values()
-            .any(|table| shared_keys::of_table(table).is_some())
+    async fn asked_there(self, project: &str, mut study: Study) -> Result<Study, String> {
+        let mut tables = study.models.values();
+        if let Some(origin) = shared_keys::origin()
+            && tables.any(|table| shared_keys::of_table(table).is_some())
         {
-            return Ok(study);
+            let keys = async |server: Server| server.project_keys(project).await;
+            lead_to_providers(&mut study, &origin, &self.team().ask(keys).await?)?;
         }
-        let keys = async |server: Server| server.project_keys(project).await;
-        lead_to_providers(&mut parsed, &origin, &self.team().ask(keys).await?)?;
-        parsed.to_toml().map_err(|error| error.to_string())
+        Ok(study)
     }
 
     /// Sends the data files that a project lacks, and returns the SHA-256 of all by path.
@@ -79,25 +77,43 @@ impl Runs {
         Ok(named)
     }
 
-    /// Has the server keep a journal, once it has verified it.
+    /// Has the server keep the journal of a run of this browser, once it has verified it, with the data files of its study.
     ///
     /// # Errors
     /// Why it does not, in words.
-    pub async fn push(self, project: &str, name: &str, journal: String) -> Result<RunShown, String> {
+    pub async fn push(self, project: &str, run: Run, journal: Vec<String>) -> Result<RunShown, String> {
+        let journal = journal.concat();
         if journal.len() > MOST_JOURNAL {
             return Err(format!(
                 "The journal is larger than the server takes, {} MiB.",
                 MOST_JOURNAL >> 20
             ));
         }
-        let name = title(name)?;
+        let name = title(&run.name())?;
+        let files = run.inner.with_value(|inner| inner.files.clone());
+        let files = self.send_files(project, &files).await?;
+        let (first, rest) = journal.split_once('\n').unwrap_or_default();
+        let journal = match parse_line(first, 1) {
+            Ok(Event::Study(begun)) => match self.asked_there(project, begun.study.clone()).await {
+                Ok(study) if study != begun.study => format!("{}\n{rest}", written(begun.under(study))?),
+                // Where the project lacks a key, it can be looked at all the same.
+                Ok(_) | Err(_) => journal,
+            },
+            // The server says what is wrong with it.
+            Ok(_) | Err(_) => journal,
+        };
         let pushed = async |server: Server| {
             server
-                .push_run(project, name.as_str(), journal.into_bytes())
+                .push_run(project, name.as_str(), &files, journal.into_bytes())
                 .await
         };
         self.team().ask(pushed).await
     }
+}
+
+/// The line of a study.
+fn written(begun: StudyEvent) -> Result<String, String> {
+    serde_json::to_string(&Event::Study(Box::new(begun))).map_err(|error| error.to_string())
 }
 
 /// Has models that are asked through the server of this origin asked at their providers.
@@ -185,6 +201,20 @@ mod tests {
         led["headers"] = json!({ "X-Team": "search" });
         assert_eq!(study.models[&Role::Rewriter], led);
         assert_eq!(study.models[&Role::Judge], elsewhere);
+        // A journal that is pushed states the id of the study as it is led.
+        let id = study.id(&serde_json::Map::new());
+        let begun = StudyEvent {
+            schema: 1,
+            id: before.id(&serde_json::Map::new()),
+            study: before.clone(),
+            started_at: "2026-11-26T07:00:00Z".into(),
+            workloads: <_>::default(),
+            version: String::new(),
+        };
+        let Ok(Event::Study(led)) = parse_line(&written(begun.under(study)).unwrap(), 1) else {
+            panic!("the line of a study is one");
+        };
+        assert!(led.id == id && led.is_of(&id));
 
         let mut study = before;
         let refused = lead_to_providers(&mut study, "https://capo.example", &keys[..1]).unwrap_err();

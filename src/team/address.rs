@@ -1,10 +1,12 @@
 //! Addresses that people are sent to.
 
+use capo_api::OIDC_RETURN;
+
 /// Where one goes on to from the pages by which one signs in.
 const PROJECTS: &str = "/team";
 
 /// Pages by which one signs in: nobody is sent back to them.
-const DOORS: [&str; 3] = ["/sign-in", "/set-up", "/invitation"];
+const DOORS: [&str; 4] = ["/sign-in", OIDC_RETURN, "/set-up", "/invitation"];
 
 /// Where to go on to after signing in: to what an address asks for when it is a page of this site, else to the projects.
 /// What a browser could take for another host, a scheme or a way up is none.
@@ -58,6 +60,7 @@ mod tests {
             "/runs#top",
             "/sign-in",
             "/sign-in?return=/runs",
+            "/sign-in/return",
             "/invitation",
         ] {
             assert_eq!(way_back(evil), PROJECTS, "{evil:?}");

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use capo_api::{Answer, Body, Method, Transport};
+use capo_api::{Answer, Body, ClientError, Method, Transport};
 use gloo_net::http::{Method as HttpMethod, RequestBuilder};
 use leptos::prelude::*;
-use web_sys::{RequestCache, RequestCredentials};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{Blob, RequestCache, RequestCredentials};
 
 /// The browser's `fetch`, which sends the session's cookie along.
 #[derive(Debug, Clone, Copy)]
@@ -18,16 +19,13 @@ impl Transport for Fetch {
     type Error = &'static str;
 
     async fn send(&self, method: Method, path: &str, body: Option<Body>) -> Result<Answer, Self::Error> {
-        let request = RequestBuilder::new(path)
-            .method(match method {
-                Method::Get => HttpMethod::GET,
-                Method::Post => HttpMethod::POST,
-                Method::Put => HttpMethod::PUT,
-                Method::Patch => HttpMethod::PATCH,
-                Method::Delete => HttpMethod::DELETE,
-            })
-            .credentials(RequestCredentials::SameOrigin)
-            .cache(RequestCache::NoStore);
+        let request = request(path).method(match method {
+            Method::Get => HttpMethod::GET,
+            Method::Post => HttpMethod::POST,
+            Method::Put => HttpMethod::PUT,
+            Method::Patch => HttpMethod::PATCH,
+            Method::Delete => HttpMethod::DELETE,
+        });
         let answer = async move {
             let request = match body {
                 Some(Body { kind, bytes }) => request
@@ -39,15 +37,7 @@ impl Transport for Fetch {
             let (status, body) = (response.status(), response.text().await?);
             Ok(Answer { status, body })
         };
-        // Browsers do not tell pages more than whether one came.
-        let answer = answer.await.map_err(|_: gloo_net::Error| {
-            let online = window().navigator().on_line();
-            if online {
-                "no answer came"
-            } else {
-                "there is no network"
-            }
-        })?;
+        let answer = answer.await.map_err(|_: gloo_net::Error| no_answer())?;
         if method != Method::Get && answer.status < 300 {
             let changes = self.changes;
             // In a task of its own: who leaves a page for it asks for nothing more on that page.
@@ -55,4 +45,41 @@ impl Transport for Fetch {
         }
         Ok(answer)
     }
+}
+
+fn request(path: &str) -> RequestBuilder {
+    RequestBuilder::new(path)
+        .credentials(RequestCredentials::SameOrigin)
+        .cache(RequestCache::NoStore)
+}
+
+/// Browsers do not tell pages more than whether an answer came.
+fn no_answer() -> &'static str {
+    if window().navigator().on_line() {
+        "no answer came"
+    } else {
+        "there is no network"
+    }
+}
+
+/// What lies at a path of the server, as bytes that are never in the module's memory.
+///
+/// # Errors
+/// When it does not come whole, or the server refuses.
+pub async fn file(path: &str) -> Result<Blob, ClientError> {
+    let response = request(path).send().await.map_err(unreached)?;
+    if !response.ok() {
+        let body = response.text().await.map_err(unreached)?;
+        let status = response.status();
+        return Err(Answer { status, body }.refusal());
+    }
+    let whole = web_sys::Response::from(response)
+        .array_buffer()
+        .map_err(unreached)?;
+    let whole = JsFuture::from(whole).await.map_err(unreached)?;
+    Blob::new_with_buffer_source_sequence(&js_sys::Array::of1(&whole)).map_err(unreached)
+}
+
+fn unreached<E>(_: E) -> ClientError {
+    ClientError::Unreached(no_answer().to_owned())
 }

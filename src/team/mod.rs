@@ -2,13 +2,15 @@
 
 mod address;
 mod asking;
+mod data_file;
 mod fetch;
 mod standing;
 mod words;
 
 pub use address::way_back;
 pub use asking::Asking;
-pub use fetch::Fetch;
+pub use data_file::data_file;
+pub use fetch::{Fetch, file};
 pub use standing::{Standing, Team};
 pub use words::{removal, role_means, scope_means, sentence};
 

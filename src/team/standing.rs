@@ -7,6 +7,9 @@ use wasm_bindgen_futures::spawn_local;
 use super::words::sentence;
 use super::{Fetch, Server};
 
+/// What changes in the browser's storage when somebody signs in or out; nothing of it stays there.
+const TOLD: &str = "capo.signed";
+
 /// What stands behind the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
@@ -14,7 +17,7 @@ pub enum Standing {
     Unknown,
     /// Not known, and why: nothing came back, or the server cannot say.
     Unreached(String),
-    /// A host with files that knows nothing of teams.
+    /// A host with files that knows nothing of teams, or knows who asks models by their tokens only.
     NoServer,
     /// A server without members.
     NotSetUp,
@@ -27,6 +30,7 @@ pub enum Standing {
 impl Standing {
     fn of(answer: Result<About, ClientError>) -> Self {
         match answer {
+            Ok(about) if !about.has_accounts => Self::NoServer,
             Ok(About {
                 member: Some(myself), ..
             }) => Self::SignedIn(myself),
@@ -40,8 +44,13 @@ impl Standing {
 
     /// After a request that failed so.
     fn after(&self, error: &ClientError) -> Option<Self> {
-        let is_over = matches!(error, ClientError::Refused(problem) if problem.status == 401);
-        (is_over && matches!(self, Self::SignedIn(_))).then_some(Self::SignedOut)
+        (error.status() == Some(401) && matches!(self, Self::SignedIn(_))).then_some(Self::SignedOut)
+    }
+
+    /// After the host was asked what it is: a server that is known and does not answer is one all the same.
+    fn found(&self, found: Self) -> Option<Self> {
+        let is_news = !self.is_server() || !matches!(found, Self::Unreached(_));
+        is_news.then_some(found)
     }
 
     /// Whether it is a team server.
@@ -54,8 +63,11 @@ impl Standing {
 #[derive(Clone, Copy)]
 pub struct Team {
     standing: RwSignal<Standing>,
+    /// Rises whenever that is asked or found out.
+    found: StoredValue<u32>,
     changes: RwSignal<u32>,
     projects: RwSignal<Vec<ProjectShown>>,
+    issuer: RwSignal<Option<String>>,
 }
 
 impl Default for Team {
@@ -63,8 +75,10 @@ impl Default for Team {
     fn default() -> Self {
         let team = Self {
             standing: RwSignal::new(Standing::Unknown),
+            found: StoredValue::new(0),
             changes: RwSignal::new(0),
             projects: RwSignal::new(Vec::new()),
+            issuer: RwSignal::new(None),
         };
         team.find_out();
         team
@@ -72,18 +86,30 @@ impl Default for Team {
 }
 
 impl Team {
-    /// Asks the host what it is.
+    /// Asks the host what it is, and who is signed in; what is known stands until it says so.
     pub fn find_out(self) {
-        self.standing.set(Standing::Unknown);
+        if matches!(self.standing_now(), Standing::Unreached(_)) {
+            self.standing.set(Standing::Unknown);
+        }
+        // What was asked last counts.
+        self.found.update_value(|found| *found += 1);
+        let before = self.found.get_value();
         spawn_local(async move {
             let answer = self.server().about().await;
-            self.stand(Standing::of(answer));
+            let issuer = answer.as_ref().ok().and_then(|about| about.oidc.clone());
+            // Somebody may have signed in or out meanwhile.
+            if self.found.get_value() == before
+                && let Some(found) = self.standing_now().found(Standing::of(answer))
+            {
+                self.issuer.set(issuer);
+                self.stand(found);
+            }
         });
     }
 
-    /// Asks once more, unless it is known.
-    pub fn find_out_if_unreached(self) {
-        if matches!(self.standing.get_untracked(), Standing::Unreached(_)) {
+    /// Asks once more, unless no server stands there.
+    pub fn look_again(self) {
+        if self.standing_now() != Standing::NoServer {
             self.find_out();
         }
     }
@@ -100,6 +126,7 @@ impl Team {
 
     fn stand(self, standing: Standing) {
         let is_in = matches!(standing, Standing::SignedIn(_));
+        self.found.update_value(|found| *found += 1);
         self.standing.set(standing);
         if is_in {
             self.read_projects();
@@ -111,12 +138,14 @@ impl Team {
     /// Somebody has signed in.
     pub fn entered(self, myself: Myself) {
         self.stand(Standing::SignedIn(myself));
+        tell_other_tabs();
     }
 
     /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then, see
     /// [`Runs`](crate::live::Runs).
     pub fn left(self) {
         self.stand(Standing::SignedOut);
+        tell_other_tabs();
     }
 
     /// Reads one's projects anew. Where they cannot be read, those known stay.
@@ -151,6 +180,11 @@ impl Team {
             let found = projects.iter().find(|known| known.name == project);
             found.map(|found| found.role)
         })
+    }
+
+    /// What people call the OpenID Connect issuer at which they can sign in, too; a reactive caller is told of changes.
+    pub fn issuer(self) -> Option<String> {
+        self.issuer.get()
     }
 
     /// Rises with everything that is changed on the server from here.
@@ -193,6 +227,16 @@ impl Team {
     }
 }
 
+/// Has them ask who is signed in: they hear of what changes in the browser's storage. Those of a browser that refuses it
+/// ask when somebody looks at them.
+fn tell_other_tabs() {
+    if let Ok(Some(storage)) = window().local_storage() {
+        let _ = storage
+            .set_item(TOLD, "")
+            .and_then(|()| storage.remove_item(TOLD));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use capo_api::Problem;
@@ -213,22 +257,27 @@ mod tests {
         Myself {
             name: "ada".into(),
             is_admin: false,
+            has_password: true,
         }
     }
 
     #[test]
     fn what_stands_behind_the_page_is_read_off_what_the_host_says() {
-        let about = |is_set_up, member| {
+        let said = |is_set_up, has_accounts, member| {
             let version = "0.1.0".into();
             Standing::of(Ok(About {
                 version,
                 is_set_up,
+                oidc: None,
+                has_accounts,
                 member,
             }))
         };
+        let about = |is_set_up, member| said(is_set_up, true, member);
         assert_eq!(about(false, None), Standing::NotSetUp);
         assert_eq!(about(true, None), Standing::SignedOut);
         assert_eq!(about(true, Some(ada())), Standing::SignedIn(ada()));
+        assert_eq!(said(true, false, Some(ada())), Standing::NoServer);
         let page = Standing::of(Err(ClientError::UnexpectedAnswer { status: 200 }));
         assert_eq!(page, Standing::NoServer);
         let offline = Standing::of(Err(ClientError::Unreached("there is no network".into())));
@@ -237,6 +286,15 @@ mod tests {
             panic!("a server that cannot say is none to sign in to");
         };
         assert_eq!(why, "The database does not answer.");
+    }
+
+    #[test]
+    fn who_is_signed_in_stays_so_while_the_server_does_not_answer() {
+        let lost = || Standing::Unreached("No answer came.".into());
+        assert_eq!(Standing::SignedIn(ada()).found(lost()), None);
+        assert_eq!(Standing::Unknown.found(lost()), Some(lost()));
+        let out = Standing::SignedIn(ada()).found(Standing::SignedOut);
+        assert_eq!(out, Some(Standing::SignedOut));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The files of the tau2 benchmark: taken in from a folder or an archive, and put beside studies that
 //! need them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use capo_core::study::Table;
+use capo_workloads::tau2::archive::{complete, unpack, wanted};
 use capo_workloads::tau2::folder;
 use capo_workloads::tau2::settings::{DomainName, KIND};
 use js_sys::{Array, Uint8Array};
@@ -13,7 +13,6 @@ use serde_json::Value;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, FileReaderSync};
-use zip::ZipArchive;
 
 use super::protocol::DataFiles;
 use crate::storage::Storage;
@@ -39,7 +38,9 @@ pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
     let is_alone = given.len() == 1;
     for (path, file) in given {
         if is_alone && path.to_lowercase().ends_with(".zip") {
-            unpack(&path, file, &mut found)?;
+            let unread = |error| format!("{path} does not read as a ZIP archive: {error}");
+            let pieces = Pieces::of(file).map_err(unread)?;
+            found = unpack(&path, BufReader::with_capacity(1 << 16, pieces))?;
         } else if let Some(wanted) = wanted(&path).filter(|wanted| !found.contains_key(wanted)) {
             let text = JsFuture::from(file.text())
                 .await
@@ -48,11 +49,7 @@ pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
             found.insert(wanted, text.ok_or_else(|| format!("{path} cannot be read"))?);
         }
     }
-    let complete = |domain: &DomainName| folder::files(*domain).iter().all(|path| found.contains_key(path));
-    let complete: Vec<DomainName> = DomainName::ALL.into_iter().filter(complete).collect();
-    if complete.is_empty() {
-        return Err(missing(&found));
-    }
+    let complete = complete(&found)?;
     found.retain(|path, _| {
         complete
             .iter()
@@ -63,53 +60,6 @@ pub(super) async fn take_in(files: &JsValue) -> Result<(), String> {
         .keep_benchmark(&found)
         .await
         .map_err(|error| error.to_string())
-}
-
-/// The file that is needed of the benchmark under this path of somebody's.
-fn wanted(path: &str) -> Option<&'static str> {
-    let mut all = DomainName::ALL.into_iter().flat_map(folder::files).copied();
-    all.find(|wanted| {
-        let before = path.strip_suffix(wanted);
-        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-    })
-}
-
-fn missing(found: &BTreeMap<&'static str, String>) -> String {
-    if found.is_empty() {
-        return "There is nothing of the benchmark in it. Drop the folder data/tau2 of a checkout of tau2-bench, or \
-                a ZIP of it."
-            .to_owned();
-    }
-    let lacks = DomainName::ALL.map(|domain| {
-        let lacking = folder::files(domain)
-            .iter()
-            .find(|path| !found.contains_key(*path));
-        format!("{} lacks {}", domain.name(), lacking.copied().unwrap_or_default())
-    });
-    format!("No domain is complete: {}.", lacks.join(", "))
-}
-
-/// Takes what is needed out of an archive, whatever folder of it the benchmark lies in.
-fn unpack(name: &str, archive: Blob, found: &mut BTreeMap<&'static str, String>) -> Result<(), String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{name} does not read as a ZIP archive: {error}");
-    let reader = BufReader::with_capacity(1 << 16, Pieces::of(archive).map_err(|error| wrong(&error))?);
-    let mut archive = ZipArchive::new(reader).map_err(|error| wrong(&error))?;
-    let paths = archive.file_names().map(|path| path.map(Cow::into_owned));
-    let mut paths: Vec<String> = paths.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
-    // As in a folder.
-    paths.sort_by_key(String::len);
-    for path in paths {
-        let Some(wanted) = wanted(&path).filter(|wanted| !found.contains_key(wanted)) else {
-            continue;
-        };
-        let mut text = String::new();
-        let mut entry = archive.by_name(&path).map_err(|error| wrong(&error))?;
-        entry
-            .read_to_string(&mut text)
-            .map_err(|error| format!("{name}, {path}: {error}"))?;
-        found.insert(wanted, text);
-    }
-    Ok(())
 }
 
 /// A file of the browser's, read where it is asked for.
@@ -197,42 +147,4 @@ pub(super) async fn beside(workload: &Table, mut files: DataFiles) -> Result<Dat
         files.insert(format!("{root}/{path}"), kept.into());
     }
     Ok(files)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_found_wherever_the_benchmark_lies() {
-        for path in [
-            "domains/airline/db.json",
-            "tau2-bench-main/data/tau2/domains/airline/db.json",
-        ] {
-            assert_eq!(wanted(path), Some("domains/airline/db.json"), "{path}");
-        }
-        for path in [
-            "subdomains/airline/db.json",
-            "domains/airline/db.json.bak",
-            "domains/mock/db.json",
-        ] {
-            assert_eq!(wanted(path), None, "{path}");
-        }
-    }
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let nothing = BTreeMap::new();
-        assert!(missing(&nothing).contains("data/tau2"));
-        let one = BTreeMap::from([("domains/airline/db.json", String::new())]);
-        let message = missing(&one);
-        assert!(
-            message.contains("airline lacks domains/airline/policy.md"),
-            "{message}"
-        );
-        assert!(
-            message.contains("retail lacks domains/retail/db.json"),
-            "{message}"
-        );
-    }
 }

@@ -91,6 +91,55 @@ fn an_account_is_made_from_the_servers_machine_while_it_runs() {
 }
 
 #[test]
+fn its_own_models_answer_who_has_a_token() {
+    let folder = TempDir::new().unwrap();
+    create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
+    let server = Server::start(&mut serving(folder.path()));
+    let credentials = json!({ "name": "ada", "password": PASSWORD });
+    let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
+        .cookie
+        .unwrap();
+    let origin = server.base_url.clone();
+    let in_page = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
+    let token = |scope: &str| {
+        let new = json!({ "name": scope, "scope": scope, "days": 1 });
+        let made = ask(&server, "POST", "/api/tokens", &in_page, &new);
+        format!("Bearer {}", made.body["secret"].as_str().unwrap())
+    };
+    let (writes, reads) = (token("write"), token("read"));
+    let at = |headers: &[(&str, &str)], method: &str, path: &str, body: &Value| {
+        ask(&server, method, &format!("/api/models/v1/{path}"), headers, body)
+    };
+    let with = |token: &str, body: &Value| at(&[("authorization", token)], "POST", "chat/completions", body);
+    let question = json!({
+        "model": "sim-small",
+        "seed": 7,
+        "messages": [{ "role": "user", "content": "Where is my order?" }],
+    });
+    let first = with(&writes, &question);
+    assert_eq!(first.status, 200, "{}", first.body);
+    let said = |answer: &Value| answer["choices"][0]["message"].clone();
+    assert_eq!(said(&first.body), said(&with(&writes, &question).body));
+    let listed = at(&[("authorization", &reads)], "GET", "models", &Value::Null);
+    assert_eq!(listed.body["data"].as_array().unwrap().len(), 3);
+    let unknown = json!({ "model": "large", "messages": question["messages"] });
+    assert_eq!(with(&writes, &unknown).body["error"]["code"], "model_not_found");
+
+    assert_eq!(with(&reads, &question).status, 403);
+    assert_eq!(with("Bearer capo_made_up", &question).status, 401);
+    assert_eq!(at(&[], "GET", "models", &Value::Null).status, 401);
+    let elsewhere = [
+        ("cookie", cookie.as_str()),
+        ("origin", "https://elsewhere.example"),
+    ];
+    assert_eq!(at(&elsewhere, "POST", "chat/completions", &question).status, 403);
+    assert_eq!(
+        at(&[("authorization", &writes)], "GET", "files", &Value::Null).status,
+        404
+    );
+}
+
+#[test]
 fn what_keeps_a_server_from_starting_is_said() {
     let folder = TempDir::new().unwrap();
     let server = Server::start(&mut serving(folder.path()));
@@ -123,6 +172,12 @@ fn what_keeps_a_server_from_starting_is_said() {
     run(no_page.arg(other.path()).arg("--data").arg(other.path()))
         .expect_code(1)
         .expect_error(&["index.html"]);
+    run(serving(other.path()).args(["--rewriter", "sim-small=runs/desk.grpo"]))
+        .expect_code(64)
+        .expect_error(&["sim-small", "another name"]);
+    run(serving(other.path()).args(["--rewriter", "desk=runs/desk.grpo"]))
+        .expect_code(1)
+        .expect_error(&["desk", "runs/desk.grpo"]);
     run(serving(other.path()).args(["--public-url", "capo.example.org"]))
         .expect_code(64)
         .expect_error(&["https://capo.example.org"]);

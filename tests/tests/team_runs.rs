@@ -187,6 +187,19 @@ fn a_search_on_a_server_that_is_killed_ends_as_one_here() {
     team.capo(&format!("runs pull {id} --journal pulled.jsonl"))
         .expect_code(1)
         .expect_error(&["is there already"]);
+
+    team.capo("projects export help-desk desk.tar").expect_code(0);
+    for (line, said) in [
+        ("projects export help-desk desk.tar", "is there already"),
+        ("projects export other other.tar", "no such project"),
+        ("projects import desk.tar", "already a project of this name"),
+    ] {
+        team.capo(line).expect_code(1).expect_error(&[said]);
+    }
+    assert!(!team.file("other.tar").exists());
+    team.capo("projects import desk.tar --name again").expect_code(0);
+    let table = team.capo("runs list --project again").expect_code(0).stdout;
+    assert!(table.contains("small desk"), "{table}");
 }
 
 #[test]
@@ -341,7 +354,25 @@ fn a_backup_of_a_run_under_way_goes_on_elsewhere() {
         "{}",
         keyless.stdout
     );
-    here("admin restore with-key.db --data elsewhere").expect_code(0);
+    std::fs::create_dir(team.file("other")).unwrap();
+    std::fs::write(team.file("other/master.key"), "a".repeat(64)).unwrap();
+    for backup in ["copy.db", "with-key.db"] {
+        here(&format!("admin restore {backup} --data other"))
+            .expect_code(1)
+            .expect_error(&["other/master.key holds another master key", "move that file away"]);
+    }
+    let anew = Server::start(&mut serving(&team.file("keyless"), "127.0.0.1:0"));
+    let bearer = format!("Bearer {}", team.token);
+    let asked = ask(
+        &anew,
+        "GET",
+        "/api/projects",
+        &[("authorization", &bearer)],
+        &Value::Null,
+    );
+    assert_eq!(asked.status, 401, "tokens of the backup have ended");
+    anew.stop();
+    here("admin restore with-key.db --data elsewhere --keep-tokens").expect_code(0);
     assert!(!holds_master("elsewhere/capo.db"));
     assert_eq!(
         std::fs::read_to_string(team.file("elsewhere/master.key")).unwrap(),

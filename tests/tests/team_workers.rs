@@ -119,7 +119,8 @@ impl Team {
             &self.database,
             "--master-key-file",
         ]);
-        Running::start(worker.arg(key))
+        let files = self.folder.path().join("data/files");
+        Running::start(worker.arg(key).arg("--files").arg(files))
     }
 
     /// A command of the member, in the folder of a study.

@@ -7,6 +7,7 @@ mod bench;
 mod build;
 mod command;
 mod docs;
+mod edge;
 mod fuzz;
 mod help_desk;
 mod imports;
@@ -42,6 +43,8 @@ enum Task {
     Build,
     /// Build the page and the team server, and serve them on this machine
     Serve(serve::Arguments),
+    /// Build the page and the key gate for Cloudflare's runtime, and run them on this machine
+    Edge(edge::Arguments),
     /// Run the whole gate, or the steps named
     Test(test::Arguments),
     /// Run a benchmark; without a name, list them
@@ -74,6 +77,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Setup => test::set_up(&workspace),
         Task::Build => build::run(&workspace),
         Task::Serve(arguments) => serve::run(&workspace, arguments),
+        Task::Edge(arguments) => edge::run(&workspace, arguments),
         Task::Test(arguments) => test::run(&workspace, arguments),
         Task::Bench(arguments) => bench::run(&workspace, arguments),
         Task::Fuzz(arguments) => fuzz::run(&workspace, arguments),

@@ -24,12 +24,14 @@ pub(crate) const MEASURE: &str = "capo-rewriter-measure";
 /// What is built natively to be run and tested: one selection of packages and features, for a dependency whose
 /// features differ is compiled again. What runs on CUDA is linted, and run by the archive of `cargo xtask bench gpu`.
 pub(crate) const NATIVE: [&str; 5] = ["--workspace", "--exclude", CUDA, "--features", TRAIN];
-/// The packages that must also build for the browser.
-pub(crate) const BROWSER: [&str; 5] = [
+/// The packages that must also build for the browser, or for Cloudflare's runtime. `capo-edge` is empty natively.
+pub(crate) const BROWSER: [&str; 7] = [
     "capo-core",
     "capo-world",
     "capo-models",
     "capo-workloads",
+    "capo-gateway",
+    "capo-edge",
     "capo-web",
 ];
 /// The folder of the fuzz target, which is a workspace of its own.

@@ -12,8 +12,19 @@ pub struct About {
     pub version: String,
     /// Whether the server has members; else the link that it prints at its start makes the first one.
     pub is_set_up: bool,
+    /// What people call the OpenID Connect issuer at which they can sign in, too.
+    #[serde(default)]
+    pub oidc: Option<String>,
+    /// Whether people sign in here, to projects with runs; else it is a host of the page that passes calls to models on for
+    /// who sends a token.
+    #[serde(default = "yes")]
+    pub has_accounts: bool,
     /// Who is signed in.
     pub member: Option<Myself>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Who is signed in.
@@ -24,6 +35,8 @@ pub struct Myself {
     pub name: String,
     /// Whether they administer the server.
     pub is_admin: bool,
+    /// Whether they have a password.
+    pub has_password: bool,
 }
 
 /// The first administrator.

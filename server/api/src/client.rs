@@ -1,14 +1,16 @@
 //! What a page or a program asks the server for.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    About, Credentials, DailyLimits, EntryShown, FileShown, FirstAdmin, InvitationMade, InvitationShown,
-    KeyChange, KeyShown, LimitScope, LimitsShown, MemberChange, MemberShown, Membership, Myself, NewBranch,
-    NewInvitation, NewKey, NewMember, NewProject, NewRole, NewRun, NewToken, PasswordChange, Problem,
-    ProjectChange, ProjectKey, ProjectShown, RunChange, RunDetail, RunOrder, RunPage, RunShown, SessionShown,
-    TokenMade, TokenShown, UsageShown, journal_path,
+    About, Credentials, DailyLimits, EntryShown, FileShown, FirstAdmin, IdentityShown, InvitationMade,
+    InvitationShown, KeyChange, KeyShown, LimitScope, LimitsShown, MemberChange, MemberShown, Membership,
+    Myself, NewBranch, NewInvitation, NewKey, NewMember, NewProject, NewRole, NewRun, NewToken, OidcRedirect,
+    OidcRequest, OidcResponse, PasswordChange, Problem, ProjectChange, ProjectKey, ProjectShown, RunChange,
+    RunDetail, RunOrder, RunPage, RunShown, SessionShown, TokenMade, TokenShown, UsageShown, import_path,
 };
 
 /// How a request is made.
@@ -36,6 +38,19 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The document that was asked for.
+    ///
+    /// # Errors
+    /// When it is no success, or no such document.
+    pub fn document<A: DeserializeOwned>(&self) -> Result<A, ClientError> {
+        if !(200..300).contains(&self.status) {
+            return Err(self.refusal());
+        }
+        // No content is JSON's nothing.
+        let text = if self.body.is_empty() { "null" } else { &self.body };
+        serde_json::from_str(text).map_err(|_| ClientError::UnexpectedAnswer { status: self.status })
+    }
+
     /// Why the server refuses, of an answer that is no success.
     pub fn refusal(&self) -> ClientError {
         let stranger = ClientError::UnexpectedAnswer { status: self.status };
@@ -95,6 +110,16 @@ pub enum ClientError {
     },
 }
 
+impl ClientError {
+    /// The HTTP status of a refusal; none where the server said nothing.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused(problem) => Some(problem.status),
+            Self::Unreached(_) | Self::UnexpectedAnswer { .. } => None,
+        }
+    }
+}
+
 /// A client of a team server.
 #[derive(Debug, Clone)]
 pub struct Client<T>(T);
@@ -120,10 +145,7 @@ impl<T: Transport> Client<T> {
         path: &str,
         body: Option<Body>,
     ) -> Result<A, ClientError> {
-        let Answer { status, body } = self.granted(method, path, body).await?;
-        // No content is JSON's nothing.
-        let text = if body.is_empty() { "null" } else { &body };
-        serde_json::from_str(text).map_err(|_| ClientError::UnexpectedAnswer { status })
+        self.granted(method, path, body).await?.document()
     }
 
     async fn granted(&self, method: Method, path: &str, body: Option<Body>) -> Result<Answer, ClientError> {
@@ -173,6 +195,38 @@ impl<T: Transport> Client<T> {
     /// See [`ClientError`].
     pub async fn sign_out(&self) -> Result<(), ClientError> {
         self.delete("/api/session").await
+    }
+
+    /// Begins to sign in at the issuer, or to link an identity there.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn oidc_request(&self, request: &OidcRequest) -> Result<OidcRedirect, ClientError> {
+        self.ask(Method::Post, "/api/oidc/request", Some(request)).await
+    }
+
+    /// Ends what [`Client::oidc_request`] began.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn oidc_response(&self, response: &OidcResponse) -> Result<Myself, ClientError> {
+        self.ask(Method::Post, "/api/oidc/response", Some(response)).await
+    }
+
+    /// The identities by which one signs in.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn identities(&self) -> Result<Vec<IdentityShown>, ClientError> {
+        self.get("/api/identities").await
+    }
+
+    /// Unlinks one of them; all other browsers are signed out.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn unlink_identity(&self, id: &str) -> Result<(), ClientError> {
+        self.delete(&format!("/api/identities/{}", part(id))).await
     }
 
     /// The browsers in which one is signed in.
@@ -323,6 +377,22 @@ impl<T: Transport> Client<T> {
     /// See [`ClientError`].
     pub async fn delete_project(&self, project: &str) -> Result<(), ClientError> {
         self.delete(&of_project(project, "")).await
+    }
+
+    /// Makes a project of an archive that a server exported, under the name that it had unless another is given.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn import_project(
+        &self,
+        name: Option<&str>,
+        archive: Vec<u8>,
+    ) -> Result<ProjectShown, ClientError> {
+        let body = Body {
+            kind: "application/x-tar",
+            bytes: archive,
+        };
+        self.ask_with(Method::Post, &import_path(name), Some(body)).await
     }
 
     /// Who has which role in a project.
@@ -536,16 +606,8 @@ impl<T: Transport> Client<T> {
         self.delete(&of_run(run, "")).await
     }
 
-    /// A run's journal from line `from` on, as JSON Lines.
-    ///
-    /// # Errors
-    /// See [`ClientError`].
-    pub async fn journal(&self, run: &str, from: u64) -> Result<String, ClientError> {
-        let answer = self.granted(Method::Get, &journal_path(run, from), None).await?;
-        Ok(answer.body)
-    }
-
-    /// Keeps the journal of a run that was made elsewhere, once it is verified.
+    /// Keeps the journal of a run that was made elsewhere, once it is verified, with the SHA-256 of the data files that its
+    /// study names, by path; the project has them already.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -553,9 +615,16 @@ impl<T: Transport> Client<T> {
         &self,
         project: &str,
         name: &str,
+        files: &BTreeMap<String, String>,
         journal: Vec<u8>,
     ) -> Result<RunShown, ClientError> {
-        let path = of_project(project, &format!("/journals?name={}", part(name)));
+        let mut query = format!("/journals?name={}", part(name));
+        if !files.is_empty() {
+            let files = serde_json::to_string(files).expect("paths are text");
+            query += "&files=";
+            query += &part(&files);
+        }
+        let path = of_project(project, &query);
         let body = Body {
             kind: "application/x-ndjson",
             bytes: journal,
@@ -571,7 +640,7 @@ impl<T: Transport> Client<T> {
         let path = of_project(project, &format!("/files/{}", part(sha256)));
         match self.get::<FileShown>(&path).await {
             Ok(_) => Ok(true),
-            Err(ClientError::Refused(problem)) if problem.status == 404 => Ok(false),
+            Err(error) if error.status() == Some(404) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -5,8 +5,10 @@
 
 mod accounts;
 mod client;
+mod data_sets;
 mod keys;
 mod names;
+mod oidc;
 mod problem;
 mod projects;
 mod prompts;
@@ -18,13 +20,17 @@ pub use accounts::{
     NewInvitation, NewMember, NewToken, PasswordChange, SessionShown, TokenMade, TokenShown,
 };
 pub use client::{Answer, Body, Client, ClientError, Method, Transport};
+pub use data_sets::{DataKind, DataSetDetail, DataSetShown, NewDataSet, data_set_path};
 pub use keys::{
     AllowedModel, DailyLimits, KeyChange, KeySettings, KeyShown, LimitScope, LimitsShown, NewKey, ProjectKey,
     TokenPrice, UsageShown,
 };
-pub use names::{LabelName, MemberName, NameError, ProjectName, PromptName, Title};
+pub use names::{DataSetName, LabelName, MemberName, NameError, ProjectName, PromptName, Title};
+pub use oidc::{IdentityShown, OIDC_RETURN, OidcRedirect, OidcRequest, OidcResponse};
 pub use problem::Problem;
-pub use projects::{EntryShown, Membership, NewProject, NewRole, ProjectChange, ProjectShown};
+pub use projects::{
+    EntryShown, Membership, NewProject, NewRole, ProjectChange, ProjectShown, export_path, import_path,
+};
 pub use prompts::{
     LabelMove, LabelMoved, LabelShown, MOST_PROMPT, NewVersion, PRODUCTION, PromptShown, VersionPage,
     VersionShown, WhichVersion,

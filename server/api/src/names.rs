@@ -9,7 +9,9 @@ pub enum NameError {
     #[error("a member's name has 2 to 64 letters (a to z), digits or . _ - @ +")]
     Member,
     /// Of a project.
-    #[error("a project's name has 2 to 64 small letters (a to z), digits or -, and no - at first")]
+    #[error(
+        "a project's name has 2 to 64 small letters (a to z), digits or -, no - at first, and is not `import`"
+    )]
     Project,
     /// Of a prompt.
     #[error("a prompt's name has 2 to 64 small letters (a to z), digits or -, and no - at first")]
@@ -17,6 +19,11 @@ pub enum NameError {
     /// Of a label.
     #[error("a label has 2 to 64 small letters (a to z), digits or -, and no - at first, such as production")]
     Label,
+    /// Of a data set.
+    #[error(
+        "a data set has the name of a file: one line of 1 to 200 characters without / and \\, and no . at first, such as rows.csv"
+    )]
+    DataSet,
     /// A title.
     #[error("a title is one line of 1 to 200 characters")]
     Title,
@@ -29,7 +36,10 @@ pub enum NameError {
 #[serde(try_from = "String")]
 pub struct MemberName(String);
 
-/// The name of a project in addresses: 2 to 64 small letters, digits or `-`, which is not the first.
+/// What follows `/api/projects/` and is no project.
+const TAKEN: &str = "import";
+
+/// The name of a project in addresses: 2 to 64 small letters, digits or `-`, which is not the first. It is not `import`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
@@ -49,6 +59,13 @@ pub struct PromptName(String);
 #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{1,63}$"))]
 #[serde(try_from = "String")]
 pub struct LabelName(String);
+
+/// The name of a data set, which is that of a file and no path: 1 to 200 characters on one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, min_length = 1, max_length = 200))]
+#[serde(try_from = "String")]
+pub struct DataSetName(String);
 
 /// A title for people: 1 to 200 characters on one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +103,7 @@ impl TryFrom<String> for ProjectName {
     type Error = NameError;
 
     fn try_from(name: String) -> Result<Self, NameError> {
-        is_in_addresses(&name)
+        (is_in_addresses(&name) && name != TAKEN)
             .then_some(Self(name))
             .ok_or(NameError::Project)
     }
@@ -112,17 +129,31 @@ impl TryFrom<String> for LabelName {
     }
 }
 
+/// A text that is one line of 1 to 200 characters, without spaces around it.
+fn line(text: &str) -> Option<&str> {
+    let line = text.trim();
+    let is_one = !line.is_empty() && line.chars().count() <= 200 && !line.chars().any(char::is_control);
+    is_one.then_some(line)
+}
+
+impl TryFrom<String> for DataSetName {
+    type Error = NameError;
+
+    /// Without spaces around it.
+    fn try_from(text: String) -> Result<Self, NameError> {
+        let name = line(&text).filter(|name| !name.starts_with('.') && !name.contains(['/', '\\']));
+        name.map(|name| Self(name.to_owned())).ok_or(NameError::DataSet)
+    }
+}
+
 impl TryFrom<String> for Title {
     type Error = NameError;
 
     /// Without spaces around it.
     fn try_from(text: String) -> Result<Self, NameError> {
-        let title = text.trim();
-        if !title.is_empty() && title.chars().count() <= 200 && !title.chars().any(char::is_control) {
-            Ok(Self(title.to_owned()))
-        } else {
-            Err(NameError::Title)
-        }
+        line(&text)
+            .map(|title| Self(title.to_owned()))
+            .ok_or(NameError::Title)
     }
 }
 
@@ -148,6 +179,13 @@ impl PromptName {
 }
 
 impl LabelName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl DataSetName {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -187,6 +225,14 @@ mod tests {
         );
         for wrong in ["", "  ", "two\nlines", &"x".repeat(201)] {
             assert!(Title::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+        assert!(DataSetName::try_from("Fragen (März).csv".to_owned()).is_ok());
+        for wrong in ["", "../rows.csv", "..", "a\\rows.csv", "rows\n.csv", ".csv"] {
+            assert_eq!(
+                DataSetName::try_from(wrong.to_owned()),
+                Err(NameError::DataSet),
+                "{wrong}"
+            );
         }
     }
 }

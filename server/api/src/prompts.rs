@@ -233,7 +233,7 @@ impl<T: Transport> Client<T> {
         label: &str,
     ) -> Result<Option<LabelShown>, ClientError> {
         match self.get(&of_label(project, name, label, "")).await {
-            Err(ClientError::Refused(problem)) if problem.status == 404 => Ok(None),
+            Err(error) if error.status() == Some(404) => Ok(None),
             found => found.map(Some),
         }
     }

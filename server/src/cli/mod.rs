@@ -7,6 +7,7 @@
 mod certify;
 mod command_line;
 mod compare;
+mod data;
 mod dry_run;
 mod embed;
 mod evaluate;
@@ -16,8 +17,10 @@ pub(crate) mod failure;
 mod feature_missing;
 mod journal;
 pub(crate) mod layout;
+mod oidc;
 mod optimize;
 mod outcome;
+mod projects;
 mod prompts;
 mod report;
 #[cfg(feature = "train")]
@@ -67,8 +70,10 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     Watch(runs::watch::WatchArgs),
     Runs(runs::RunsArgs),
+    Projects(projects::ProjectsArgs),
     Prompts(prompts::PromptsArgs),
-    Serve(serve::ServeArgs),
+    Data(data::DataArgs),
+    Serve(Box<serve::ServeArgs>),
     Worker(serve::WorkerArgs),
     Admin(serve::AdminArgs),
     #[cfg(feature = "train")]
@@ -195,8 +200,10 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
         Command::Watch(args) => runs::watch::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::Projects(args) => projects::run(&args),
         Command::Prompts(args) => prompts::run(&args),
-        Command::Serve(args) => serve::run(args),
+        Command::Data(args) => data::run(&args),
+        Command::Serve(args) => serve::run(*args),
         Command::Worker(args) => serve::join(args),
         Command::Admin(args) => serve::administer(args),
         Command::Simulate(args) => {

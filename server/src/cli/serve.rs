@@ -7,11 +7,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capo_api::MemberName;
-use capo_team::WorkerSettings;
+use capo_team::{Files, WorkerSettings};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::failure::{Ending, Failure, print};
 use super::layout::counted;
-use crate::serve::{self, BackupError, Key, Measured, Options, ServeError, Served, TlsFiles};
+use super::oidc::OidcArgs;
+use crate::serve::{
+    self, BackupError, Key, Measured, NamedRewriter, Options, ServeError, Served, TlsFiles, Traces,
+};
 
 /// Serve the page and the team's accounts, projects and prompts to browsers and programs.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,15 +30,16 @@ pub(crate) struct ServeArgs {
     addr: SocketAddr,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    files: FilesPlace,
     /// Where people reach the server, when a reverse proxy stands before it, such as <https://capo.example.org>.
     #[arg(long, value_name = "URL", value_parser = origin)]
     public_url: Option<String>,
     /// A reverse proxy stands before the server and says in `X-Forwarded-For` where requests come from.
     #[arg(long, requires = "public_url")]
     behind_proxy: bool,
-    /// How the log is written to standard error.
-    #[arg(long, value_enum, default_value_t)]
-    log: Log,
+    #[command(flatten)]
+    said: Said,
     /// File with the master key, by which providers' keys are encrypted [default: `master.key` in the data folder].
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
@@ -54,6 +64,11 @@ pub(crate) struct ServeArgs {
     /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// A trained rewriter to serve beside the simulated models, on the device that `CAPO_DEVICE` names; once for each.
+    #[arg(long = "rewriter", value_name = "NAME=FOLDER")]
+    rewriters: Vec<NamedRewriter>,
+    #[command(flatten)]
+    oidc: OidcArgs,
     #[command(flatten)]
     worker: Worker,
 }
@@ -88,14 +103,29 @@ pub(crate) struct WorkerArgs {
     /// The server's database, `postgres://USER:PASSWORD@HOST/NAME`.
     #[arg(long, value_name = "URL", env = "CAPO_DATABASE", hide_env_values = true)]
     database: String,
+    /// Where the server's data files lie: a folder that this machine shares with the server's, or a bucket as
+    /// `s3://BUCKET/PREFIX`, which the variables `AWS_*` say how to reach.
+    #[arg(long, value_name = "PLACE", env = "CAPO_FILES")]
+    files: String,
     /// File with the server's master key; without it, runs that need a provider's key fail.
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    said: Said,
+    #[command(flatten)]
+    worker: Worker,
+}
+
+/// What a process says of what it does.
+#[derive(Debug, Clone, clap::Args)]
+struct Said {
     /// How the log is written to standard error.
     #[arg(long, value_enum, default_value_t)]
     log: Log,
-    #[command(flatten)]
-    worker: Worker,
+    /// Collector to which spans of requests and of calls to models are sent by OTLP over HTTP, such as
+    /// <http://127.0.0.1:4318>; they hold no contents and no keys.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    otlp: Option<String>,
 }
 
 /// How a log is written.
@@ -108,18 +138,26 @@ enum Log {
     Json,
 }
 
-impl Log {
-    /// Writes what this process says from now on.
-    fn start(self) {
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
+impl Said {
+    /// Writes a log and sends traces from now on, until these are ended.
+    fn start(&self) -> Result<Option<Traces>, Failure> {
+        let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
+        let traces = collector.map(Traces::to).transpose().map_err(Failure::usage)?;
+        let layer = tracing_subscriber::fmt::layer()
             .with_writer(|| Heedless)
             .log_internal_errors(false)
             .with_ansi(std::io::stderr().is_terminal());
-        match self {
-            Self::Text => subscriber.init(),
-            Self::Json => subscriber.json().init(),
-        }
+        let layer = match self.log {
+            Log::Text => layer.boxed(),
+            Log::Json => layer.json().boxed(),
+        };
+        // Spans are for collectors, and would stand before each line of the log.
+        let is_logged = filter_fn(|about| about.is_event() && *about.level() <= Level::INFO);
+        tracing_subscriber::registry()
+            .with(layer.with_filter(is_logged.with_max_level_hint(LevelFilter::INFO)))
+            .with(traces.as_ref().map(Traces::layer))
+            .init();
+        Ok(traces)
     }
 }
 
@@ -148,6 +186,15 @@ struct Place {
     data: Option<PathBuf>,
 }
 
+/// Where a server keeps data files.
+#[derive(Debug, Clone, clap::Args)]
+struct FilesPlace {
+    /// Where data files lie: a folder, or a bucket as `s3://BUCKET/PREFIX`, which the variables `AWS_*` say how to reach
+    /// [default: `files` in the data folder].
+    #[arg(long = "files", value_name = "PLACE", env = "CAPO_FILES")]
+    place: Option<String>,
+}
+
 /// Look after a team server from its own machine.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AdminArgs {
@@ -163,7 +210,7 @@ enum Task {
     SetPassword(SetPasswordArgs),
     /// Encrypt all providers' keys with a new master key; the server must not run.
     RotateKey(RotateKeyArgs),
-    /// Copy the database into a new file, while the server runs or not.
+    /// Copy the database and the data files into a new file, while the server runs or not.
     Backup(BackupArgs),
     /// Make a backup the database of a folder that has none; the server must not run.
     Restore(RestoreArgs),
@@ -179,6 +226,8 @@ struct BackupArgs {
     with_master_key: bool,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    files: FilesPlace,
     /// File with the master key [default: `master.key` in the data folder].
     #[arg(long, value_name = "FILE", requires = "with_master_key")]
     master_key_file: Option<PathBuf>,
@@ -193,6 +242,9 @@ struct RestoreArgs {
     /// File for the master key, where the backup holds it [default: `master.key` in the data folder].
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
+    /// Keep the sessions, tokens and invitations of the backup, those that were withdrawn since too.
+    #[arg(long)]
+    keep_tokens: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -265,6 +317,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         address: args.addr,
         database: args.place.database,
         folder: args.place.data,
+        files: args.files.place,
         public_url: args.public_url,
         is_behind_proxy: args.behind_proxy,
         master: args.master_key_file,
@@ -273,9 +326,15 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         rate: NonZeroU32::new(args.rate),
         measured,
         tls,
+        rewriters: args.rewriters,
+        oidc: args.oidc.settings()?,
     };
-    args.log.start();
-    runtime()?.block_on(serve::serve(options))?;
+    let traces = args.said.start()?;
+    let served = runtime()?.block_on(serve::serve(options));
+    if let Some(traces) = traces {
+        traces.end();
+    }
+    served?;
     Ok(Ending::Done)
 }
 
@@ -285,8 +344,17 @@ pub(crate) fn join(args: WorkerArgs) -> Result<Ending, Failure> {
         .worker
         .settings()
         .ok_or_else(|| Failure::usage("a worker works on one run at least: --runs 1"))?;
-    args.log.start();
-    runtime()?.block_on(serve::join(&args.database, args.master_key_file, settings))?;
+    let traces = args.said.start()?;
+    let worked = runtime()?.block_on(serve::join(
+        &args.database,
+        &args.files,
+        args.master_key_file,
+        settings,
+    ));
+    if let Some(traces) = traces {
+        traces.end();
+    }
+    worked?;
     Ok(Ending::Done)
 }
 
@@ -319,6 +387,7 @@ fn back_up(args: &BackupArgs) -> Result<Ending, Failure> {
     let written = serve::write_backup(
         args.place.database.as_deref(),
         args.place.data.as_deref(),
+        args.files.place.as_deref(),
         args.master_key_file.as_deref(),
         args.with_master_key,
         &args.file,
@@ -329,7 +398,11 @@ fn back_up(args: &BackupArgs) -> Result<Ending, Failure> {
     } else {
         "without the master key: keep a copy of that elsewhere, or providers' keys are lost with this machine"
     };
-    print(&format!("wrote {}, {key}\n", args.file.display()))?;
+    let files = match &args.files.place {
+        Some(place) if Files::is_bucket(place) => format!("; what data files hold is in {place} alone"),
+        _ => String::new(),
+    };
+    print(&format!("wrote {}, {key}{files}\n", args.file.display()))?;
     Ok(Ending::Done)
 }
 
@@ -338,6 +411,7 @@ fn restore(args: &RestoreArgs) -> Result<Ending, Failure> {
         args.place.database.as_deref(),
         args.place.data.as_deref(),
         args.master_key_file.as_deref(),
+        args.keep_tokens,
         &args.file,
     );
     let next = match runtime()?.block_on(restored)? {
@@ -347,7 +421,12 @@ fn restore(args: &RestoreArgs) -> Result<Ending, Failure> {
             path.display()
         ),
     };
-    print(&format!("restored {}; {next}\n", args.file.display()))?;
+    let tokens = if args.keep_tokens {
+        "sessions, tokens and invitations are those of its time, withdrawn ones too"
+    } else {
+        "everybody signs in anew, and its tokens and invitations have ended"
+    };
+    print(&format!("restored {}; {tokens}; {next}\n", args.file.display()))?;
     Ok(Ending::Done)
 }
 
@@ -396,6 +475,7 @@ impl From<ServeError> for Failure {
             ServeError::Password(_)
             | ServeError::NoPage
             | ServeError::FirstIsAdmin
+            | ServeError::TwiceNamed(_)
             | ServeError::Backup(BackupError::Postgres(_)) => Self::usage(error.to_string()),
             _ => Self::new(error.to_string()),
         }

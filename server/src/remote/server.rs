@@ -1,5 +1,6 @@
 //! A team server behind its address.
 
+use std::io;
 use std::time::Duration;
 
 use capo_api::{Answer, Body, Client, ClientError, Method, Transport};
@@ -8,6 +9,7 @@ use capo_core::error_chain::with_causes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Request, Response};
+use serde::de::DeserializeOwned;
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -118,6 +120,38 @@ impl Server {
             return Ok(response);
         }
         Err(answer(response).await.map_err(ClientError::Unreached)?.refusal())
+    }
+
+    /// Reads what a path of it holds, whatever that is.
+    ///
+    /// # Errors
+    /// As a request of [`Client`].
+    pub async fn bytes(&self, path: &str) -> Result<Vec<u8>, ClientError> {
+        let read = self.stream(path).await?.bytes().await;
+        read.map(Into::into)
+            .map_err(|error| ClientError::Unreached(in_words(error)))
+    }
+}
+
+impl Server {
+    /// Sends a path of it what is read as it goes, and reads the answer.
+    ///
+    /// # Errors
+    /// As a request of [`Client`].
+    pub async fn upload<A: DeserializeOwned>(
+        &self,
+        path: &str,
+        kind: &'static str,
+        pieces: impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static,
+    ) -> Result<A, ClientError> {
+        let request = self
+            .answers
+            .post(format!("{}{path}", self.origin))
+            .header(CONTENT_TYPE, kind)
+            .body(reqwest::Body::wrap_stream(futures::stream::iter(pieces)))
+            .build();
+        let answered = async { answer(carried(&self.answers, request).await?).await };
+        answered.await.map_err(ClientError::Unreached)?.document()
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use capo_team::StoreError;
 use capo_team::seal::{MasterKey, SealError};
 use capo_team::store::{back_up, make_ready};
+use capo_team::{Files, StoreError};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::ServeError;
@@ -34,8 +34,12 @@ pub(crate) enum BackupError {
         .0.display()
     )]
     Occupied(PathBuf),
-    /// The master key of the backup would take another one's place.
-    #[error("{} holds another master key than the backup; move it away, or name another file with --master-key-file FILE", .0.display())]
+    /// The master key that is there opens none of the backup's keys.
+    #[error(
+        "{} holds another master key than the one of the backup, whose providers' keys could not be used; put the key of its \
+         time there, or move that file away",
+        .0.display()
+    )]
     OtherMaster(PathBuf),
     /// What the backup holds as a master key is none.
     #[error("the master key in the backup: {0}")]
@@ -67,13 +71,15 @@ pub(crate) enum Key {
     Missing(PathBuf),
 }
 
-/// Copies the database into a new file, whole or not at all, whether a server works on it or not.
+/// Copies the database into a new file, with what data files hold unless that lies in a bucket, whole or not at all, whether a
+/// server works on it or not.
 ///
 /// # Errors
 /// When there is none, the file is there already, or the disk fails.
 pub(crate) async fn write_backup(
     database: Option<&str>,
     folder: Option<&Path>,
+    files: Option<&str>,
     master: Option<&Path>,
     with_master: bool,
     file: &Path,
@@ -91,21 +97,27 @@ pub(crate) async fn write_backup(
     } else {
         None
     };
+    let files = match files {
+        Some(place) if Files::is_bucket(place) => None,
+        place => Some(super::files(place, &folder).await?),
+    };
     let copy = beside(file)?;
-    back_up(&database, &copy, master.as_ref()).await?;
+    back_up(&database, &copy, files.as_ref(), master.as_ref()).await?;
     put(copy, file)?;
     Ok(())
 }
 
 /// Makes a backup the database of a folder in which there is none and no server works. Says whether the master key is
-/// there.
+/// there. Who was signed in or had a token is not any more, unless these are to be kept.
 ///
 /// # Errors
-/// When there is a database already, a server works in the folder, or the backup is damaged or a newer version's.
+/// When there is a database already, a server works in the folder, the backup is damaged or a newer version's, or the master
+/// key that is there is another one than the backup's.
 pub(crate) async fn restore_backup(
     database: Option<&str>,
     folder: Option<&Path>,
     master: Option<&Path>,
+    keeps_tokens: bool,
     file: &Path,
 ) -> Result<Key, ServeError> {
     let postgres = r#"pg_restore --dbname="$CAPO_DATABASE" FILE"#;
@@ -124,23 +136,22 @@ pub(crate) async fn restore_backup(
     let mut into = File::create(&copy).map_err(|source| of_file(&copy, source))?;
     io::copy(&mut source, &mut into).map_err(|source| of_file(&database, source))?;
     drop(into);
-    let unusable = |source| BackupError::Unusable {
-        path: file.to_owned(),
-        source,
-    };
-    let held = make_ready(&copy).await.map_err(unusable)?;
     let kept = MasterFile::new(master, folder.path());
-    let key = match (held, kept.read()?) {
-        (Some(held), there) => {
-            let held = MasterKey::parse(&held).map_err(BackupError::Master)?;
-            match there {
-                None => kept.keep(&held)?,
-                Some(there) if there.reveal() == held.reveal() => {}
-                Some(_) => return Err(BackupError::OtherMaster(kept.path().to_owned()).into()),
-            }
+    let there = kept.read()?;
+    let held = make_ready(&copy, there.as_ref(), keeps_tokens).await;
+    let held = held.map_err(|error| match error {
+        StoreError::OtherMasterKey => BackupError::OtherMaster(kept.path().to_owned()),
+        source => BackupError::Unusable {
+            path: file.to_owned(),
+            source,
+        },
+    })?;
+    let key = match (held, there) {
+        (_, Some(_)) => Key::There,
+        (Some(held), None) => {
+            kept.keep(&MasterKey::parse(&held).map_err(BackupError::Master)?)?;
             Key::There
         }
-        (None, Some(_)) => Key::There,
         (None, None) => Key::Missing(kept.path().to_owned()),
     };
     put(copy, &database)?;

@@ -112,14 +112,22 @@ pub(crate) fn path(named: Option<&Path>) -> Result<PathBuf, FolderError> {
     }
 }
 
+/// Makes a folder unless it is there, for this account alone.
+///
+/// # Errors
+/// When it cannot be made.
 #[cfg(unix)]
-fn make(path: &Path) -> io::Result<()> {
+pub(super) fn make(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Makes a folder unless it is there.
+///
+/// # Errors
+/// When it cannot be made.
 #[cfg(not(unix))]
-fn make(path: &Path) -> io::Result<()> {
+pub(super) fn make(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 

@@ -1,42 +1,48 @@
 //! The team server as a process: its folder, its database, its page and its socket.
 
 mod backup;
+mod connections;
 mod folder;
 mod master;
 mod metrics;
+mod models;
+mod otlp;
 mod tls;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capo_api::OIDC_RETURN;
 use capo_team::seal::MasterKey;
 use capo_team::store::{Actor, Member};
 use capo_team::{
-    Page, PageError, Server, SetUp, Settings, Store, StoreError, WorkerSettings, password, router, work,
+    Files, FilesError, OidcSettings, Page, PageError, Server, SetUp, Settings, Store, StoreError,
+    WorkerSettings, password, router, work,
 };
 use tokio::net::TcpListener;
 
 pub(crate) use self::backup::{BackupError, Key, restore_backup, write_backup};
+use self::connections::CONNECTIONS;
 use self::folder::{Folder, FolderError};
 use self::master::{MasterError, MasterFile};
 pub(crate) use self::metrics::Measured;
 use self::metrics::MetricsError;
+pub(crate) use self::models::NamedRewriter;
+pub(crate) use self::otlp::Traces;
 pub(crate) use self::tls::TlsFiles;
 use self::tls::{Certificate, TlsError};
 use crate::interrupt::Interrupts;
+use crate::simulate::SimulateError;
 use crate::stderr::warn;
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// How long requests that are under way may take when the server is stopped.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// How often what was forgotten is settled.
-const SETTLE: Duration = Duration::from_mins(10);
 
 /// How a server is started.
 #[derive(Debug, Clone)]
@@ -51,6 +57,8 @@ pub(crate) struct Options {
     pub(crate) public_url: Option<String>,
     /// Whether a reverse proxy says where requests come from.
     pub(crate) is_behind_proxy: bool,
+    /// Where data files lie; a folder in its folder without.
+    pub(crate) files: Option<String>,
     /// The file with the master key; one in its folder without.
     pub(crate) master: Option<PathBuf>,
     /// The page that it serves.
@@ -63,6 +71,10 @@ pub(crate) struct Options {
     pub(crate) measured: Measured,
     /// The certificate by which it encrypts; in the open without.
     pub(crate) tls: Option<TlsFiles>,
+    /// Rewriters that it serves beside the simulated models.
+    pub(crate) rewriters: Vec<NamedRewriter>,
+    /// Where people can sign in, too.
+    pub(crate) oidc: Option<OidcSettings>,
 }
 
 /// The page that a server serves.
@@ -111,6 +123,15 @@ pub(crate) enum ServeError {
     /// What it counts.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
+    /// A model that it serves.
+    #[error(transparent)]
+    Model(#[from] SimulateError),
+    /// Two models that it serves have one name.
+    #[error("--rewriter: there are two models named {0:?}; choose another name")]
+    TwiceNamed(String),
+    /// The place of data files.
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// A backup.
     #[error(transparent)]
     Backup(#[from] BackupError),
@@ -152,21 +173,28 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// Settles what servers that are no more had set aside, for as long as it is polled.
-async fn settle_now_and_then(store: Store) {
-    loop {
-        tokio::time::sleep(SETTLE).await;
-        if let Err(error) = store.settle_forgotten(now(), false).await {
-            tracing::error!(%error, "what was set aside could not be settled");
-        }
-    }
-}
-
 async fn open(database: Option<&str>, folder: &Folder) -> Result<Store, StoreError> {
     match database {
         Some(url) => Store::open(url).await,
         None => Store::in_folder(folder.path()).await,
     }
+}
+
+/// The place of data files, which answers: the one that is named, else the folder `files` in the data folder.
+async fn files(place: Option<&str>, folder: &Path) -> Result<Files, ServeError> {
+    let files = match place {
+        Some(place) if Files::is_bucket(place) => Files::in_bucket(place)?,
+        place => {
+            let path = place.map_or_else(|| folder.join("files"), PathBuf::from);
+            folder::make(&path).map_err(|error| FilesError::Place {
+                place: path.display().to_string(),
+                problem: error.to_string(),
+            })?;
+            Files::in_folder(&path)?
+        }
+    };
+    files.answers().await?;
+    Ok(files)
 }
 
 /// Serves until the process is interrupted: once to let requests under way end, twice to leave at once. The first line on
@@ -183,19 +211,21 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     };
     let mut certificate = options.tls.map(Certificate::open).transpose()?;
     let metrics = options.measured.start()?;
+    let models = models::routes(options.rewriters).await?;
     let mut folder = Folder::open(options.folder.as_deref())?;
     let store = open(options.database.as_deref(), &folder).await?;
     // Of a file this process is the only one: it holds the folder.
-    let forgotten = store.settle_forgotten(now(), options.database.is_none()).await?;
-    if forgotten > 0 {
-        warn(&format!(
-            "{forgotten} requests to providers were under way when a server ended without a word; they count at their full amounts"
-        ));
-    }
     if options.database.is_none() {
-        store.release_runs().await?;
+        let forgotten = store.take_over(now(), true).await?;
+        if forgotten > 0 {
+            warn(&format!(
+                "{forgotten} requests to providers were under way when a server ended without a word; they count at their full amounts"
+            ));
+        }
     }
+    store.beat(now()).await?;
     let master = master_key(&MasterFile::new(options.master.as_deref(), folder.path()), &store).await?;
+    let files = files(options.files.as_deref(), folder.path()).await?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {
         address: options.address,
@@ -224,25 +254,49 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
         let _ = stdout.flush();
     }
+    if let Some(oidc) = &options.oidc {
+        tracing::info!(
+            issuer = oidc.issuer,
+            redirect_uri = format!("{url}{OIDC_RETURN}"),
+            "people can sign in by OpenID Connect"
+        );
+    }
     let settings = Settings {
         set_up,
         public_url: options.public_url,
         master,
+        files: Some(files),
         is_behind_proxy: options.is_behind_proxy,
         rate: options.rate,
         metrics: metrics.clone(),
+        models: Some(models),
         is_encrypted: certificate.is_some(),
+        oidc: options.oidc,
         ..Settings::default()
     };
     let server = Server::new(store.clone(), now, settings);
     let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
+    server.take_contents().await?;
+    store.beat(now()).await?;
     let (asked, also_asked, insisted) = (interrupts.clone(), interrupts.clone(), interrupts.insisted());
     let ended = server.clone();
     let config = certificate.as_ref().map(Certificate::config);
-    let serving = tls::answer(listener, config, router(server.clone(), page), async move {
-        asked.asked().await;
-        ended.end();
-    });
+    // Behind a proxy all come from one address.
+    let share = if options.is_behind_proxy {
+        CONNECTIONS
+    } else {
+        CONNECTIONS / 2
+    };
+    let serving = connections::answer(
+        listener,
+        config,
+        router(server.clone(), page),
+        share,
+        async move {
+            asked.asked().await;
+            ended.end();
+        },
+    );
     let working = async {
         match options.worker {
             Some(settings) => work(server.clone(), settings, interrupts.asked()).await,
@@ -250,8 +304,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
     };
     let ending = async {
-        let (served, worked) = tokio::join!(serving, working);
-        served.and(worked)?;
+        let ((), worked) = tokio::join!(serving, working);
+        worked?;
         server.finish().await;
         Ok::<_, io::Error>(())
     };
@@ -259,7 +313,6 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         also_asked.asked().await;
         tokio::time::sleep(GRACE).await;
     };
-    let settling = settle_now_and_then(store.clone());
     let reading = async {
         match &mut certificate {
             Some(certificate) => certificate.keep_reading().await,
@@ -270,7 +323,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         ended = ending => ended?,
         () = patience => warn("some requests did not end in time; calls to providers count at their full amounts"),
         () = insisted => {}
-        () = settling => {}
+        () = store.keep_alive(now) => {}
+        () = server.keep_clearing() => {}
         () = metrics::sum_up(metrics.as_ref()) => {}
         () = reading => {}
     }
@@ -281,9 +335,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
 /// Works on the runs of a server from another machine, or another process, until the process is interrupted.
 ///
 /// # Errors
-/// When the database or the master key cannot be read.
+/// When the database, the place of data files or the master key cannot be read.
 pub(crate) async fn join(
     database: &str,
+    place: &str,
     master: Option<PathBuf>,
     settings: WorkerSettings,
 ) -> Result<(), ServeError> {
@@ -307,14 +362,18 @@ pub(crate) async fn join(
     })?;
     let settings_of_server = Settings {
         master,
+        files: Some(files(Some(place), Path::new("")).await?),
         ..Settings::default()
     };
     let server = Server::new(store.clone(), now, settings_of_server);
     let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
+    server.take_contents().await?;
     let insisted = interrupts.insisted();
+    store.beat(now()).await?;
     tokio::select! {
         worked = work(server.clone(), settings, interrupts.asked()) => worked?,
         () = insisted => return Ok(()),
+        () = store.keep_alive(now) => {}
     }
     if tokio::time::timeout(GRACE, server.finish()).await.is_err() {
         warn("some calls to providers did not end in time; they count at their full amounts");
@@ -391,7 +450,7 @@ pub(crate) async fn create_member(
     }
     let by = by_admin();
     let member = store
-        .add_member(&by, name, &password::hash(secret), is_admin)
+        .add_member(&by, name, password::hash(secret).as_str(), is_admin)
         .await;
     store.close().await;
     Ok(member?)

@@ -1,30 +1,13 @@
-//! TLS of the server's own: its certificate, which is read anew on SIGHUP, and connections that are encrypted with it.
+//! TLS of the server's own: its certificate, which is read anew on SIGHUP.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::Router;
-use axum::extract::connect_info::Connected;
-use axum::extract::{ConnectInfo, Request};
-use axum::middleware::map_request;
-use axum::serve::{IncomingStream, Listener};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
-use tokio_rustls::server::TlsStream;
-
-/// Handshakes at a time; who comes then waits in the system's queue.
-const HANDSHAKES: usize = 256;
-
-/// How long a client may take to agree on how to encrypt.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Where the certificate and its key are.
 #[derive(Debug, Clone)]
@@ -215,84 +198,4 @@ impl Certificate {
             }
         }
     }
-}
-
-/// A listener whose connections are encrypted.
-struct Encrypted {
-    listener: TcpListener,
-    config: watch::Receiver<Arc<ServerConfig>>,
-    /// Clients that have connected and agree on how to encrypt: a slow one keeps no other waiting.
-    handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
-}
-
-impl Listener for Encrypted {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            tokio::select! {
-                (stream, peer) = Listener::accept(&mut self.listener), if self.handshakes.len() < HANDSHAKES => {
-                    let acceptor = TlsAcceptor::from(Arc::clone(&self.config.borrow()));
-                    self.handshakes.spawn(async move {
-                        let encrypted = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
-                        Some((encrypted.ok()?.ok()?, peer))
-                    });
-                }
-                Some(done) = self.handshakes.join_next() => {
-                    // One who goes away again, or speaks no TLS, is nobody's concern.
-                    if let Ok(Some(accepted)) = done {
-                        return accepted;
-                    }
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
-}
-
-/// Who has connected, until [`ConnectInfo`] says it in the words of a listener without TLS.
-#[derive(Debug, Clone)]
-struct Peer(SocketAddr);
-
-impl Connected<IncomingStream<'_, Encrypted>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Encrypted>) -> Self {
-        Self(*stream.remote_addr())
-    }
-}
-
-async fn with_peer(ConnectInfo(Peer(peer)): ConnectInfo<Peer>, mut request: Request) -> Request {
-    request.extensions_mut().insert(ConnectInfo(peer));
-    request
-}
-
-/// Serves until `ending` is done and what is under way has ended; encrypted where there is something to encrypt with.
-///
-/// # Errors
-/// When the socket fails.
-pub(super) async fn answer(
-    listener: TcpListener,
-    config: Option<watch::Receiver<Arc<ServerConfig>>>,
-    router: Router,
-    ending: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let Some(config) = config else {
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
-        return axum::serve(listener, service)
-            .with_graceful_shutdown(ending)
-            .await;
-    };
-    let listener = Encrypted {
-        listener,
-        config,
-        handshakes: JoinSet::new(),
-    };
-    let router = router.layer(map_request(with_peer));
-    let service = router.into_make_service_with_connect_info::<Peer>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(ending)
-        .await
 }

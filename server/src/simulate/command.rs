@@ -2,15 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
-use capo_world::simulated::Simulated;
 use capo_world::simulated::parameters::MODELS;
 
 use crate::stderr::warn;
 
-use super::{Cut, FaultRates, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted};
+use super::{FaultRates, ServeOptions, SimulateError, required_key, serve_until_interrupted, simulated};
 
 /// Serve the simulated models over an OpenAI-compatible API on this machine.
 #[derive(Debug, Clone, clap::Args)]
@@ -91,9 +89,7 @@ pub async fn run(args: SimulateArgs) -> Result<(), SimulateError> {
         models: args.models,
         ..ServeOptions::default()
     };
-    let open = move |name: &str| {
-        Simulated::new(name, seed).map(|model| Rc::new(Cut(Rc::new(model))) as Rc<dyn Served>)
-    };
+    let open = move |name: &str| simulated(name, seed);
     let tally = serve_until_interrupted((args.host, args.port), options, open).await?;
     let counts: Vec<String> = tally
         .iter()

@@ -33,16 +33,24 @@ pub(super) struct Endpoint {
     options: ServeOptions,
     models: ModelThread,
     log: Arc<Log>,
-    seen: Mutex<HashMap<String, Seen>>,
+    seen: Mutex<Counts>,
     stopped: watch::Receiver<bool>,
     created: u64,
 }
 
-/// How often one body (by its hash) has been sent and answered.
+/// How often something has been sent and answered.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+pub(super) struct Seen {
     attempts: u64,
     answers: u64,
+}
+
+/// What requests are counted by.
+pub(super) enum Counts {
+    /// By body, of which the hash is kept: what is drawn for one depends on no other.
+    Bodies(HashMap<String, Seen>),
+    /// All together: nothing is kept, however long a server lives.
+    All(Seen),
 }
 
 impl Endpoint {
@@ -50,13 +58,14 @@ impl Endpoint {
         options: ServeOptions,
         models: ModelThread,
         log: Arc<Log>,
+        seen: Counts,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         Self {
             options,
             models,
             log,
-            seen: Mutex::default(),
+            seen: Mutex::new(seen),
             stopped,
             created: now(),
         }
@@ -71,14 +80,18 @@ impl Endpoint {
             .expose_headers(Any)
             .allow_private_network(true)
             .max_age(Duration::from_hours(1));
-        let routes = Router::new()
+        let health = get(async || Json(json!({"status": "ok"})));
+        let routes = self.routes().route("/health", health);
+        refusing_others(routes, "POST /v1/chat/completions, GET /v1/models or GET /health").layer(cors)
+    }
+
+    /// What concerns models.
+    pub(super) fn routes(self) -> Router {
+        Router::new()
             .route("/v1/chat/completions", post(complete))
             .route("/v1/models", get(list_models))
             .route("/v1/models/{*id}", get(show_model))
-            .route("/health", get(async || Json(json!({"status": "ok"}))));
-        refusing_others(routes, "POST /v1/chat/completions, GET /v1/models or GET /health")
             .layer(DefaultBodyLimit::max(BODY_LIMIT))
-            .layer(cors)
             .with_state(Arc::new(self))
     }
 
@@ -86,26 +99,33 @@ impl Endpoint {
         check_key(self.options.key.as_deref(), headers)
     }
 
+    /// Looks up and changes what was counted of a body.
+    fn count(&self, body: &str, change: impl FnOnce(&mut Seen) -> u64) -> u64 {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        change(match &mut *seen {
+            Counts::Bodies(bodies) => bodies.entry(body.to_owned()).or_default(),
+            Counts::All(seen) => seen,
+        })
+    }
+
     /// Counts one more attempt at this body and returns how many came before.
     fn attempt(&self, body: &str) -> u64 {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = seen.entry(body.to_owned()).or_default();
-        entry.attempts += 1;
-        entry.attempts - 1
+        self.count(body, |seen| {
+            seen.attempts += 1;
+            seen.attempts - 1
+        })
     }
 
     /// The seed of an answer: the client's, else one of ours. As with a real provider, asking
     /// again without a seed draws again, unless the temperature is 0.
     fn answer_seed(&self, completion: &Completion, body: &str) -> u64 {
         completion.seed.unwrap_or_else(|| {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let entry = seen.entry(body.to_owned()).or_default();
-            let index = if completion.wishes.temperature == Some(0.0) {
-                0
-            } else {
-                entry.answers
-            };
-            entry.answers += 1;
+            let answers = self.count(body, |seen| {
+                seen.answers += 1;
+                seen.answers - 1
+            });
+            let is_certain = completion.wishes.temperature == Some(0.0);
+            let index = if is_certain { 0 } else { answers };
             Streams::new(self.options.seed).number(&format!("answer {body}"), 0, index)
         })
     }

@@ -13,6 +13,7 @@ mod model_thread;
 mod refusal;
 mod wire;
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -22,7 +23,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use capo_core::llm::Llm;
+use capo_world::simulated::{Simulated, UnknownModel};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -33,7 +36,7 @@ pub use self::command::{SimulateArgs, run};
 pub use self::fault::{Fault, FaultError, FaultRates};
 pub use self::log::Tally;
 
-use self::handlers::Endpoint;
+use self::handlers::{Counts, Endpoint, Seen};
 use self::log::Log;
 pub(crate) use self::model_thread::Served;
 #[cfg(feature = "train")]
@@ -143,6 +146,33 @@ pub async fn serve<E: Display>(
     serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
+/// The routes `/v1/chat/completions` and `/v1/models` of models, for a server that knows by itself who asks.
+///
+/// # Errors
+/// When a model cannot be opened.
+pub(crate) async fn routes<E: Display>(
+    models: Vec<String>,
+    open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
+) -> Result<Router, SimulateError> {
+    let thread = ModelThread::start(models.clone(), open).await?;
+    let options = ServeOptions {
+        models,
+        ..ServeOptions::default()
+    };
+    // Nobody waits on purpose here, so that nobody needs to be told of the end.
+    let (_, stopped) = watch::channel(false);
+    let (log, seen) = (Arc::new(Log::default()), Counts::All(Seen::default()));
+    Ok(Endpoint::new(options, thread, log, seen, stopped).routes())
+}
+
+/// The simulated model of a name, in the world of a seed.
+///
+/// # Errors
+/// When there is no such model.
+pub(crate) fn simulated(name: &str, seed: u64) -> Result<Rc<dyn Served>, UnknownModel> {
+    Simulated::new(name, seed).map(|model| Rc::new(Cut(Rc::new(model))) as Rc<dyn Served>)
+}
+
 /// Takes a port, for the runtime that will listen on it.
 pub(crate) fn bind(host: IpAddr, port: u16) -> Result<std::net::TcpListener, SimulateError> {
     let listener = std::net::TcpListener::bind((host, port)).and_then(|listener| {
@@ -213,7 +243,8 @@ async fn serve_announced<E: Display>(
     let (stop, stopped) = watch::channel(false);
     let (log_path, grace) = (options.log.clone(), options.grace);
     let mut overdue = stopped.clone();
-    let app = Endpoint::new(options, models, Arc::clone(&log), stopped).router();
+    let seen = Counts::Bodies(HashMap::new());
+    let app = Endpoint::new(options, models, Arc::clone(&log), seen, stopped).router();
     let graceful = axum::serve(listener, app).with_graceful_shutdown(async move {
         shutdown.await;
         let _ = stop.send(true);

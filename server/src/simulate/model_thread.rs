@@ -130,8 +130,13 @@ async fn answer_all(models: Vec<Rc<dyn Served>>, mut inbox: mpsc::UnboundedRecei
     while let Some((question, reply)) = inbox.recv().await {
         let model = Rc::clone(&models[question.model]);
         tokio::task::spawn_local(async move {
-            // A client that has gone away no longer waits for its answer.
-            let _ = reply.send(model.answer(question).await);
+            let mut reply = reply;
+            tokio::select! {
+                biased;
+                // A client that has gone away no longer waits for its answer.
+                () = reply.closed() => {}
+                answer = model.answer(question) => drop(reply.send(answer)),
+            }
         });
     }
 }

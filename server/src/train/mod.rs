@@ -2,6 +2,7 @@
 
 pub mod local;
 pub mod log;
+pub(crate) mod served;
 pub mod settings;
 pub mod tensorboard;
 pub mod vllm_sampler;

@@ -3,16 +3,27 @@
 //! [`Store`] keeps everything in SQLite or PostgreSQL; [`router`] serves it; [`Server`] is both with a clock. Nothing here
 //! opens a socket.
 
+mod archive;
+mod files;
+#[cfg(test)]
+mod fixture;
 mod http;
+mod oidc;
 pub mod password;
+mod places;
 pub mod seal;
 pub mod secret;
+mod spans;
 pub mod store;
 mod study;
 mod telemetry;
 mod worker;
 
+pub use files::{Files, FilesError};
 pub use http::{Page, PageError, Server, SetUp, Settings, openapi, router};
+pub use oidc::OidcSettings;
+pub use places::{Place, Places, network};
+pub use spans::SPANS;
 pub use store::{Store, StoreError};
 pub use telemetry::Metrics;
 pub use worker::{WorkerSettings, work};

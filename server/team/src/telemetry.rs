@@ -2,12 +2,11 @@
 //!
 //! Labels are routes, keys' names and words of closed sets: no member, project, run or prompt, and no secret.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::http::Server;
 use crate::secret::Secret;
@@ -53,10 +52,26 @@ impl Metrics {
     /// # Errors
     /// When something else in this process counts already.
     pub fn start(token: Option<&Secret>) -> Result<Self, String> {
-        static STARTED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
-        let handle = STARTED.get_or_init(install).clone()?;
-        let token = token.map(Secret::hash);
-        Ok(Self { handle, token })
+        let recorder = recorder()?;
+        let handle = recorder.handle();
+        metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
+        Ok(Self::told(handle, token))
+    }
+
+    /// Counts what this thread does.
+    #[cfg(test)]
+    pub(crate) fn of_this_thread(token: Option<&Secret>) -> Self {
+        let recorder: &'static _ = Box::leak(Box::new(recorder().unwrap()));
+        std::mem::forget(metrics::set_default_local_recorder(recorder));
+        Self::told(recorder.handle(), token)
+    }
+
+    fn told(handle: PrometheusHandle, token: Option<&Secret>) -> Self {
+        describe();
+        Self {
+            handle,
+            token: token.map(Secret::hash),
+        }
     }
 
     /// Whether a token opens it; `None` where it takes none.
@@ -90,13 +105,13 @@ impl Metrics {
     }
 }
 
-fn install() -> Result<PrometheusHandle, String> {
-    let builder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full(REQUESTS.into()), &DURATIONS)
-        .map_err(|error| error.to_string())?;
-    let recorder = builder.build_recorder();
-    let handle = recorder.handle();
-    metrics::set_global_recorder(recorder).map_err(|error| error.to_string())?;
+fn recorder() -> Result<PrometheusRecorder, String> {
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(Matcher::Full(REQUESTS.into()), &DURATIONS);
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.build_recorder())
+}
+
+fn describe() {
     describe_histogram!(REQUESTS, Unit::Seconds, "Time until an answer began.");
     describe_counter!(REFUSALS, "Refusals by the kind of problem.");
     describe_gauge!(RUNS, "Runs by stage.");
@@ -114,7 +129,6 @@ fn install() -> Result<PrometheusHandle, String> {
     );
     describe_counter!(COST, "What calls with shared keys cost, in 10^-9 dollars.");
     describe_gauge!(CONNECTIONS, "Connections to the database.");
-    Ok(handle)
 }
 
 /// A request that was answered. What belongs to no route of the API is the page.

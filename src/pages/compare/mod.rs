@@ -57,7 +57,7 @@ pub fn ComparePage() -> impl IntoView {
             }
             .into_any();
         }
-        let chosen: Vec<Run> = ids.iter().map(|id| runs.get(id)).collect();
+        let chosen: Vec<Run> = ids.iter().map(|id| runs.show(id)).collect();
         view! { <Comparison chosen/> }.into_any()
     };
     view! {

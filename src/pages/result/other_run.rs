@@ -55,7 +55,7 @@ pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
             .filter(|record| record.id != own)
             .collect::<Vec<_>>()
     };
-    let other = Memo::new(move |_| chosen.get().map(|id| runs.get(&id)));
+    let other = Memo::new(move |_| chosen.get().map(|id| runs.show(&id)));
     let compared = Memo::new(move |_| other.get().map(|other| compared(run, other)));
     let differences = Memo::new(move |_| match compared.get() {
         Some(Compared::Differences(differences, _)) => differences,

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::download::{file_name, offer_journal};
-use crate::live::{Run, Runs};
+use crate::live::Runs;
 use crate::storage::RunRecord;
 
 /// Between two downloads, in milliseconds: browsers drop those that come at once.
@@ -19,14 +19,9 @@ pub(super) fn export(runs: Runs, chosen: Vec<RunRecord>, said: RwSignal<Option<S
             if index > 0 {
                 TimeoutFuture::new(BETWEEN).await;
             }
-            let run = match runs.known(&record.id) {
-                Some(run) => run,
-                None if record.server.is_some() => runs.get(&record.id),
-                None => Run::new(&record.id),
-            };
             // Runs may have the same name, so that files are told apart by their ids.
             let name = format!("{}-{}", file_name(&record.name, None), record.id);
-            if let Err(message) = offer_journal(run, &name).await {
+            if let Err(message) = offer_journal(runs.unopened(record), &name).await {
                 return said.set(Some(format!("{} was not exported. {message}", record.name)));
             }
         }

@@ -32,12 +32,14 @@ pub(super) fn Bulk(
         open(rename);
     };
     let count = Memo::new(move |_| listed.selected.with(std::collections::BTreeSet::len));
+    let may = Memo::new(move |_| listed.chosen().iter().all(|run| listed.may_order(run)));
     let compare = move || {
         let ids: Vec<String> = listed.chosen().into_iter().map(|run| run.id).collect();
         format!("/compare?runs={}", ids.join(","))
     };
     let hint = move || match count.get() {
         0 if listed.is_empty() => "",
+        _ if !may.get() => "Editors of a run’s project rename and delete it.",
         0 => "Select runs to compare, export, rename or delete them.",
         1 => "Select another one to compare them.",
         _ => "",
@@ -55,14 +57,16 @@ pub(super) fn Bulk(
                     <button type="button" on:click=move |_| export(runs, listed.chosen(), said)>
                         "Export"
                     </button>
-                    <Show when=move || count.get() == 1>
+                    <Show when=move || count.get() == 1 && may.get()>
                         <button type="button" on:click=ask_name>
                             "Rename…"
                         </button>
                     </Show>
-                    <button type="button" on:click=move |_| open(delete)>
-                        "Delete…"
-                    </button>
+                    <Show when=move || may.get()>
+                        <button type="button" on:click=move |_| open(delete)>
+                            "Delete…"
+                        </button>
+                    </Show>
                 </Show>
                 <span class="note">{hint}</span>
             </div>

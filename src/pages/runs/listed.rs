@@ -9,24 +9,26 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::on_server::{OnServer, merged};
 use super::rows::{Row, State};
+use crate::components::may_order;
 use crate::frame::imports::Imports;
 use crate::live::{Run, Runs};
-use crate::storage::{RunList, RunRecord, Storage, lock};
+use crate::storage::{RunList, RunRecord, Storage, lock, mirror_id};
 use crate::team::{Server, Standing, Team};
 
 /// How often a list with a run that goes on is read anew.
 const EVERY: Duration = Duration::from_millis(1500);
 
-/// The server is asked every so many times.
+/// The server is asked every so many times, and as long as it has no news twice as rarely each time, up to `RAREST`.
 const ASKED: u32 = 3;
+const RAREST: u32 = 48;
 
 /// The list and what is selected in it. Clones are the same list.
 #[derive(Clone, Copy)]
 pub(super) struct Listed {
     runs: Runs,
-    team: Team,
     /// What the server lists, and why it does not.
     on_server: RwSignal<OnServer>,
+    asking: StoredValue<ServerAsked>,
     pub(super) refused: RwSignal<Option<String>>,
     /// `None` until it is read.
     rows: RwSignal<Option<Result<Vec<Row>, String>>>,
@@ -38,16 +40,33 @@ pub(super) struct Listed {
     pub(super) looked_for: RwSignal<String>,
 }
 
+/// How the server is asked.
+#[derive(Clone, Copy)]
+struct ServerAsked {
+    /// How often it was, or was not to be any more.
+    count: u32,
+    /// Whether its answer is waited for.
+    waits: bool,
+    /// Every how many times it is.
+    pace: u32,
+}
+
 impl Listed {
     /// The list, kept up to date as long as the caller lives.
     pub(super) fn new() -> Self {
         let runs = expect_context::<Runs>();
         let imports = expect_context::<Imports>();
         let team = expect_context::<Team>();
+        // One's roles may have changed since.
+        team.read_projects();
         let listed = Self {
             runs,
-            team,
             on_server: RwSignal::new(OnServer::default()),
+            asking: StoredValue::new(ServerAsked {
+                count: 0,
+                waits: false,
+                pace: ASKED,
+            }),
             refused: RwSignal::new(None),
             rows: RwSignal::new(None),
             newer: RwSignal::new(Vec::new()),
@@ -63,7 +82,8 @@ impl Listed {
             team.changes();
             // Read, not only tracked: a memo that nobody reads knows of no change.
             let is_in = standing.with(|standing| matches!(standing, Standing::SignedIn(_)));
-            listed.ask_server(is_in);
+            listed.asking.update_value(|asking| asking.pace = ASKED);
+            listed.ask_server(is_in, 0);
         });
         let goes_on = move |states: &[State]| {
             listed.rows.with_untracked(|rows| {
@@ -72,17 +92,21 @@ impl Listed {
             })
         };
         let ticks = StoredValue::new(0_u32);
-        let tick = set_interval_with_handle(
-            move || {
-                ticks.update_value(|ticks| *ticks = ticks.wrapping_add(1));
-                if ticks.get_value().is_multiple_of(ASKED) && goes_on(&[State::OnServer, State::Queued]) {
-                    listed.ask_server(true);
-                } else if goes_on(&[State::Running, State::InAnotherTab]) || !runs.running().is_empty() {
-                    listed.refresh();
-                }
-            },
-            EVERY,
-        );
+        let tick = move || {
+            if document().hidden() {
+                return;
+            }
+            ticks.update_value(|ticks| *ticks += 1);
+            let ServerAsked { waits, pace, .. } = listed.asking.get_value();
+            let is_due = ticks.get_value() >= pace && !waits;
+            if is_due && goes_on(&[State::OnServer, State::Queued]) {
+                ticks.set_value(0);
+                listed.ask_server(true, 0);
+            } else if goes_on(&[State::Running, State::InAnotherTab]) || !runs.running().is_empty() {
+                listed.refresh();
+            }
+        };
+        let tick = set_interval_with_handle(tick, EVERY);
         on_cleanup(move || {
             if let Ok(tick) = tick {
                 tick.clear();
@@ -91,41 +115,74 @@ impl Listed {
         listed
     }
 
-    /// Asks the server for what it lists first, if somebody `is_in`, signed in to one.
-    fn ask_server(self, is_in: bool) {
-        if is_in {
-            self.take_page(None, OnServer::take_first);
-        } else {
+    /// Asks the server anew for the pages that it listed, and for so many more, if somebody `is_in`, signed in to one.
+    fn ask_server(self, is_in: bool, more: u32) {
+        self.asking.update_value(|asking| {
+            asking.count += 1;
+            asking.waits = is_in;
+        });
+        if !is_in {
             self.on_server.set(OnServer::default());
-            self.refresh();
+            return self.refresh();
         }
-    }
-
-    /// Asks the server for the next page.
-    pub(super) fn ask_more(self) {
-        let more = self.on_server.with_untracked(|listed| listed.more.clone());
-        if more.is_some() {
-            self.take_page(more, OnServer::take_next);
-        }
-    }
-
-    fn take_page(self, before: Option<String>, take: fn(&mut OnServer, capo_api::RunPage)) {
+        let count = self.asking.get_value().count;
+        let known = self.on_server.with_untracked(|known| known.pages);
         spawn_local(async move {
-            let asked = self
-                .team
-                .ask(async |server: Server| server.runs(None, before.as_deref()).await);
-            match asked.await {
-                Ok(page) => {
-                    // The page may be left by then.
-                    let _ = self.refused.try_set(None);
-                    let _ = self.on_server.try_update(|listed| take(listed, page));
-                }
-                Err(why) => {
-                    let _ = self.refused.try_set(Some(why));
-                }
+            let read = self.read(known, more).await;
+            // The page may be left by then, somebody signed out, or an answer overtaken by a later one.
+            if self.asking.try_get_value().map(|asking| asking.count) != Some(count) {
+                return;
+            }
+            let is_news = read
+                .as_ref()
+                .is_ok_and(|read| self.on_server.with_untracked(|known| known != read));
+            self.asking.update_value(|asking| {
+                asking.waits = false;
+                asking.pace = if is_news {
+                    ASKED
+                } else {
+                    RAREST.min(2 * asking.pace)
+                };
+            });
+            self.refused.set(read.as_ref().err().cloned());
+            if let Ok(read) = read {
+                self.on_server.set(read);
             }
             self.refresh();
         });
+    }
+
+    /// What the server says of the runs on those pages, and of others that are mirrored here: at first of all, then of those
+    /// that go on. Mirrors of runs that it does not have any more are deleted.
+    async fn read(self, known: u32, more: u32) -> Result<OnServer, String> {
+        // Before the list is: it has what is mirrored later.
+        let kept = async { Storage::open().await?.runs().await };
+        // A browser that keeps nothing has no mirrors.
+        let kept = kept.await.unwrap_or_default().runs;
+        let page = async |before: Option<String>| {
+            let request = async |server: Server| server.runs(None, before.as_deref()).await;
+            self.runs.team().ask(request).await
+        };
+        let mut read = OnServer::read(known + more, page).await?;
+        for id in read.lacks(&kept, known == 0) {
+            match self
+                .runs
+                .team()
+                .request(async |server: Server| server.run(&id).await)
+                .await
+            {
+                Ok(detail) => read.add(detail.run),
+                Err(error) if error.status() == Some(404) => self.runs.gone(&mirror_id(&id)).await,
+                // What is known of it stands.
+                Err(_) => {}
+            }
+        }
+        Ok(read)
+    }
+
+    /// Asks the server for the next page, too.
+    pub(super) fn ask_more(self) {
+        self.ask_server(true, 1);
     }
 
     /// Whether the server has more to list.
@@ -138,18 +195,24 @@ impl Listed {
         spawn_local(async move {
             let read = async { Storage::open().await?.runs().await };
             let read = read.await.map_err(|error| error.to_string());
+            let held = lock::held().await;
+            // Asked last: who signs out meanwhile is shown nothing of the team.
             let Some(there) = self.on_server.try_with_untracked(OnServer::records) else {
                 return;
             };
+            let is_out = matches!(
+                self.runs.team().standing_now(),
+                Standing::SignedOut | Standing::NotSetUp
+            );
             let read = match read {
                 // A browser that keeps nothing shows those of the team all the same.
                 Err(_) if !there.is_empty() => Ok(RunList::default()),
                 read => read,
             };
             let running: BTreeSet<String> = self.runs.running().iter().map(Run::id).collect();
-            let held = lock::held().await;
-            let rows = read.map(|listed| -> Vec<Row> {
+            let rows = read.map(|mut listed| -> Vec<Row> {
                 self.newer.set(listed.newer);
+                listed.runs.retain(|record| record.server.is_none() || !is_out);
                 let rows = merged(listed.runs, there)
                     .into_iter()
                     .map(|record| Row::new(record, &running, &held));
@@ -182,6 +245,11 @@ impl Listed {
         let selected = self.selected.get();
         let all = self.all().into_iter();
         all.filter(|record| selected.contains(&record.id)).collect()
+    }
+
+    /// Whether one may do more with a run than look at it.
+    pub(super) fn may_order(self, record: &RunRecord) -> bool {
+        may_order(self.runs.team(), record)
     }
 
     /// One run.

@@ -2,36 +2,50 @@
 
 use capo_api::{RunPage, RunShown};
 
-use crate::storage::RunRecord;
+use crate::storage::{RunRecord, ServerRun};
 
 /// The runs of all one's projects, as far as they were listed; those added last first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OnServer {
     runs: Vec<RunShown>,
+    /// How many pages were listed.
+    pub(super) pages: u32,
     /// What the next page begins after; `None` when all are listed.
     pub(super) more: Option<String>,
 }
 
 impl OnServer {
-    /// Takes in the first page anew; what was listed beyond it stays.
-    pub(super) fn take_first(&mut self, page: RunPage) {
-        let last = page.runs.last().map(|run| run.id.clone());
-        let after = last.and_then(|last| self.runs.iter().position(|run| run.id == last));
-        match (page.before, after) {
-            (Some(_), Some(after)) => {
-                self.runs.splice(..=after, page.runs);
-            }
-            (before, _) => {
-                self.runs = page.runs;
-                self.more = before;
+    /// Reads so many pages anew, and at least one; `page` is told what one begins after.
+    ///
+    /// # Errors
+    /// As `page`.
+    pub(super) async fn read<E>(
+        pages: u32,
+        page: impl AsyncFn(Option<String>) -> Result<RunPage, E>,
+    ) -> Result<Self, E> {
+        let mut listed = Self::default();
+        loop {
+            let next = page(listed.more.take()).await?;
+            listed.runs.extend(next.runs);
+            listed.more = next.before;
+            listed.pages += 1;
+            if listed.more.is_none() || listed.pages >= pages {
+                return Ok(listed);
             }
         }
     }
 
-    /// Takes in the page after those that are known.
-    pub(super) fn take_next(&mut self, page: RunPage) {
-        self.runs.extend(page.runs);
-        self.more = page.before;
+    /// Takes in a run that is not on these pages.
+    pub(super) fn add(&mut self, run: RunShown) {
+        self.runs.push(run);
+    }
+
+    /// Ids of mirrors kept here of runs that are not on these pages: `all`, or those that go on.
+    pub(super) fn lacks(&self, kept: &[RunRecord], all: bool) -> Vec<String> {
+        let lacks = |server: &ServerRun| self.runs.iter().all(|run| run.id != server.id);
+        let mirrors = kept.iter().filter_map(|record| record.server.as_ref());
+        let lacking = mirrors.filter(|server| (all || server.goes_on()) && lacks(server));
+        lacking.map(|server| server.id.clone()).collect()
     }
 
     /// As records of mirrors, of which there need be none.
@@ -44,7 +58,7 @@ impl OnServer {
 pub(super) fn merged(mut kept: Vec<RunRecord>, listed: Vec<RunRecord>) -> Vec<RunRecord> {
     for there in listed {
         match kept.iter_mut().find(|here| here.id == there.id) {
-            Some(here) if here.touched >= there.touched => {}
+            Some(here) if here.touched > there.touched => {}
             Some(here) => {
                 *here = RunRecord {
                     about: std::mem::take(&mut here.about),
@@ -62,9 +76,10 @@ pub(super) fn merged(mut kept: Vec<RunRecord>, listed: Vec<RunRecord>) -> Vec<Ru
 mod tests {
     use capo_api::{RunOrigin, RunStage};
     use capo_core::reading::progress::{Progress, Times};
+    use futures::executor::block_on;
 
     use super::*;
-    use crate::storage::RunStatus;
+    use crate::storage::{RunStatus, mirror_id};
 
     fn shown(id: &str) -> RunShown {
         RunShown {
@@ -101,20 +116,44 @@ mod tests {
     }
 
     #[test]
-    fn a_first_page_that_is_read_anew_leaves_the_others() {
-        let mut listed = OnServer::default();
-        listed.take_first(page(&["d", "c"], Some("c")));
-        listed.take_next(page(&["b", "a"], None));
-        assert_eq!((ids(&listed), &listed.more), (vec!["d", "c", "b", "a"], &None));
-        // One was added, and one was deleted.
-        listed.take_first(page(&["e", "c"], Some("c")));
-        assert_eq!((ids(&listed), &listed.more), (vec!["e", "c", "b", "a"], &None));
-        // More were added than a page holds.
-        listed.take_first(page(&["g", "f"], Some("f")));
-        assert_eq!(ids(&listed), ["g", "f"]);
-        assert_eq!(listed.more.as_deref(), Some("f"));
-        listed.take_first(page(&["g"], None));
-        assert_eq!((ids(&listed), &listed.more), (vec!["g"], &None));
+    fn all_pages_that_were_listed_are_read_anew() {
+        let pages = [
+            (None, page(&["d", "c"], Some("c"))),
+            (Some("c"), page(&["b"], Some("b"))),
+            (Some("b"), page(&["a"], None)),
+        ];
+        let read = |most| {
+            let find = async |before: Option<String>| {
+                let mut pages = pages.iter();
+                let found = pages.find(|(begins, _)| *begins == before.as_deref());
+                found.map(|(_, page)| page.clone()).ok_or("no such page")
+            };
+            block_on(OnServer::read(most, find)).unwrap()
+        };
+        let (first, two, whole) = (read(0), read(2), read(9));
+        assert_eq!((ids(&first), first.pages), (vec!["d", "c"], 1));
+        assert_eq!((ids(&two), two.more.as_deref()), (vec!["d", "c", "b"], Some("b")));
+        assert_eq!((ids(&whole), whole.pages), (vec!["d", "c", "b", "a"], 3));
+    }
+
+    #[test]
+    fn mirrors_that_are_not_listed_are_asked_for() {
+        let mirror = |id: &str, stage| RunRecord {
+            server: Some(ServerRun {
+                stage,
+                ..ServerRun::of(&shown(id))
+            }),
+            ..record(&mirror_id(id), "", 0.0)
+        };
+        let kept = [
+            record("mine", "", 1.0),
+            mirror("a", RunStage::Running),
+            mirror("x", RunStage::Running),
+            mirror("y", RunStage::Ended),
+        ];
+        let listed = block_on(OnServer::read(1, async |_| Ok::<_, ()>(page(&["a"], None)))).unwrap();
+        assert_eq!(listed.lacks(&kept, true), ["x", "y"]);
+        assert_eq!(listed.lacks(&kept, false), ["x"]);
     }
 
     fn record(id: &str, about: &str, touched: f64) -> RunRecord {

@@ -10,7 +10,7 @@ use crate::format;
 use crate::live::{Run, Runs};
 use crate::storage::lock::{self, NotHeld};
 use crate::storage::{RunRecord, Storage, StorageError, server_id};
-use crate::team::{Server, Team};
+use crate::team::{Server, Team, sentence};
 
 fn close(node: NodeRef<Dialog>) {
     if let Some(dialog) = node.get_untracked() {
@@ -38,15 +38,7 @@ pub(super) fn RenameDialog(
         };
         close(node);
         spawn_local(async move {
-            match renamed(team, &run.id, &name).await {
-                Ok(record) => {
-                    if let Some(known) = runs.known(&run.id) {
-                        known.record.set(Some(record));
-                    }
-                    said.set(None);
-                }
-                Err(message) => said.set(Some(message)),
-            }
+            said.set(renamed(runs, team, &run.id, &name).await.err());
             listed.refresh();
         });
     };
@@ -78,30 +70,41 @@ pub(super) fn RenameDialog(
     }
 }
 
-async fn renamed(team: Team, id: &str, name: &str) -> Result<RunRecord, String> {
+async fn renamed(runs: Runs, team: Team, id: &str, name: &str) -> Result<(), String> {
     if let Some(on_server) = server_id(id) {
-        return renamed_on_server(team, id, on_server, name).await;
+        return renamed_on_server(runs, team, id, on_server, name).await;
     }
     let failed = |error: StorageError| format!("The run was not renamed: {error}");
     let storage = Storage::open().await.map_err(failed)?;
     let record = storage.change_run(id, |record| name.clone_into(&mut record.name));
     let record = record.await.map_err(failed)?;
-    record.ok_or_else(|| "The run was not renamed: it is no longer in this browser.".to_owned())
+    let record = record.ok_or("The run was not renamed: it is no longer in this browser.")?;
+    if let Some(known) = runs.known(id) {
+        known.record.set(Some(record));
+    }
+    Ok(())
 }
 
-async fn renamed_on_server(team: Team, id: &str, on_server: &str, name: &str) -> Result<RunRecord, String> {
+async fn renamed_on_server(
+    runs: Runs,
+    team: Team,
+    id: &str,
+    on_server: &str,
+    name: &str,
+) -> Result<(), String> {
     let failed = |why: String| format!("The run was not renamed: {why}");
     let name = Title::try_from(name.to_owned()).map_err(|error| failed(error.to_string()))?;
     let change = RunChange { name };
     let asked = team.ask(async |server: Server| server.change_run(on_server, &change).await);
     let shown = asked.await.map_err(failed)?;
-    let mirror = async {
-        let storage = Storage::open().await?;
-        storage.change_run(id, |record| record.take_shown(&shown)).await
-    };
+    if let Some(known) = runs.known(id) {
+        known.take_shown(&shown, RunRecord::take_shown);
+    }
     // The server has the name; a mirror that is behind is mended when the run is opened.
-    let mirror = mirror.await.ok().flatten();
-    Ok(mirror.unwrap_or_else(|| RunRecord::mirrored(&shown)))
+    if let Ok(storage) = Storage::open().await {
+        let _ = storage.change_run(id, |record| record.take_shown(&shown)).await;
+    }
+    Ok(())
 }
 
 /// Asks once; the safe answer has the focus.
@@ -164,15 +167,18 @@ async fn deleted(runs: Runs, team: Team, chosen: &[RunRecord]) -> Result<(), Str
     let mut kept = Vec::new();
     for run in chosen {
         if let Some(on_server) = server_id(&run.id) {
-            let asked = team.ask(async |server: Server| server.delete_run(on_server).await);
+            let asked = team.request(async |server: Server| server.delete_run(on_server).await);
             match asked.await {
-                Ok(()) => {
+                // Somebody else was faster.
+                Err(error) if error.status() != Some(404) => {
+                    kept.push(format!("{} was not deleted: {}", run.name, sentence(&error)));
+                }
+                Ok(()) | Err(_) => {
                     runs.forget(&run.id);
                     if let Ok(storage) = &storage {
                         storage.delete_run(&run.id).await.map_err(failed)?;
                     }
                 }
-                Err(why) => kept.push(format!("{} was not deleted: {why}", run.name)),
             }
             continue;
         }

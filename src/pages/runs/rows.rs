@@ -68,9 +68,10 @@ impl Row {
         Self { record, state }
     }
 
-    /// What to do next with it.
-    pub(super) fn next(&self) -> Next {
+    /// What to do next with it, where one may do more than look at it.
+    pub(super) fn next(&self, may: bool) -> Next {
         match self.state {
+            _ if !may => Next::Open,
             State::Running
             | State::InAnotherTab
             | State::Queued
@@ -244,16 +245,16 @@ mod tests {
     #[test]
     fn a_run_that_says_running_and_is_held_by_no_tab_is_interrupted() {
         let here = row("here", RunStatus::Running, None, None, 0.0);
-        assert_eq!((here.state, here.next()), (State::Running, Next::Open));
+        assert_eq!((here.state, here.next(true)), (State::Running, Next::Open));
         let there = row("there", RunStatus::Paused, None, None, 0.0);
         assert_eq!(
-            (there.state.words(), there.next()),
+            (there.state.words(), there.next(true)),
             ("running in another tab", Next::Open)
         );
         let gone = row("gone", RunStatus::Running, None, None, 0.0);
         assert_eq!(gone.state.words(), "interrupted");
         // The seed and two rounds are closed.
-        assert_eq!(gone.next(), Next::Resume(3));
+        assert_eq!(gone.next(true), Next::Resume(3));
     }
 
     #[test]
@@ -274,21 +275,25 @@ mod tests {
             Row::new(record, &BTreeSet::new(), &BTreeSet::from(["there".to_owned()]))
         };
         let running = on_server("there", RunStage::Running, RunStatus::Running);
-        assert_eq!((running.state, running.next()), (State::OnServer, Next::Open));
+        assert_eq!((running.state, running.next(true)), (State::OnServer, Next::Open));
         assert_eq!(
             running.note(),
             "sim-medium, seed 0 · project help-desk, started by ada"
         );
         assert!(!running.is_kept());
         let paused = on_server("there", RunStage::Paused, RunStatus::Paused);
-        assert_eq!((paused.state, paused.next()), (State::Paused, Next::Resume(3)));
+        assert_eq!(
+            (paused.state, paused.next(true)),
+            (State::Paused, Next::Resume(3))
+        );
+        assert_eq!(paused.next(false), Next::Open, "viewers look at it");
         let spent = on_server("a", RunStage::Ended, RunStatus::Ended(Status::Budget));
-        assert_eq!(spent.next(), Next::Open);
+        assert_eq!(spent.next(true), Next::Open);
     }
 
     #[test]
     fn what_ended_early_can_go_on() {
-        let next = |status| row("a", RunStatus::Ended(status), None, None, 0.0).next();
+        let next = |status| row("a", RunStatus::Ended(status), None, None, 0.0).next(true);
         assert_eq!(next(Status::Budget), Next::RaiseBudget);
         assert_eq!(next(Status::Stopped), Next::Resume(3));
         assert_eq!(next(Status::Infeasible), Next::Open);

@@ -197,7 +197,8 @@ fn RunRow(
             {at_cap}
         })
     };
-    let next = Memo::new(move |_| row.with(|row| row.as_ref().map(Row::next)));
+    let next =
+        Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.next(listed.may_order(&row.record)))));
     view! {
         <tr class:pick=is_picked>
             <td class="col-check">

@@ -14,7 +14,7 @@ use super::tau2;
 use crate::components::Choose;
 use crate::download::file_name;
 use crate::frame::drop_target::{self, Kind};
-use crate::frame::handover::Handover;
+use crate::frame::handover::{HandedFile, Handover};
 
 /// Import, export, link.
 #[component]
@@ -143,8 +143,14 @@ pub(super) fn take_file(form: Form, file: File) {
     });
 }
 
-/// Takes in a study that was dropped on another page.
+/// Takes in a study that was dropped on another page, or a file that was chosen there.
 pub(super) fn take_handed_over(form: Form) {
+    let HandedFile(file) = expect_context();
+    if let Some(file) = file.try_update_value(Option::take).flatten()
+        && !tau2::take_archive(form, &file)
+    {
+        take_file(form, file);
+    }
     let Handover(handed) = expect_context();
     Effect::new(move |_| {
         let Some(text) = handed.get() else {

@@ -39,6 +39,7 @@ mod settings;
 mod shared;
 mod start;
 mod tau2;
+mod team_data;
 mod workload;
 
 use std::cell::RefCell;

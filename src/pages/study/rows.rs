@@ -16,6 +16,7 @@ use super::measured::DUPLICATE;
 use super::place::Place;
 use super::preview::{self, Preview};
 use super::problem::Problem;
+use super::team_data::TeamData;
 use crate::components::{Choose, removing};
 use crate::format::count;
 
@@ -282,6 +283,7 @@ fn Drop() -> impl IntoView {
                     accept=".csv,.tsv,.jsonl,.ndjson"
                     chosen
                 />
+                <TeamData/>
             </div>
             <textarea
                 class="code"

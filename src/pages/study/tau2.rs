@@ -369,15 +369,16 @@ pub(super) fn take_dropped(form: Form, event: &DragEvent) -> bool {
         return true;
     }
     let file = transfer.files().and_then(|files| files.get(0));
-    match file.filter(|file| file.name().to_lowercase().ends_with(".zip")) {
-        Some(file) => {
-            if !form.taking_in.get_untracked() {
-                keep(form, vec![(file.name(), file)]);
-            }
-            true
-        }
-        None => false,
+    file.is_some_and(|file| take_archive(form, &file))
+}
+
+/// Takes an archive in; false where it is none.
+pub(super) fn take_archive(form: Form, file: &File) -> bool {
+    let is_one = file.name().to_lowercase().ends_with(".zip");
+    if is_one && !form.taking_in.get_untracked() {
+        keep(form, vec![(file.name(), file.clone())]);
     }
+    is_one
 }
 
 /// What is needed of a folder, wherever in it the benchmark lies. Nothing else of it is looked at.

@@ -1,27 +1,33 @@
 //! One's own account.
 
-use capo_api::{NewToken, PasswordChange, Scope, SessionShown, Title, TokenMade, TokenShown};
+use capo_api::{
+    IdentityShown, NewToken, OidcRequest, PasswordChange, Scope, SessionShown, Title, TokenMade, TokenShown,
+};
 use leptos::prelude::*;
 
 use super::form::{Field, Form, Line, NewPassword, NewPasswordFields, Pick, named, password};
 use super::guard::TeamPage;
+use super::issuer::AtIssuer;
 use super::list::{List, Listing, when};
 use super::once::Once;
 use super::removal::Removal;
 use crate::components::is_past;
 use crate::format::{NOTHING, typed};
-use crate::team::{Asking, Server, scope_means};
+use crate::team::{Asking, Server, Team, scope_means};
 
 /// Days that a token lives at most.
 const MOST_DAYS: u32 = 366;
 
-/// Password, signed-in browsers, tokens.
+/// Password, identities, signed-in browsers, tokens.
 #[component]
 pub fn AccountPage() -> impl IntoView {
     view! {
         <TeamPage
             title="Account"
-            show=|myself| view! { <Password name=myself.name/> <Sessions/> <Tokens/> }.into_any()
+            show=|myself| {
+                let password = myself.has_password.then(|| view! { <Password name=myself.name/> });
+                view! { {password} <Identities/> <Sessions/> <Tokens/> }.into_any()
+            }
         />
     }
 }
@@ -60,6 +66,33 @@ fn Password(name: String) -> impl IntoView {
                 <p class="note" role="status">{said}</p>
             </Form>
         </section>
+    }
+}
+
+/// By which one signs in at the issuer, where the server knows one.
+#[component]
+fn Identities() -> impl IntoView {
+    let team = expect_context::<Team>();
+    let key = |identity: &IdentityShown| identity.id.clone();
+    let listing = Listing::new(key, async |server: Server| server.identities().await);
+    let cells = move |identity: IdentityShown| {
+        let gone = listing.without(&identity);
+        let id = identity.id;
+        let remove = async move |server: Server| server.unlink_identity(&id).await;
+        let of = format!("the identity {}", identity.label);
+        let consequence = "It opens this account no more, and all other browsers are signed out.";
+        let button = view! { <Removal words=("Unlink", "Unlinking…") of consequence remove gone/> };
+        let used = identity.seen_at.map_or(NOTHING.into_any(), when);
+        let (label, issuer) = (identity.label.into_any(), identity.issuer.into_any());
+        vec![label, issuer, when(identity.created_at), used, button.into_any()]
+    };
+    let columns = &["Identity", "At", "Since", "Last used", ""];
+    view! {
+        <Show when=move || team.issuer().is_some()>
+            <List id="identities" title="Identities to sign in with" listing columns empty="None." cells>
+                <AtIssuer words="Link one at" request=OidcRequest::Link/>
+            </List>
+        </Show>
     }
 }
 

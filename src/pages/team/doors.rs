@@ -1,6 +1,6 @@
 //! Pages by which one comes in: by name and password, or by a link with a secret.
 
-use capo_api::{FirstAdmin, MemberName, NewMember};
+use capo_api::{FirstAdmin, MemberName, NewMember, OidcRequest};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -8,6 +8,7 @@ use leptos_router::hooks::{use_location, use_navigate, use_query_map};
 
 use super::form::{Field, Form, Line, NewPassword, NewPasswordFields, named};
 use super::guard::without_server;
+use super::issuer::AtIssuer;
 use super::sign_in::SignInForm;
 use crate::components::{Message, page_title};
 use crate::team::{Asking, Server, Standing, Team, way_back};
@@ -36,7 +37,7 @@ pub fn SignInPage() -> impl IntoView {
 }
 
 /// In place of the page shown: nobody goes back to it.
-fn in_place() -> NavigateOptions {
+pub(super) fn in_place() -> NavigateOptions {
     NavigateOptions {
         replace: true,
         ..NavigateOptions::default()
@@ -153,6 +154,10 @@ fn Account(who: Who, secret: String) -> impl IntoView {
     let asking = Asking::default();
     let navigate = use_navigate();
     let (name, new_password) = (Line::default(), NewPassword::default());
+    let join = OidcRequest::Join {
+        secret: secret.clone(),
+    };
+    let at_issuer = (who == Who::Invited).then(|| view! { <AtIssuer words="Join with" request=join/> });
     let submit = move || {
         let (Some(name), Some(password)) = (name.read(named::<MemberName>), new_password.read()) else {
             return;
@@ -191,6 +196,7 @@ fn Account(who: Who, secret: String) -> impl IntoView {
     };
     view! {
         <section class="plate door" aria-label="Your account">
+            {at_issuer}
             <Form asking words primary=true submit>
                 <Field
                     id="name"
@@ -216,6 +222,7 @@ mod tests {
         let here = Standing::SignedIn(Myself {
             name: "ada".into(),
             is_admin: true,
+            has_password: true,
         });
         for (standing, first, invited) in [
             (Standing::NotSetUp, true, false),

@@ -2,10 +2,12 @@
 
 mod account;
 mod audit;
+mod data;
 mod doors;
 mod form;
 mod guard;
 mod invitations;
+mod issuer;
 mod keys;
 mod list;
 mod once;
@@ -17,7 +19,9 @@ mod server;
 mod sign_in;
 
 pub use account::AccountPage;
+pub use data::DataSetPage;
 pub use doors::{InvitationPage, SetUpPage, SignInPage};
+pub use issuer::ReturnPage;
 pub use project::ProjectPage;
 pub use projects::ProjectsPage;
 pub use prompts::{AddToPrompts, PromptPage};

@@ -1,11 +1,14 @@
 //! A project: who takes part in it and how.
 
-use capo_api::{MemberName, Membership, Myself, NewRole, ProjectChange, ProjectShown, Role, Title};
+use capo_api::{
+    MemberName, Membership, Myself, NewRole, ProjectChange, ProjectShown, Role, Title, export_path,
+};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_navigate, use_params_map};
 
 use super::audit::AuditLog;
+use super::data::DataOf;
 use super::form::{Field, Form, Line, Pick, Refused, named};
 use super::guard::TeamPage;
 use super::invitations::Invitations;
@@ -48,6 +51,7 @@ fn Project(name: String, title: RwSignal<Option<String>>, myself: Myself) -> imp
         let role = role.get()?;
         let decides = (role == Role::Admin).then(|| decisions(name.clone(), title));
         Some(view! {
+            <DataOf project=name.clone() role/>
             <PromptsOf project=name.clone()/>
             <Members name=name.clone() role myself=myself.clone()/>
             <ProjectKeys project=name.clone()/>
@@ -181,7 +185,7 @@ fn decisions(name: String, title: RwSignal<Option<String>>) -> impl IntoView {
     }
 }
 
-/// Its title, and its end.
+/// Its title, its archive, and its end.
 #[component]
 fn TheProject(name: String, title: RwSignal<Option<String>>) -> impl IntoView {
     let asking = Asking::default();
@@ -197,6 +201,7 @@ fn TheProject(name: String, title: RwSignal<Option<String>>) -> impl IntoView {
         let rename = async move |server: Server| server.change_project(&of, &ProjectChange { title }).await;
         asking.send(rename, |_| ());
     };
+    let archive = export_path(&name);
     let remove = async move |server: Server| server.delete_project(&deleted).await;
     let gone = Callback::new(move |()| navigate("/team", NavigateOptions::default()));
     let of = format!("the project {name}");
@@ -210,6 +215,9 @@ fn TheProject(name: String, title: RwSignal<Option<String>>) -> impl IntoView {
                 <Field id="new-title" label="Title" line/>
             </Form>
             <div class="row">
+                <a class="button" href=archive rel="external" download="">
+                    "Export"
+                </a>
                 <Removal words=("Delete", "Deleting…") of consequence typed=name remove gone/>
             </div>
         </section>

@@ -71,7 +71,11 @@ fn Members(myself: Myself) -> impl IntoView {
                 let request = async move |server: Server| server.change_member(&name, &change).await;
                 asking.send(request, move |MemberShown { name, is_admin, .. }| {
                     if is_me {
-                        asking.team.entered(Myself { name, is_admin });
+                        asking.team.entered(Myself {
+                            name,
+                            is_admin,
+                            has_password: myself.has_password,
+                        });
                     }
                 });
             };

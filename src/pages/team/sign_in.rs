@@ -1,12 +1,13 @@
 //! Signing in.
 
-use capo_api::{Credentials, MemberName};
+use capo_api::{Credentials, MemberName, OidcRequest};
 use leptos::prelude::*;
 
 use super::form::{Field, Form, Line, named, password};
+use super::issuer::AtIssuer;
 use crate::team::{Asking, Server};
 
-/// Name and password.
+/// Name and password, or the issuer.
 #[component]
 pub(super) fn SignInForm() -> impl IntoView {
     let asking = Asking::default();
@@ -25,6 +26,7 @@ pub(super) fn SignInForm() -> impl IntoView {
     };
     view! {
         <section class="plate door" aria-label="Sign in">
+            <AtIssuer words="Sign in with" request=OidcRequest::SignIn/>
             <Form asking words=("Sign in", "Signing in…") primary=true submit>
                 <Field id="name" label="Name" line=name autocomplete="username"/>
                 <Field id="password" label="Password" line=secret kind="password" autocomplete="current-password"/>

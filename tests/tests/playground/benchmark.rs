@@ -53,7 +53,7 @@ fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
 }
 
 /// Drops a file or folder where the benchmark is asked for.
-async fn drop_on_page(browser: &Browser, path: &Path) {
+pub(crate) async fn drop_on_page(browser: &Browser, path: &Path) {
     let place = browser
         .js("const { x, y } = document.querySelector('.drop').getBoundingClientRect(); return [x + 9, y + 9]")
         .await;

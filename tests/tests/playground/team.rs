@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::barriers;
 use crate::page::built;
 
-const PASSWORD: &str = "correct horse battery staple";
+pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
 /// A server with the built page, and the path of the link by which its first administrator is made.
 pub(crate) fn server(folder: &TempDir) -> (Server, String) {
@@ -65,6 +65,13 @@ pub(crate) async fn with_link(browser: &Browser, path: &str, name: &str) {
     type_account(browser, name, PASSWORD).await;
     browser.click("Make the account").await;
     browser.until_shown("Your projects").await;
+}
+
+/// Types one's name and password where one signs in.
+pub(crate) async fn with_password(browser: &Browser, name: &str) {
+    browser.type_in("Name", name).await;
+    browser.type_in("Password", PASSWORD).await;
+    browser.press(Key::Enter).await;
 }
 
 #[tokio::test]

@@ -113,6 +113,22 @@ async fn a_member_runs_a_study_with_a_key_that_the_page_never_has() {
     let elsewhere: Vec<_> = requests.iter().filter(|url| !crate::is_own(url, &own)).collect();
     assert!(elsewhere.is_empty(), "{elsewhere:?}");
 
+    // The server goes on with it, by the key itself.
+    bea.click("Push to the team…").await;
+    bea.until_shown("Push this run to the team").await;
+    bea.click("Push").await;
+    bea.until_shown("It is on the server.").await;
+    bea.click("Open it there").await;
+    bea.until_shown("project help-desk, started by bea").await;
+    bea.click("Branch…").await;
+    bea.type_in("After round", "1").await;
+    bea.click("Branch").await;
+    bea.until_shown("branched after round 1").await;
+    let asked = stub.books().requests;
+    bea.click("Resume").await;
+    bea.until_shown("Finished.").await;
+    assert!(stub.books().requests > asked);
+
     // What it cost, by whom, and how much of it was today.
     ada.go("/team/server").await;
     ada.until_shown("Used in the last 30 days").await;

@@ -1,12 +1,14 @@
 //! Runs on the team's server, from the page: started there, watched by others, ordered about, pushed.
 
+use std::time::Duration;
+
 use capo_browser::{Browser, Key};
 use capo_tests::journal::of_kind;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::barriers;
-use crate::team::{address, browser, made_project, server, with_link};
+use crate::team::{PASSWORD, address, browser, made_project, server, with_link};
+use crate::{STORED, barriers};
 
 /// Chooses the option that begins with some words in the list of this name.
 const PICK: &str = "const [label, words] = arguments;
@@ -18,6 +20,20 @@ const PICK: &str = "const [label, words] = arguments;
     list.value = option.value;
     list.dispatchEvent(new Event('change', { bubbles: true }));
     return true";
+
+/// Counts connections by which runs are followed from now on.
+const COUNT: &str = "const Plain = EventSource;
+    window.followed = [];
+    window.EventSource = class extends Plain {
+        constructor(url) { super(url); window.followed.push(this); }
+    };
+    return true";
+
+/// How many of them are open.
+const OPEN: &str = "return window.followed.filter((one) => one.readyState !== EventSource.CLOSED).length";
+
+/// The rows of the list of runs.
+const ROWS: &str = "return document.querySelectorAll('table.runs tbody tr').length";
 
 /// Whether the first button shown of this name is disabled.
 const IS_DISABLED: &str = "const all = [...document.querySelectorAll('main button')];
@@ -39,13 +55,40 @@ async fn is_disabled(browser: &Browser, name: &str) {
         .await;
 }
 
+/// Waits until a script returns this number.
+async fn until_count(browser: &Browser, script: &str, count: usize) {
+    browser
+        .until(&format!("`{script}` is {count}"), async || {
+            browser.js(script).await == json!(count)
+        })
+        .await;
+}
+
+/// How many runs a browser keeps.
+async fn kept(browser: &Browser) -> usize {
+    let stored: Value = serde_json::from_str(browser.js_async(STORED).await.as_str().unwrap()).unwrap();
+    stored["stores"]["runs"].as_array().unwrap().len()
+}
+
+/// Deletes a run as somebody else would from their own page.
+async fn delete_elsewhere(browser: &Browser, run: &str) {
+    let id = run.strip_prefix("/run/team-").unwrap();
+    let delete = format!("return (await fetch('/api/runs/{id}', {{ method: 'DELETE' }})).status");
+    assert_eq!(browser.js_async(&delete).await, json!(204));
+}
+
 /// Starts the study that New study begins with on the server.
 pub(crate) async fn start_there(browser: &Browser) {
+    start_at(browser, "").await;
+}
+
+async fn start_at(browser: &Browser, moment: &str) {
     browser.go("/study").await;
     pick(browser, "Where it runs", "On the server, Help desk").await;
     browser
         .until_shown("asks models with the keys that the project shares")
         .await;
+    browser.fill("Not before", moment).await;
     assert_eq!(barriers(browser).await, Vec::<String>::new());
     browser.click("Run study").await;
     browser.until_shown("project help-desk, started by ada").await;
@@ -96,11 +139,14 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
     for browser in [&ada, &bea] {
         browser.go("/runs").await;
         browser.until_shown("project help-desk, started by ada").await;
-        let rows = browser
-            .js("return document.querySelectorAll('table.runs tbody tr').length")
-            .await;
-        assert_eq!(rows, json!(1));
+        until_count(browser, ROWS, 1).await;
     }
+    bea.js("document.querySelector('table.runs tbody input').click(); return true")
+        .await;
+    bea.until_shown("Editors of a run’s project rename and delete it.")
+        .await;
+    let offered = bea.text("main").await;
+    assert!(offered.contains("Export") && !offered.contains("Delete…") && !offered.contains("Rename…"));
     bea.js("document.querySelector('table.runs th a').click(); return true")
         .await;
     bea.click("Result").await;
@@ -132,7 +178,8 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     ada.until_shown("It is on the server.").await;
     ada.click("Open it there").await;
     ada.until_shown("project help-desk, started by ada").await;
-    assert_ne!(address(&ada).await, here);
+    let there = address(&ada).await;
+    assert_ne!(there, here);
     ada.until_shown("Finished.").await;
 
     ada.click("Branch…").await;
@@ -144,8 +191,7 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     // One row in the browser, two on the server.
     ada.go("/runs").await;
     ada.until_shown("branched after round 2").await;
-    let rows = "return document.querySelectorAll('table.runs tbody tr').length";
-    assert_eq!(ada.js(rows).await, json!(3));
+    until_count(&ada, ROWS, 3).await;
     ada.js(
         "[...document.querySelectorAll('table.runs tr')].find((one) => one.innerText.includes('branched'))
             .querySelector('input').click(); return true",
@@ -154,6 +200,72 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     ada.click("Delete…").await;
     ada.until_shown("for everybody of its project").await;
     ada.click("Delete").await;
-    ada.until("its row is gone", async || ada.js(rows).await == json!(2))
-        .await;
+    until_count(&ada, ROWS, 2).await;
+
+    // A browser exports what it never opened, and keeps nothing of it.
+    let other = browser(&server).await;
+    other.go("/sign-in?return=/runs").await;
+    other.type_in("Name", "ada").await;
+    other.type_in("Password", PASSWORD).await;
+    other.press(Key::Enter).await;
+    until_count(&other, ROWS, 1).await;
+    other.click("Export all").await;
+    let id = there.strip_prefix("/run/").unwrap();
+    let exported = other.downloaded(&format!("{id}.jsonl")).await;
+    let finished = exported
+        .lines()
+        .filter(|line| line.contains("\"event\":\"finished\""));
+    assert_eq!(finished.count(), 1);
+    assert_eq!(kept(&other).await, 0);
+
+    // Who signs out in one tab is signed out in the others, and the team's runs leave the list.
+    let first = other.driver.window().await.unwrap();
+    let second = other.driver.new_tab().await.unwrap();
+    other.driver.switch_to_window(second).await.unwrap();
+    other.go("/team").await;
+    other.click("Sign out").await;
+    other.until_shown("Password").await;
+    other.driver.switch_to_window(first).await.unwrap();
+    until_count(&other, ROWS, 0).await;
+}
+
+#[tokio::test]
+async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_elsewhere() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        start_at(&ada, "2099-01-01T00:00").await;
+        ada.until_shown("scheduled on the server").await;
+        runs.push(address(&ada).await);
+    }
+    ada.go("/runs").await;
+    ada.js(COUNT).await;
+    ada.js_with(
+        "document.querySelector(`table.runs a[href=\"${arguments[0]}\"]`).click(); return true",
+        vec![json!(runs[0])],
+    )
+    .await;
+    ada.until_shown("scheduled on the server").await;
+    until_count(&ada, OPEN, 1).await;
+    ada.click("Constraint dynamics").await;
+    until_count(&ada, OPEN, 0).await;
+    ada.js("history.back(); return true").await;
+    until_count(&ada, OPEN, 1).await;
+
+    // One is shown, the other is not.
+    delete_elsewhere(&ada, &runs[0]).await;
+    ada.until_shown("This run is not on the server any more").await;
+    until_count(&ada, OPEN, 0).await;
+    ada.click("Runs").await;
+    until_count(&ada, ROWS, 1).await;
+    delete_elsewhere(&ada, &runs[1]).await;
+    until_count(&ada, ROWS, 0).await;
+    assert_eq!(kept(&ada).await, 0);
+    ada.requests().await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let asked = ada.requests().await;
+    assert!(!asked.iter().any(|url| url.contains("/api/")), "{asked:?}");
 }

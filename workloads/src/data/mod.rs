@@ -4,6 +4,7 @@
 //! alone, never on the study's seed: otherwise a prompt found with seed 1 would be judged, under
 //! seed 2, on examples its search has seen.
 
+mod look;
 mod rows;
 mod split;
 #[cfg(test)]
@@ -18,6 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use look::Look;
+pub(crate) use look::cut;
 pub use rows::Format;
 
 use crate::files::{MemoryFiles, Sources};

@@ -46,6 +46,18 @@ pub(super) struct Row {
 
 /// Reads all rows of a file.
 pub(super) fn parse(file: &str, bytes: &[u8], format: Option<Format>) -> Result<Vec<Row>, BuildError> {
+    let mut rows = Vec::new();
+    each(file, bytes, format, |row| rows.push(row))?;
+    Ok(rows)
+}
+
+/// Reads the rows of a file one by one.
+pub(super) fn each(
+    file: &str,
+    bytes: &[u8],
+    format: Option<Format>,
+    mut take: impl FnMut(Row),
+) -> Result<(), BuildError> {
     let is_stated = format.is_some();
     let format = format.or_else(|| Format::of_path(file)).ok_or_else(|| {
         BuildError::data(
@@ -59,26 +71,30 @@ pub(super) fn parse(file: &str, bytes: &[u8], format: Option<Format>) -> Result<
     })?;
     // Spreadsheets write a byte order mark that is no part of the first column's name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rows = match format {
-        Format::Jsonl => parse_jsonl(file, text)?,
-        Format::Csv if is_stated => parse_csv(file, text, b',')?,
-        Format::Csv => parse_csv(file, text, separator(text))?,
-        Format::Tsv => parse_csv(file, text, b'\t')?,
+    let mut is_empty = true;
+    let take = |row| {
+        is_empty = false;
+        take(row);
     };
-    if rows.is_empty() {
+    match format {
+        Format::Jsonl => parse_jsonl(file, text, take)?,
+        Format::Csv if is_stated => parse_csv(file, text, b',', take)?,
+        Format::Csv => parse_csv(file, text, separator(text), take)?,
+        Format::Tsv => parse_csv(file, text, b'\t', take)?,
+    }
+    if is_empty {
         return Err(BuildError::data(file, "the file holds no examples"));
     }
-    Ok(rows)
+    Ok(())
 }
 
-fn parse_jsonl(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
-    let mut rows = Vec::new();
+fn parse_jsonl(file: &str, text: &str, mut take: impl FnMut(Row)) -> Result<(), BuildError> {
     for (line, content) in (1..)
         .zip(text.lines())
         .filter(|(_, content)| !content.trim().is_empty())
     {
         match serde_json::from_str(content) {
-            Ok(Value::Object(fields)) => rows.push(Row { line, fields }),
+            Ok(Value::Object(fields)) => take(Row { line, fields }),
             Ok(other) => {
                 let kind = kind(&other);
                 return Err(BuildError::line(
@@ -99,7 +115,7 @@ fn parse_jsonl(file: &str, text: &str) -> Result<Vec<Row>, BuildError> {
             }
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -136,7 +152,7 @@ fn separator(text: &str) -> u8 {
     }
 }
 
-fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildError> {
+fn parse_csv(file: &str, text: &str, separator: u8, mut take: impl FnMut(Row)) -> Result<(), BuildError> {
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(separator)
         .from_reader(text.as_bytes());
@@ -163,7 +179,6 @@ fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildErr
             ));
         }
     }
-    let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| csv_error(file, &error, separator, &mut lines))?;
         let fields = names
@@ -171,14 +186,14 @@ fn parse_csv(file: &str, text: &str, separator: u8) -> Result<Vec<Row>, BuildErr
             .cloned()
             .zip(record.iter().map(Value::from))
             .collect();
-        rows.push(Row {
+        take(Row {
             line: record
                 .position()
                 .map_or(header_line, |position| lines.at(position)),
             fields,
         });
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Lines of a CSV as an editor counts them. The reader's own count leaves out the empty lines before

@@ -36,6 +36,7 @@
 //! | `policy_violations` | successful writes of the agent that are no reference action, arguments included |
 
 pub mod airline;
+pub mod archive;
 mod cached_json;
 mod calculate;
 pub mod changes;

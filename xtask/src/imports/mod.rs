@@ -15,13 +15,14 @@ use arrows::Arrow;
 use modules::Crate;
 
 /// The crates by their folders of sources, and what may not run in circles there.
-const CRATES: [(&str, Among); 7] = [
+const CRATES: [(&str, Among); 8] = [
     ("core/src", Among::Files),
     ("world/src", Among::Files),
     ("models/src", Among::Files),
     ("workloads/src", Among::Files),
     ("rewriter/src", Among::Files),
     ("server/src", Among::Files),
+    ("edge/src", Among::Files),
     ("src", Among::Folders),
 ];
 

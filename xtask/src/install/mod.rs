@@ -24,7 +24,14 @@ const TRUNK: &str = "0.21.14";
 /// Binaryen's major version. Debian 12's 108 refuses what Rust 1.95 emits.
 const BINARYEN: u32 = 132;
 const ESBUILD: &str = "0.28.2";
+/// The oldest that serves, and the one that is installed where there is none.
+const NODE: (u32, &str) = (20, "20.19.6");
 const AXE: &str = "4.14.1";
+const OIDC_PROVIDER: &str = "9.13.3";
+const S3RVER: &str = "3.7.1";
+/// That of the crate `worker`, whose glue it writes.
+const WORKER_BUILD: &str = "0.8.7";
+const MINIFLARE: &str = "4.20260426.0";
 const LITELLM: &str = "1.106.2";
 /// Other optimisers, which are run in the simulated world. sammo has ProTeGi's requests.
 const OPTIMISERS: [&str; 6] = [
@@ -53,8 +60,12 @@ pub(crate) enum Tool {
     Esbuild,
     Chromium,
     Axe,
+    OidcProvider,
+    WorkerBuild,
+    Miniflare,
     Lavapipe,
     Postgres,
+    S3rver,
     Litellm,
     Optimisers,
 }
@@ -78,9 +89,13 @@ impl Tool {
             Self::Esbuild => "makes the page's scripts and styles small",
             Self::Chromium => "the browser of the end-to-end tests, with its driver",
             Self::Axe => "finds what keeps people from using a page",
+            Self::OidcProvider => "people sign in to the team server at it",
+            Self::WorkerBuild => "joins WebAssembly to Cloudflare's runtime (some minutes, once)",
+            Self::Miniflare => "runs what is built for Cloudflare on this machine",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
             Self::Optimisers => "they are run in the simulated world",
             Self::Postgres => "the team server's store is tested on it, too",
+            Self::S3rver => "a bucket in which the team server keeps data files",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
         }
     }
@@ -94,15 +109,19 @@ impl Tool {
             Self::Trunk => Some(cargo::root(cache, "trunk", TRUNK).join("bin")),
             Self::Binaryen => Some(binaryen_root(cache).join("node_modules").join(".bin")),
             Self::Esbuild => Some(esbuild_root(cache).join("node_modules").join(".bin")),
+            Self::WorkerBuild => Some(cargo::root(cache, "worker-build", WORKER_BUILD).join("bin")),
             Self::Litellm => Some(litellm_root(cache).join("bin")),
+            Self::Node => Some(node_root(cache).join("node_modules/node/bin")),
             Self::Rustfmt
             | Self::Clippy
             | Self::WasmTarget
-            | Self::Node
             | Self::Chromium
             | Self::Axe
+            | Self::OidcProvider
+            | Self::Miniflare
             | Self::Optimisers
             | Self::Postgres
+            | Self::S3rver
             | Self::Lavapipe => None,
         }
     }
@@ -119,7 +138,7 @@ impl Tool {
             Self::WasmTarget => cargo::has_target(toolbox, WASM_TARGET),
             Self::Nextest => cargo_has("nextest"),
             Self::Fuzz => cargo_has("fuzz"),
-            Self::Node => !version_of("node").is_empty(),
+            Self::Node => major(&version_of("node")) >= NODE.0,
             Self::WasmBindgen(version) => has_word(&version_of("wasm-bindgen-test-runner"), version),
             Self::Trunk => has_word(&version_of("trunk"), TRUNK),
             Self::Binaryen => version_of("wasm-opt")
@@ -131,6 +150,10 @@ impl Tool {
                 .iter()
                 .all(|program| !version_of(program).is_empty()),
             Self::Axe => toolbox.axe().is_file(),
+            Self::OidcProvider => toolbox.oidc_provider().is_file(),
+            Self::S3rver => toolbox.s3rver().is_file(),
+            Self::WorkerBuild => has_word(&version_of("worker-build"), WORKER_BUILD),
+            Self::Miniflare => toolbox.miniflare().join("miniflare").is_dir(),
             Self::Litellm => toolbox.litellm().is_file(),
             Self::Optimisers => optimisers_root(&toolbox.cache).join("installed").is_file(),
             Self::Lavapipe => system::has_lavapipe(),
@@ -154,10 +177,24 @@ impl Tool {
             // registry mirror does not have yet, and its own version is exact.
             Self::WasmBindgen(version) => cargo::install(cache, "wasm-bindgen-cli", version, &[]),
             Self::Trunk => cargo::install(cache, "trunk", TRUNK, &["--locked"]),
-            Self::Node => system::apt(&["nodejs"]),
+            Self::WorkerBuild => {
+                // It speaks TLS by the system's OpenSSL.
+                if !command::succeeds(toolbox.command("pkg-config").args(["--exists", "openssl"])) {
+                    system::apt(&["libssl-dev", "pkg-config"])?;
+                }
+                cargo::install(cache, "worker-build", WORKER_BUILD, &["--locked"])
+            }
+            // That of Debian 12 is older than what miniflare and oidc-provider need.
+            Self::Node => npm(toolbox, &node_root(cache), &format!("node@{}", NODE.1)),
             Self::Binaryen => npm(toolbox, &binaryen_root(cache), &format!("binaryen@{BINARYEN}")),
             Self::Esbuild => npm(toolbox, &esbuild_root(cache), &format!("esbuild@{ESBUILD}")),
             Self::Axe => npm(toolbox, &axe_root(cache), &format!("axe-core@{AXE}")),
+            Self::OidcProvider => {
+                let package = format!("oidc-provider@{OIDC_PROVIDER}");
+                npm(toolbox, &oidc_provider_root(cache), &package)
+            }
+            Self::S3rver => npm(toolbox, &s3rver_root(cache), &format!("s3rver@{S3RVER}")),
+            Self::Miniflare => npm(toolbox, &miniflare_root(cache), &format!("miniflare@{MINIFLARE}")),
             Self::Chromium => system::apt(&["chromium", "chromium-driver"]),
             Self::Litellm => system::pip(&litellm_root(cache), &[&format!("litellm[proxy]=={LITELLM}")]),
             Self::Optimisers => {
@@ -188,9 +225,13 @@ impl fmt::Display for Tool {
             Self::Esbuild => write!(formatter, "esbuild {ESBUILD}"),
             Self::Chromium => formatter.write_str("chromium and chromedriver"),
             Self::Axe => write!(formatter, "axe-core {AXE}"),
+            Self::OidcProvider => write!(formatter, "oidc-provider {OIDC_PROVIDER}"),
+            Self::WorkerBuild => write!(formatter, "worker-build {WORKER_BUILD}"),
+            Self::Miniflare => write!(formatter, "miniflare {MINIFLARE}"),
             Self::Litellm => write!(formatter, "LiteLLM {LITELLM}"),
             Self::Optimisers => formatter.write_str(&OPTIMISERS.join(", ")),
             Self::Postgres => formatter.write_str("PostgreSQL"),
+            Self::S3rver => write!(formatter, "s3rver {S3RVER}"),
             Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
         }
     }
@@ -207,6 +248,21 @@ impl Toolbox {
     /// The script that looks for what keeps people from using a page, once installed.
     pub(crate) fn axe(&self) -> PathBuf {
         axe_root(&self.cache).join("node_modules/axe-core/axe.min.js")
+    }
+
+    /// The module with an OpenID Connect issuer, once installed.
+    pub(crate) fn oidc_provider(&self) -> PathBuf {
+        oidc_provider_root(&self.cache).join("node_modules/oidc-provider/lib/index.js")
+    }
+
+    /// The server that speaks as S3 does, once installed.
+    pub(crate) fn s3rver(&self) -> PathBuf {
+        s3rver_root(&self.cache).join("node_modules/.bin/s3rver")
+    }
+
+    /// The folder of node's modules in which miniflare is, once installed.
+    pub(crate) fn miniflare(&self) -> PathBuf {
+        miniflare_root(&self.cache).join("node_modules")
     }
 
     /// The Python that other optimisers are installed for, once they are.
@@ -307,8 +363,30 @@ fn npm(toolbox: &Toolbox, root: &Path, package: &str) -> Result<()> {
     system::npm(toolbox.command("npm"), root, package)
 }
 
+/// The first number of what a program says of its version, such as `v20.19.6`.
+fn major(version: &str) -> u32 {
+    let digits = version.trim().trim_start_matches('v').split('.').next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn node_root(cache: &Path) -> PathBuf {
+    cache.join(format!("node-{}", NODE.1))
+}
+
 fn axe_root(cache: &Path) -> PathBuf {
     cache.join(format!("axe-core-{AXE}"))
+}
+
+fn oidc_provider_root(cache: &Path) -> PathBuf {
+    cache.join(format!("oidc-provider-{OIDC_PROVIDER}"))
+}
+
+fn s3rver_root(cache: &Path) -> PathBuf {
+    cache.join(format!("s3rver-{S3RVER}"))
+}
+
+fn miniflare_root(cache: &Path) -> PathBuf {
+    cache.join(format!("miniflare-{MINIFLARE}"))
 }
 
 fn nextest_root(cache: &Path) -> PathBuf {

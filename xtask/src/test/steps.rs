@@ -11,7 +11,7 @@ use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
 use crate::postgres::Postgres;
 use crate::workspace::{BROWSER, END_TO_END, NATIVE, TRAIN, WASM_TARGET, Workspace};
-use crate::{build, command, docs, imports};
+use crate::{build, command, docs, edge, imports};
 
 /// What every step may look at.
 pub(super) struct Gate<'a> {
@@ -85,8 +85,15 @@ impl Step {
             // The page's tests run in a browser.
             Self::Wasm => [wasm_tools(workspace)?, vec![Tool::Chromium]].concat(),
             Self::EndToEnd | Self::Released => {
-                let mut tools = vec![Tool::Nextest, Tool::Chromium, Tool::Axe];
-                tools.extend(page::tools(workspace)?);
+                let mut tools = vec![
+                    Tool::Node,
+                    Tool::Nextest,
+                    Tool::Chromium,
+                    Tool::Axe,
+                    Tool::OidcProvider,
+                    Tool::S3rver,
+                ];
+                tools.extend(edge::tools(workspace)?);
                 tools
             }
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
@@ -228,12 +235,17 @@ impl Gate<'_> {
     /// `capo` and the page as they are built for the tests, which is soon and not small.
     fn end_to_end_tests(&self) -> Result<Outcome> {
         let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
+        let edge = edge::build(self.workspace, &self.toolbox, Build::Dev)?;
         let postgres = Postgres::start()?;
         self.nextest("end-to-end", &format!("package({END_TO_END})"), |cargo| {
             cargo
+                .env("CAPO_EDGE", &edge)
+                .env("CAPO_MINIFLARE", self.toolbox.miniflare())
                 .env("CAPO_TEST_POSTGRES", postgres.address())
                 .env("CAPO_PAGE", &page)
-                .env("CAPO_AXE", self.toolbox.axe());
+                .env("CAPO_AXE", self.toolbox.axe())
+                .env("CAPO_OIDC_PROVIDER", self.toolbox.oidc_provider())
+                .env("CAPO_S3RVER", self.toolbox.s3rver());
         })
     }
 
@@ -241,13 +253,18 @@ impl Gate<'_> {
     fn released(&self) -> Result<Outcome> {
         let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
+        let edge = edge::build(self.workspace, &self.toolbox, Build::Release)?;
         let postgres = Postgres::start()?;
         self.nextest("released", &format!("package({END_TO_END})"), |cargo| {
             cargo
+                .env("CAPO_EDGE", &edge)
+                .env("CAPO_MINIFLARE", self.toolbox.miniflare())
                 .env("CAPO_BIN", &binary)
                 .env("CAPO_TEST_POSTGRES", postgres.address())
                 .env("CAPO_PAGE", &page)
-                .env("CAPO_AXE", self.toolbox.axe());
+                .env("CAPO_AXE", self.toolbox.axe())
+                .env("CAPO_OIDC_PROVIDER", self.toolbox.oidc_provider())
+                .env("CAPO_S3RVER", self.toolbox.s3rver());
         })
     }
 }

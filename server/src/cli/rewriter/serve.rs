@@ -1,24 +1,15 @@
 //! `capo rewriter serve`: a rewriter over HTTP.
 
 use std::net::IpAddr;
-use std::rc::Rc;
 
-use capo_core::llm::Message;
-use capo_rewriter::error::RequestError;
 use capo_rewriter::folder::PolicyFolder;
-use capo_rewriter::local::{Drawing, DrawnAsAsked};
-use capo_rewriter::stop::Stop;
-use capo_rewriter::token_sampling::Sampling;
-use futures::FutureExt;
-use futures::future::LocalBoxFuture;
 
 use crate::cli::failure::Failure;
 use crate::interrupt::MOMENT;
-use crate::simulate::{
-    Answer, Question, Refusal, ServeOptions, Served, SimulateError, required_key, serve_until_interrupted,
-};
+use crate::simulate::{ServeOptions, SimulateError, required_key, serve_until_interrupted};
 use crate::train::local::StatedDrawing;
-use crate::train::{Device, TrainError, told_cuts};
+use crate::train::served::served;
+use crate::train::{Device, TrainError};
 
 /// Serve a rewriter over an OpenAI-compatible API, for the playground and other machines.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,56 +60,10 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
         ..ServeOptions::default()
     };
     let device = args.device;
-    let open = move |name: &str| -> Result<_, TrainError> {
-        // Requests under way may still be answered for a moment; then the process ends, whatever is drawn.
-        let stop = Stop::default();
-        let rewriter = device
-            .open()?
-            .rewriter(name, &folder, drawing, told_cuts(), stop)?;
-        Ok(Rc::new(Rewriter(rewriter)) as Rc<dyn Served>)
-    };
+    let open = move |name: &str| served(&device, name, &folder, drawing);
     let address = (args.host, args.port);
     serve_until_interrupted(address, options, open)
         .await
         .map_err(failed)?;
     Ok(())
-}
-
-/// A rewriter that heeds what requests wish.
-struct Rewriter(Rc<dyn DrawnAsAsked>);
-
-impl Served for Rewriter {
-    fn answer(&self, question: Question) -> LocalBoxFuture<'_, Answer> {
-        let answer = async move {
-            if !matches!(question.messages[..], [Message::User { .. }]) {
-                let message = "A rewriter answers one message of the role user: the text of Capo's request for a rewrite.";
-                return Err(Refusal::field("messages", message));
-            }
-            let drawing = wished(self.0.drawing(), &question);
-            drawing.check().map_err(|why| match &why {
-                RequestError::Setting { name, .. } => Refusal::field(*name, why.to_string()),
-                _ => Refusal::field("messages", why.to_string()),
-            })?;
-            Ok(self.0.draw_as(question.into_request(), drawing).await?)
-        };
-        answer.boxed_local()
-    }
-}
-
-/// How an answer is drawn: as the question wishes, and no longer than usual.
-fn wished(usual: Drawing, question: &Question) -> Drawing {
-    let wishes = &question.wishes;
-    let or = |wish: Option<f64>, usual: f32| wish.map_or(usual, |wish| wish as f32);
-    let longest = wishes
-        .max_tokens
-        .map(|tokens| usize::try_from(tokens).unwrap_or(usize::MAX));
-    Drawing {
-        sampling: Sampling {
-            temperature: or(wishes.temperature, usual.sampling.temperature),
-            top_p: or(wishes.top_p, usual.sampling.top_p),
-            ..usual.sampling
-        },
-        max_new_tokens: longest.map_or(usual.max_new_tokens, |longest| longest.min(usual.max_new_tokens)),
-        ..usual
-    }
 }

@@ -1,5 +1,6 @@
 //! `capo runs push` and `capo runs pull`: journals to and from a team server.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use capo_api::{MOST_JOURNAL, Title, journal_path};
@@ -56,7 +57,7 @@ pub(super) async fn push(args: &PushArgs) -> Result<Ending, Failure> {
     let project = project(&server, args.project.as_deref()).await?;
     let pushed = server
         .client()
-        .push_run(&project, name.as_str(), lines.into_bytes())
+        .push_run(&project, name.as_str(), &BTreeMap::new(), lines.into_bytes())
         .await;
     let run = pushed.map_err(|error| refused(&server, &error))?;
     print(&format!(

@@ -1,7 +1,7 @@
-//! How much may be asked at a time: requests a second of a caller and of an address, requests under way, watchers.
+//! How much may be asked at a time: requests a second of a caller and of an address, requests under way, watchers. Nobody
+//! holds all places: an address half of them, a member a quarter.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Server;
 use super::caller::{Visitor, credential};
 use super::problem::Refusal;
+use crate::places::{Place, Places};
 
 /// Requests that are answered at a time.
 const UNDER_WAY: usize = 512;
@@ -41,9 +41,13 @@ const SWEEP: u32 = 4096;
 #[derive(Debug)]
 pub(super) struct Bounds {
     rates: Option<Rates>,
-    under_way: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    watchers: Arc<Semaphore>,
+    /// By network.
+    under_way: Places,
+    calls: Places,
+    /// By member.
+    of_members: Places,
+    calls_of_members: Places,
+    watchers: Places,
 }
 
 impl Bounds {
@@ -51,27 +55,33 @@ impl Bounds {
     pub(super) fn new(rate: Option<NonZeroU32>) -> Self {
         Self {
             rates: rate.map(Rates::new),
-            under_way: Arc::new(Semaphore::new(UNDER_WAY)),
-            calls: Arc::new(Semaphore::new(CALLS)),
-            watchers: Arc::new(Semaphore::new(WATCHERS)),
+            under_way: Places::new(UNDER_WAY, UNDER_WAY / 2),
+            calls: Places::new(CALLS, CALLS / 2),
+            of_members: Places::new(UNDER_WAY, UNDER_WAY / 4),
+            calls_of_members: Places::new(CALLS, CALLS / 4),
+            watchers: Places::new(WATCHERS, WATCHERS / 4),
         }
     }
 
-    /// A place among the watchers, for as long as it is held.
-    pub(super) fn watch(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        place(&self.watchers)
+    /// A place for a member whose request is under way, for as long as it is held.
+    pub(super) fn attend(&self, member: &str) -> Result<Place, Refusal> {
+        self.of_members.take(member).ok_or_else(Refusal::busy)
+    }
+
+    /// The same for a call to a model.
+    pub(super) fn call(&self, member: &str) -> Result<Place, Refusal> {
+        self.calls_of_members.take(member).ok_or_else(Refusal::busy)
+    }
+
+    /// A member's place among the watchers.
+    pub(super) fn watch(&self, member: &str) -> Result<Place, Refusal> {
+        self.watchers.take(member).ok_or_else(Refusal::busy)
     }
 
     /// How many watch.
     pub(super) fn watching(&self) -> usize {
-        WATCHERS - self.watchers.available_permits()
+        self.watchers.taken()
     }
-}
-
-fn place(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(places)
-        .try_acquire_owned()
-        .map_err(|_| Refusal::busy())
 }
 
 #[derive(Debug)]
@@ -134,11 +144,13 @@ pub(super) async fn bounded(State(server): State<Server>, request: Request, next
     if path != "/api" && !path.starts_with("/api/") {
         return next.run(request).await;
     }
-    let is_call = path.starts_with("/api/proxy/");
+    let is_call = ["/api/proxy/", "/api/models/"]
+        .iter()
+        .any(|below| path.starts_with(below));
     let (parts, body) = request.into_parts();
     let bounds = &server.0.bounds;
+    let network = Visitor::of(&parts, &server).network();
     let counted = bounds.rates.as_ref().map_or(Ok(()), |rates| {
-        let network = Visitor::of(&parts, &server).network();
         let caller = (!is_call).then(|| {
             let presented = credential(&parts.headers, &server);
             presented.map_or_else(|| network.clone(), |secret| secret.hash())
@@ -146,7 +158,7 @@ pub(super) async fn bounded(State(server): State<Server>, request: Request, next
         rates.count(&network, caller.as_ref())
     });
     let places = if is_call { &bounds.calls } else { &bounds.under_way };
-    match counted.and_then(|()| place(places)) {
+    match counted.and_then(|()| places.take(&network).ok_or_else(Refusal::busy)) {
         Ok(_place) => next.run(Request::from_parts(parts, body)).await,
         Err(refusal) => refusal.into_response(),
     }

@@ -1,6 +1,7 @@
 //! Who asks, and what they may.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
@@ -9,12 +10,10 @@ use axum_extra::extract::CookieJar;
 
 use super::Server;
 use super::problem::Refusal;
+use crate::places::{Place, network};
 use crate::secret::Secret;
 use crate::store::{Actor, Member, Millis, Project, Session, Token};
 use capo_api::{Role, Scope};
-
-/// What every personal token begins with.
-pub(super) const TOKEN: &str = "capo_";
 
 /// What the pass begins with by which a run asks models. It opens nothing else.
 pub(super) const PASS: &str = "capo_run_";
@@ -40,15 +39,10 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// The network that they ask from: of IPv6 the first half, which one subscriber has to themselves.
+    /// The network that they ask from.
     pub(super) fn network(&self) -> String {
-        match self.address.parse() {
-            Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => {
-                let [a, b, c, d, ..] = address.segments();
-                format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-            }
-            _ => self.address.clone(),
-        }
+        let address = self.address.parse();
+        address.map_or_else(|_| self.address.clone(), network)
     }
 
     /// Them in the audit log, under a name.
@@ -168,6 +162,8 @@ pub(super) struct Caller {
     pub member: Member,
     pub visitor: Visitor,
     means: Credential,
+    /// For as long as they are answered.
+    _place: Arc<Place>,
 }
 
 /// How a member is known.
@@ -190,6 +186,7 @@ impl FromRequestParts<Server> for Caller {
         }
         Ok(Self {
             visitor: Visitor::from_request_parts(parts, server).await?,
+            _place: Arc::new(server.0.bounds.attend(&known.member.id)?),
             member: known.member,
             means: known.means,
         })
@@ -261,25 +258,9 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// What stands behind `Authorization: Bearer`.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, secret) = headers
-        .get(header::AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(secret)
-}
-
-/// A personal token, in the headers in which clients of any provider send a key. Another key there is none of ours: a page
-/// that asks through the proxy sends one that means nothing, beside its cookie.
+/// A personal token, see [`capo_gateway::token`].
 fn token(headers: &HeaderMap) -> Option<Secret> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let sent = [bearer(headers), text("x-api-key"), text("x-goog-api-key")];
-    let sent = sent.into_iter().flatten().map(str::trim);
-    sent.filter(|secret| secret.starts_with(TOKEN))
-        .map(Secret::presented)
-        .next()
+    capo_gateway::token(headers).map(Secret::presented)
 }
 
 /// What a request has to say who sends it, whether that is known or not.

@@ -13,9 +13,8 @@ use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use capo_api::{Problem, Role, event};
-use futures::{Stream, StreamExt as _};
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
@@ -24,6 +23,7 @@ use super::caller::{Caller, Known, Visitor};
 use super::extract::{Path, Query};
 use super::problem::Refusal;
 use super::runs::shown;
+use crate::places::Place;
 use crate::store::{Run, StoreError};
 
 /// How often a run that is watched is looked at.
@@ -35,8 +35,12 @@ const ASK: Duration = Duration::from_secs(30);
 /// Bytes of a journal that are read at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// News that wait for a slow watcher.
+/// News that wait for a slow watcher, and events that they did not take yet.
 const WAITING: usize = 64;
+const UNTAKEN: usize = 16;
+
+/// How long a watcher may take nothing of what there is.
+const STALLED: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
 /// What is new about a run.
 #[derive(Debug, Clone)]
@@ -189,7 +193,7 @@ pub(super) async fn events(
         .get("last-event-id")
         .and_then(|last| last.to_str().ok()?.parse::<u64>().ok());
     let next = last.map_or(from.from.unwrap_or(0), |last| last.saturating_add(1));
-    let place = server.0.bounds.watch()?;
+    let place = server.0.bounds.watch(&caller.member.id)?;
     let receiver = server.0.tails.follow(&server, &run);
     let watcher = Watcher {
         ready: VecDeque::from([of_run(&run)]),
@@ -205,7 +209,13 @@ pub(super) async fn events(
         server,
         _place: place,
     };
-    let mut response = Sse::new(watcher.events())
+    let (taker, events) = mpsc::channel(UNTAKEN);
+    tokio::spawn(watcher.attend(taker));
+    let events = futures::stream::unfold(events, |mut events| async {
+        let event = events.recv().await?;
+        Some((Ok::<_, Infallible>(event), events))
+    });
+    let mut response = Sse::new(events)
         .keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
         .into_response();
     // Proxies are not to wait for more.
@@ -232,19 +242,24 @@ struct Watcher {
     ready: VecDeque<Event>,
     /// When it was last asked whether they may watch.
     asked: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Watcher {
-    fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        let pieces = futures::stream::unfold(self, |mut watcher| async move {
-            while watcher.ready.is_empty() {
-                watcher.wait().await?;
+    /// Sends what there is for as long as they take it and may watch.
+    async fn attend(mut self, taker: mpsc::Sender<Event>) {
+        loop {
+            while let Some(event) = self.ready.pop_front() {
+                let taken = tokio::time::timeout(STALLED, taker.send(event)).await;
+                if !matches!(taken, Ok(Ok(()))) {
+                    return;
+                }
             }
-            let ready = std::mem::take(&mut watcher.ready);
-            Some((futures::stream::iter(ready), watcher))
-        });
-        pieces.flatten().map(Ok)
+            tokio::select! {
+                () = taker.closed() => return,
+                waited = self.wait() => if waited.is_none() { return },
+            }
+        }
     }
 
     /// Waits for something to send; none once they may watch no more, or there is nothing to watch.

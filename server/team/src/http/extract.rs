@@ -9,14 +9,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Moment;
-use http_body_util::LengthLimitError;
+use futures::{Stream, StreamExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::problem::Refusal;
 use crate::store::Millis;
 
-/// How long a caller may take to send a document.
+/// How long a caller may take to send a document, or the next piece of something large.
 const BODY: Duration = Duration::from_secs(15);
 
 /// A document.
@@ -27,9 +27,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let read = tokio::time::timeout(BODY, axum::Json::from_request(request, state)).await;
-        let read =
-            read.map_err(|_| Refusal::unreadable(StatusCode::REQUEST_TIMEOUT, "The body took too long."))?;
-        match read {
+        match read.map_err(|_| too_slow())? {
             Ok(axum::Json(document)) => Ok(Self(document)),
             Err(JsonRejection::JsonDataError(error)) => Err(Refusal::invalid(error.body_text())),
             Err(error) => Err(Refusal::unreadable(error.status(), error.body_text())),
@@ -101,25 +99,42 @@ pub(crate) fn moment(millis: Millis) -> Moment {
     moment.expect("within the bounds").to_string()
 }
 
+/// A body of any kind, of at most so many bytes, as it comes; one of which nothing comes for too long breaks off.
+pub(super) fn pieces(body: Body, most: usize) -> impl Stream<Item = Result<Bytes, Refusal>> + Send {
+    let begun = Some((body.into_data_stream(), most));
+    futures::stream::unfold(begun, move |state| async move {
+        let (mut pieces, left) = state?;
+        let refusal = match tokio::time::timeout(BODY, pieces.next()).await {
+            Ok(None) => return None,
+            Ok(Some(Ok(piece))) => match left.checked_sub(piece.len()) {
+                Some(left) => return Some((Ok(piece), Some((pieces, left)))),
+                None => Refusal::unreadable(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("The body is larger than {} MiB.", most >> 20),
+                ),
+            },
+            Ok(Some(Err(_))) => Refusal::unreadable(StatusCode::BAD_REQUEST, "The body broke off."),
+            Err(_) => too_slow(),
+        };
+        Some((Err(refusal), None))
+    })
+}
+
+fn too_slow() -> Refusal {
+    Refusal::unreadable(StatusCode::REQUEST_TIMEOUT, "The body took too long.")
+}
+
 /// A body of any kind, of at most so many bytes: read by a handler once it knows that the caller may send one.
 ///
 /// # Errors
-/// When it is larger, or breaks off.
+/// When it is larger, breaks off, or stalls.
 pub(super) async fn bounded(body: Body, most: usize) -> Result<Bytes, Refusal> {
-    let body = axum::body::to_bytes(body, most).await;
-    body.map_err(|error| {
-        let is_too_long = std::error::Error::source(&error)
-            .is_some_and(<dyn std::error::Error + 'static>::is::<LengthLimitError>);
-        if is_too_long {
-            let most = most >> 20;
-            Refusal::unreadable(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("The body is larger than {most} MiB."),
-            )
-        } else {
-            Refusal::unreadable(StatusCode::BAD_REQUEST, "The body broke off.")
-        }
-    })
+    let mut pieces = std::pin::pin!(pieces(body, most));
+    let mut read = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        read.extend_from_slice(&piece?);
+    }
+    Ok(read.into())
 }
 
 /// A moment of a document.

@@ -1,18 +1,135 @@
-//! Data files of studies.
+//! Data files: their routes, and their bytes on the way between requests, runs and the place where they lie.
+
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use capo_api::{FileShown, MOST_FILE, Problem, Role};
+use capo_core::ids::hex;
+use futures::StreamExt as _;
+use object_store::buffered::BufWriter;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWriteExt as _;
 
 use super::Server;
 use super::caller::Caller;
-use super::extract::{Json, Path, bounded, moment};
+use super::extract::{Json, Path, moment, pieces};
 use super::problem::Refusal;
-use crate::secret::sha256;
-use crate::store::KeptFile;
+use crate::files::{Files, FilesError};
+use crate::store::{Actor, KeptFile, Project, StoreError};
 
 /// Bytes of files that a project may have, in all.
 const MOST_OF_PROJECT: u64 = 4 << 30;
+
+impl Server {
+    fn files(&self) -> Result<&Files, FilesError> {
+        self.0.files.as_ref().ok_or(FilesError::Nowhere)
+    }
+
+    /// What a file holds.
+    pub(super) async fn content(&self, file: &KeptFile) -> Result<Vec<u8>, StoreError> {
+        let files = self.files()?;
+        files
+            .read(&file.object)
+            .await?
+            .ok_or_else(|| StoreError::NoObject {
+                object: file.object.clone(),
+                place: files.to_string(),
+            })
+    }
+
+    /// What a file of a project (by id) holds; `None` where there is no such file, or it does not lie where this process looks.
+    pub(crate) async fn file_content(
+        &self,
+        project: &str,
+        sha256: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.store().kept_file(project, sha256).await? {
+            Some(file) => Ok(self.files()?.read(&file.object).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps what a body holds as a file of a project, whose SHA-256 it must have.
+    pub(super) async fn keep_file(
+        &self,
+        actor: &Actor,
+        project: &Project,
+        named: &str,
+        body: Body,
+    ) -> Result<(), Refusal> {
+        let store = self.store();
+        let object = store.begin_file(project, self.now()).await?;
+        let mut into = self.files()?.writer(&object);
+        let written = write(&mut into, body).await;
+        let (hash, size) = match written {
+            Ok(written) if written.0 == named => written,
+            refused => {
+                // What is left of it is deleted later.
+                let _ = into.abort().await;
+                let (hash, _) = refused?;
+                return Err(Refusal::invalid(format!(
+                    "The SHA-256 of what came is {hash}, and not what the address says; it was changed on its way, or \
+                     is written in capitals."
+                )));
+            }
+        };
+        if store.size_of_files(project).await? + size > MOST_OF_PROJECT {
+            let _ = into.abort().await;
+            return Err(Refusal::invalid(format!(
+                "The project's data files would be more than {} GiB; delete runs and data sets that are no longer needed.",
+                MOST_OF_PROJECT >> 30
+            )));
+        }
+        into.shutdown().await.map_err(FilesError::from)?;
+        store.put_file(actor, project, &hash, size, &object).await?;
+        Ok(())
+    }
+
+    /// What a file holds, as the body of an answer.
+    pub(super) async fn streamed(&self, file: &KeptFile) -> Result<Body, Refusal> {
+        Ok(Body::from_stream(self.files()?.pieces(&file.object).await?))
+    }
+
+    /// Takes what data files hold out of the database, where it lay once and lies in backups. To be called before anybody is
+    /// served.
+    ///
+    /// # Errors
+    /// When the database fails, or the place of data files.
+    pub async fn take_contents(&self) -> Result<(), StoreError> {
+        while let Some((object, content)) = self.store().content().await? {
+            self.files()?.write(&object, content).await?;
+            self.store().content_written(&object).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes objects that nothing needs any more now and then, for as long as it is polled.
+    pub async fn keep_clearing(&self) {
+        loop {
+            tokio::time::sleep(CLEAR).await;
+            if let Err(error) = self.clear().await {
+                tracing::error!(%error, "what data files have left could not be deleted");
+            }
+        }
+    }
+
+    pub(super) async fn clear(&self) -> Result<(), StoreError> {
+        for object in self.store().leftovers(self.now()).await? {
+            match self.files()?.delete(&object).await {
+                Ok(()) => self.store().forget_leftover(&object).await?,
+                // The others go all the same.
+                Err(error) => {
+                    tracing::warn!(object, %error, "what a data file has left could not be deleted");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How often objects that nothing needs are deleted.
+const CLEAR: Duration = Duration::from_mins(10);
 
 fn shown(sha256: String, file: &KeptFile) -> FileShown {
     FileShown {
@@ -22,7 +139,7 @@ fn shown(sha256: String, file: &KeptFile) -> FileShown {
     }
 }
 
-/// Whether a project has a file.
+/// Whether a project has a file. One that it has stays for an hour, though nothing names it.
 #[utoipa::path(
     get, path = "/api/projects/{project}/files/{sha256}", operation_id = "file",
     params(("project" = String, Path), ("sha256" = String, Path)), security(("session" = []), ("token" = [])),
@@ -34,7 +151,7 @@ pub(super) async fn show(
     Path((project, sha256)): Path<(String, String)>,
 ) -> Result<Json<FileShown>, Refusal> {
     let (project, _) = caller.project(&server, &project, Role::Viewer).await?;
-    let file = server.store().file(&project, &sha256).await?;
+    let file = server.store().file(&project, &sha256, server.now()).await?;
     let file = file.ok_or_else(|| Refusal::missing("file"))?;
     Ok(Json(shown(sha256, &file)))
 }
@@ -53,28 +170,25 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<Json<FileShown>, Refusal> {
     let (project, _) = caller.project(&server, &project, Role::Editor).await?;
-    if let Some(file) = server.store().file(&project, &named).await? {
+    let store = server.store();
+    if let Some(file) = store.file(&project, &named, server.now()).await? {
         return Ok(Json(shown(named, &file)));
     }
     let _one = server.upload().await?;
-    let content = bounded(body, MOST_FILE).await?;
-    let size = content.len() as u64;
-    let hashed = tokio::task::spawn_blocking(move || (sha256(&content), content)).await;
-    let (hash, content) = hashed.map_err(|_| Refusal::internal())?;
-    if hash != named {
-        return Err(Refusal::invalid(format!(
-            "The SHA-256 of what came is {hash}, and not what the address says; it was changed on its way, or \
-             is written in capitals."
-        )));
+    server.keep_file(&caller.actor(), &project, &named, body).await?;
+    let file = store.kept_file(&project.id, &named).await?;
+    Ok(Json(shown(named, &file.ok_or_else(Refusal::internal)?)))
+}
+
+/// Writes a body without holding it, and returns its SHA-256 and its size.
+async fn write(into: &mut BufWriter, body: Body) -> Result<(String, u64), Refusal> {
+    let mut pieces = std::pin::pin!(pieces(body, MOST_FILE));
+    let (mut hash, mut size) = (Sha256::new(), 0);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        size += piece.len() as u64;
+        hash.update(&piece);
+        into.put(piece).await.map_err(FilesError::from)?;
     }
-    if server.store().size_of_files(&project).await? + size > MOST_OF_PROJECT {
-        return Err(Refusal::invalid(format!(
-            "The project's data files would be more than {} GiB; delete runs that are no longer needed.",
-            MOST_OF_PROJECT >> 30
-        )));
-    }
-    let store = server.store();
-    store.put_file(&caller.actor(), &project, &hash, &content).await?;
-    let file = store.file(&project, &hash).await?.ok_or_else(Refusal::internal)?;
-    Ok(Json(shown(hash, &file)))
+    Ok((hex(&hash.finalize()), size))
 }

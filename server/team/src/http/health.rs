@@ -1,5 +1,7 @@
 //! Whether the server lives, whether it can answer, and what it is.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{About, Problem};
@@ -10,6 +12,9 @@ use super::extract::Json;
 use super::problem::Refusal;
 use super::sessions::myself;
 
+/// How long the database may take to answer that it does: who asks waits for a few seconds only.
+const SOON: Duration = Duration::from_secs(3);
+
 /// The process runs.
 pub(super) async fn alive() -> &'static str {
     "ok\n"
@@ -17,13 +22,12 @@ pub(super) async fn alive() -> &'static str {
 
 /// The database answers.
 pub(super) async fn ready(State(server): State<Server>) -> Result<&'static str, (StatusCode, &'static str)> {
-    match server.store().answers().await {
-        Ok(()) => Ok("ok\n"),
-        Err(error) => {
-            tracing::error!(%error, "the database does not answer");
-            Err((StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"))
-        }
+    match tokio::time::timeout(SOON, server.store().answers()).await {
+        Ok(Ok(())) => return Ok("ok\n"),
+        Ok(Err(error)) => tracing::error!(%error, "the database does not answer"),
+        Err(_) => tracing::error!("the database does not answer in time"),
     }
+    Err((StatusCode::SERVICE_UNAVAILABLE, "the database does not answer\n"))
 }
 
 /// What this server is, and who is signed in. A page asks this to find out whether a team server stands behind it.
@@ -43,6 +47,8 @@ pub(super) async fn about(
     Ok(Json(About {
         version: env!("CARGO_PKG_VERSION").into(),
         is_set_up: server.store().is_set_up().await?,
+        oidc: server.0.oidc.as_ref().map(|oidc| oidc.name().to_owned()),
+        has_accounts: true,
         member: caller.map(|caller| myself(caller.member)),
     }))
 }

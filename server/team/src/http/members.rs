@@ -199,7 +199,7 @@ pub(super) async fn follow_invitation(
     let hash = server.hashed(new.password).await?;
     let member = server
         .store()
-        .follow_invitation(&visitor.actor(&name), &secret, &name, &hash)
+        .follow_invitation(&visitor.actor(&name), &secret, &name, hash.as_str())
         .await?;
     let jar = sessions::enter(&server, &visitor, jar, &member).await?;
     Ok((StatusCode::CREATED, jar, Json(sessions::myself(member))))

@@ -3,12 +3,16 @@
 mod audit;
 mod bounds;
 mod caller;
+mod data_sets;
 mod events;
+mod export;
 mod extract;
 mod files;
 mod health;
+mod import;
 mod keys;
 mod members;
+mod oidc;
 mod page;
 mod problem;
 mod projects;
@@ -50,12 +54,15 @@ use utoipa_axum::routes;
 pub(crate) use extract::moment;
 pub use page::{Page, PageError};
 
-use capo_gateway::{DEFAULT_MAX_BODY, Gateway};
+use capo_gateway::{DEFAULT_MAX_BODY, Gateway, PAGE_HEADERS};
 use capo_models::prices::PriceTable;
 
+use crate::files::Files;
+use crate::oidc::{Oidc, OidcSettings};
 use crate::password;
 use crate::seal::MasterKey;
 use crate::secret::Secret;
+use crate::spans;
 use crate::store::{Millis, Run, Store};
 use crate::telemetry::Metrics;
 use problem::Refusal;
@@ -72,7 +79,7 @@ const HASHES: usize = 2;
 /// Journals and studies that are read through at a time.
 const READINGS: usize = 2;
 
-/// Files and journals that are sent at a time: each is held in memory.
+/// Files and journals that are sent at a time: a journal is held in memory.
 const UPLOADS: usize = 4;
 
 /// How long a request waits for its turn.
@@ -98,8 +105,12 @@ struct Parts {
     is_encrypted: bool,
     /// Opens providers' keys; `None` where it is missing.
     master: Option<MasterKey>,
+    /// Where the bytes of data files lie.
+    files: Option<Files>,
     gateway: Gateway,
     providers: proxy::Providers,
+    /// Where people can sign in, too.
+    oidc: Option<Oidc>,
     /// Who may ask models for a run, by the hash of its pass.
     admitted: Mutex<HashMap<String, Admitted>>,
     /// Something about runs has changed that workers have not heard of.
@@ -111,6 +122,7 @@ struct Parts {
     uploads: Arc<Semaphore>,
     bounds: bounds::Bounds,
     metrics: Option<Metrics>,
+    models: Option<Router>,
     /// Cancelled when the server ends: whoever watches a run is let go.
     ending: CancellationToken,
 }
@@ -133,6 +145,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// Encrypts providers' keys; without it none can be used or added.
     pub master: Option<MasterKey>,
+    /// Where the bytes of data files lie; without it none can be kept or read.
+    pub files: Option<Files>,
     /// Whether a reverse proxy says in `X-Forwarded-For` where requests come from. Without one anybody could.
     pub is_behind_proxy: bool,
     /// Whether it is reached over TLS of its own.
@@ -143,6 +157,10 @@ pub struct Settings {
     pub rate: Option<NonZeroU32>,
     /// What is counted, served at `/metrics`.
     pub metrics: Option<Metrics>,
+    /// Models of its own, served below `/api/models` to who is signed in or has a token.
+    pub models: Option<Router>,
+    /// Where people can sign in, too.
+    pub oidc: Option<OidcSettings>,
 }
 
 /// The secret by which the first administrator is made.
@@ -171,7 +189,7 @@ impl Server {
     /// A server over a store and a clock.
     ///
     /// # Errors
-    /// When the system has no certificates by which providers are known.
+    /// When the system has no certificates by which providers and issuers are known.
     pub fn new(
         store: Store,
         clock: impl Fn() -> Millis + Send + Sync + 'static,
@@ -189,12 +207,14 @@ impl Server {
             is_behind_proxy: settings.is_behind_proxy,
             is_encrypted: settings.is_encrypted,
             master: settings.master,
+            files: settings.files,
             gateway: Gateway {
                 origins: Vec::new(),
                 prices: Arc::new(PriceTable::shipped()),
                 max_body: settings.max_body.unwrap_or(DEFAULT_MAX_BODY),
             },
             providers: proxy::Providers::new()?,
+            oidc: settings.oidc.map(Oidc::new).transpose()?,
             admitted: Mutex::default(),
             runs_changed: Notify::new(),
             tails: events::Tails::default(),
@@ -203,6 +223,7 @@ impl Server {
             uploads: Arc::new(Semaphore::new(UPLOADS)),
             bounds: bounds::Bounds::new(settings.rate),
             metrics: settings.metrics,
+            models: settings.models,
             ending: CancellationToken::new(),
         })))
     }
@@ -384,6 +405,10 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(sessions::sign_in, sessions::sign_out))
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::end))
+        .routes(routes!(oidc::request))
+        .routes(routes!(oidc::response))
+        .routes(routes!(oidc::identities))
+        .routes(routes!(oidc::unlink))
         .routes(routes!(tokens::list, tokens::add))
         .routes(routes!(tokens::withdraw))
         .routes(routes!(members::set_password))
@@ -399,6 +424,8 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(projects::invitations, projects::invite))
         .routes(routes!(projects::withdraw_invitation))
         .routes(routes!(projects::audit))
+        .routes(routes!(export::export))
+        .routes(routes!(import::import))
         .routes(routes!(keys::list, keys::add))
         .routes(routes!(keys::change, keys::delete))
         .routes(routes!(keys::limits))
@@ -414,6 +441,9 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(events::journal))
         .routes(routes!(events::events))
         .routes(routes!(files::show, files::put))
+        .routes(routes!(data_sets::list, data_sets::add))
+        .routes(routes!(data_sets::show, data_sets::delete))
+        .routes(routes!(data_sets::content))
         .routes(routes!(prompts::list))
         .routes(routes!(prompts::show, prompts::delete))
         .routes(routes!(prompts::versions, prompts::add))
@@ -431,7 +461,7 @@ fn routes_described() -> (Router<Server>, Document) {
 async fn in_time(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     // What is sent may be large, or what it starts may take long.
-    let takes_long = ["/journals", "/branches", "/versions"]
+    let takes_long = ["/journals", "/branches", "/versions", "/data", "/import"]
         .iter()
         .any(|end| path.ends_with(end));
     let is_upload = takes_long || path.contains("/files/");
@@ -447,6 +477,11 @@ pub(crate) fn proxy_router(server: Server) -> Router {
         .with_state(server)
 }
 
+/// Lets who is known ask the server's own models.
+async fn known(_caller: caller::Caller, request: Request, next: Next) -> Response {
+    next.run(request).await
+}
+
 /// All routes over a server, and the page where there is one.
 pub fn router(server: Server, page: Option<Page>) -> Router {
     let (routes, document) = routes_described();
@@ -458,6 +493,9 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
         .is_secure()
         .then_some(HeaderValue::from_static("max-age=63072000"));
     let is_measured = server.0.metrics.is_some();
+    let known = axum::middleware::from_fn_with_state(server.clone(), known);
+    let models = server.0.models.clone();
+    let models = models.map_or_else(Router::new, |models| models.route_layer(known).with_state(()));
     let mut router = routes
         .route("/healthz", axum::routing::get(health::alive))
         .route("/readyz", axum::routing::get(health::ready))
@@ -478,6 +516,7 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
         .layer(axum::middleware::from_fn(in_time))
         // Models think for longer, and their answers are not held here.
         .route("/api/proxy/{key}/{*path}", axum::routing::any(proxy::proxy))
+        .nest("/api/models", models)
         .layer(axum::middleware::from_fn_with_state(
             server.clone(),
             bounds::bounded,
@@ -492,25 +531,14 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
         Some(page) => router.fallback_service(page.service()),
         None => router.fallback(async || Refusal::missing("address")),
     };
+    for (name, value) in PAGE_HEADERS {
+        router = router.layer(with(HeaderName::from_static(name), value));
+    }
     router
         .layer(with(
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; frame-ancestors 'none'",
         ))
-        .layer(with(
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ))
-        .layer(with(
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ))
-        .layer(with(
-            HeaderName::from_static("permissions-policy"),
-            page::PERMISSIONS,
-        ))
-        .layer(with(header::REFERRER_POLICY, "no-referrer"))
-        .layer(with(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(tower::util::option_layer(secure.map(|value| {
             SetResponseHeaderLayer::if_not_present(header::STRICT_TRANSPORT_SECURITY, value)
         })))
@@ -518,6 +546,7 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
             tracing::error!("a request panicked");
             Refusal::internal().into_response()
         }))
+        .layer(axum::middleware::from_fn(spans::traced))
         .layer(tower::util::option_layer(
             is_measured.then(|| axum::middleware::from_fn(scrape::counted)),
         ))

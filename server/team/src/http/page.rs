@@ -17,9 +17,6 @@ const COMPRESSED: &str = ".br";
 const INDEX: &str = "index.html";
 /// How many digits of a file's hash a page asks for it with.
 const STAMP: usize = 12;
-/// The page asks for nothing that a browser would have to grant.
-pub(super) const PERMISSIONS: &str = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), \
-                                      magnetometer=(), microphone=(), midi=(), payment=(), usb=()";
 
 /// Why there is no page to serve.
 #[derive(Debug, thiserror::Error)]

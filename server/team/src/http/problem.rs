@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Problem;
 
+use crate::files::FilesError;
 use crate::password::Weak;
 use crate::store::StoreError;
 
@@ -187,6 +188,17 @@ impl Refusal {
         )
     }
 
+    /// The OpenID Connect issuer did not answer, or said what does not hold.
+    pub(super) fn issuer() -> Self {
+        Self::new(
+            StatusCode::BAD_GATEWAY,
+            "/problems/identity-provider",
+            "Identity provider",
+            "The identity provider was not reached, or its answer does not hold; the server's log says why. Name and \
+             password serve all the same.",
+        )
+    }
+
     /// Something here is broken; what, is for the log.
     pub(super) fn internal() -> Self {
         Self::new(
@@ -197,13 +209,13 @@ impl Refusal {
         )
     }
 
-    /// The database does not answer.
+    /// The database does not answer, or the place of data files.
     pub(super) fn unavailable() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "/problems/unavailable",
             "Not available",
-            "The database does not answer; the server's log says why.",
+            "The database, or the place of data files, does not answer; the server's log says why.",
         )
     }
 }
@@ -238,20 +250,31 @@ impl From<StoreError> for Refusal {
             StoreError::Taken(_)
             | StoreError::SetUp
             | StoreError::LastAdmin
+            | StoreError::LastWayIn
+            | StoreError::Linked
             | StoreError::OtherHost
             | StoreError::Working
             | StoreError::GoesOn
+            | StoreError::TooMany(..)
             | StoreError::LabelMoved { .. }
             | StoreError::AtRest => Self::conflict(sentence(&error.to_string())),
             StoreError::Database(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_)) => {
                 tracing::error!(%error, "the database does not answer");
                 Self::unavailable()
             }
+            StoreError::Files(error) => error.into(),
             error => {
                 tracing::error!(%error, "a request failed");
                 Self::internal()
             }
         }
+    }
+}
+
+impl From<FilesError> for Refusal {
+    fn from(error: FilesError) -> Self {
+        tracing::error!(%error, "data files cannot be kept or read");
+        Self::unavailable()
     }
 }
 

@@ -15,7 +15,7 @@ use super::members::{invited, open};
 use super::problem::Refusal;
 use crate::store::{Invited, MemberRole, Project};
 
-fn shown((project, role): (Project, Role)) -> ProjectShown {
+pub(super) fn shown((project, role): (Project, Role)) -> ProjectShown {
     ProjectShown {
         name: project.name,
         title: project.title,

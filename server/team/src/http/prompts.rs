@@ -241,7 +241,12 @@ pub(super) async fn add(
     };
     check(&text)?;
     let note = note.as_ref().map(Title::as_str).map(str::to_owned);
-    let new = AddedVersion { text, note, source };
+    let new = AddedVersion {
+        text,
+        note,
+        source,
+        made: None,
+    };
     let (store, actor) = (server.store(), caller.actor());
     let (version, is_new) = store
         .add_prompt_version(&actor, &project, name.as_str(), &new)
@@ -257,7 +262,7 @@ pub(super) async fn add(
 }
 
 /// Refuses a text that is no prompt.
-fn check(text: &str) -> Result<(), Refusal> {
+pub(super) fn check(text: &str) -> Result<(), Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::invalid("The prompt's text is empty."));
     }

@@ -10,22 +10,20 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Role;
 use capo_gateway::{
-    Caller as Member, Count, Counter, Flow, Gateway, Limits, NanoUsd, PROBLEM_JSON, Problem, Request,
-    UpstreamRequest, check_response, error_body, is_public, response_headers, split_path,
+    Caller as Member, Count, Counter, Flow, Gateway, Limits, Membership, NanoUsd, PROBLEM_JSON, PROJECT,
+    Problem, Request, UpstreamRequest, check_response, error_body, is_public, response_headers, split_path,
 };
 use capo_models::Secret as ProviderKey;
 use futures::StreamExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
 
 use super::Server;
 use super::caller::{Known, Visitor, is_own_page};
 use super::problem::{Kind, Refusal};
 use crate::store::{ChargedTo, Millis, StoredKey};
-use crate::telemetry;
-
-/// Names the project on whose account a program asks; needed where a key is shared with several of the caller's.
-pub(super) const PROJECT: &str = "x-capo-project";
+use crate::{spans, telemetry};
 
 /// How long a provider may take to be reached, and to send the next piece of its answer: models think for minutes.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -150,10 +148,15 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
             Refusal::forbidden("This token may only read, and a call to a model costs something.").into(),
         );
     }
+    // Those of a run are bounded where its worker makes them.
+    let paying_member = known.as_ref().filter(|known| known.project_of_run().is_none());
+    let _place = paying_member
+        .map(|known| server.0.bounds.call(&known.member.id))
+        .transpose()?;
     let kept = server.store().key(id).await?;
     let (caller, payers) = match (&known, &kept) {
         (Some(known), Some(kept)) => paying(server, known, kept, &parts.headers).await?,
-        (Some(_), None) => (Some(without_project()), None),
+        (Some(_), None) => (Some(Member::without_project()), None),
         (None, _) => (None, None),
     };
     let limits = match &payers {
@@ -189,6 +192,7 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
         upstream,
         kept,
         secret,
+        request: Span::current(),
     };
     // From here on it goes on without the caller: what was sent is paid for, and counted to its end.
     let (tell, told) = oneshot::channel();
@@ -239,56 +243,31 @@ fn gateway(server: &Server, headers: &HeaderMap) -> Gateway {
     }
 }
 
-/// A caller with no project, whom the gate tells no more than that there is no such key.
-fn without_project() -> Member {
-    Member {
-        project: String::new(),
-        may_run: true,
-    }
-}
-
-/// On whose account a member asks: the project that is named, else the only one that shares the key and in which they
-/// run models.
+/// On whose account a member asks, see [`Member::paying`]; a run always on its project's.
 async fn paying(
     server: &Server,
     known: &Known,
     kept: &StoredKey,
     headers: &HeaderMap,
 ) -> Result<(Option<Member>, Option<ChargedTo>), Stopped> {
-    let shared = &kept.key.record().projects;
-    let projects = server.store().projects(&known.member).await?;
-    let named = headers.get(PROJECT).and_then(|name| name.to_str().ok());
-    let fits = |id: &str, name: &str| match (known.project_of_run(), named) {
-        (Some(project), _) => project == id,
-        (None, Some(named)) => named == name,
-        (None, None) => shared.iter().any(|shared| shared == id),
-    };
-    let mut fitting: Vec<_> = projects
-        .into_iter()
-        .filter(|(project, _)| fits(&project.id, &project.name))
-        .collect();
-    // Of several those in which a member runs nothing are not meant, unless there are no others.
-    fitting.sort_by_key(|(_, role)| std::cmp::Reverse(*role));
-    let running = fitting.iter().filter(|(_, role)| *role >= Role::Editor).count();
-    fitting.truncate(running.max(1));
-    let (project, role) = match fitting.as_slice() {
-        [] => return Ok((Some(without_project()), None)),
-        [one] => one,
-        _ => {
-            return Err(Refusal::invalid(format!(
-                "This key is shared with several of your projects; name one with the header {PROJECT}."
-            ))
-            .into());
-        }
+    let mut projects = server.store().projects(&known.member).await?;
+    let mut named = headers.get(PROJECT).and_then(|name| name.to_str().ok());
+    if let Some(id) = known.project_of_run() {
+        projects.retain(|(project, _)| project.id == id);
+        named = projects.first().map(|(project, _)| project.name.as_str());
+    }
+    let memberships = projects.iter().map(|(project, role)| Membership {
+        id: &project.id,
+        name: &project.name,
+        may_run: *role >= Role::Editor,
+    });
+    let Some(caller) = Member::paying(memberships, &kept.key, named)? else {
+        return Ok((Some(Member::without_project()), None));
     };
     let payers = ChargedTo {
         key: kept.key.record().id.clone(),
-        project: project.id.clone(),
+        project: caller.project.clone(),
         member: known.member.id.clone(),
-    };
-    let caller = Member {
-        project: project.id.clone(),
-        may_run: *role >= Role::Editor,
     };
     Ok((Some(caller), Some(payers)))
 }
@@ -299,6 +278,8 @@ struct Call {
     upstream: UpstreamRequest,
     kept: StoredKey,
     secret: ProviderKey,
+    /// The request that it is made for.
+    request: Span,
 }
 
 /// What came of a call.
@@ -338,18 +319,25 @@ impl Call {
             Ok(Err(problem)) => return answer(tell, Err(problem.into())),
             Err(error) => return answer(tell, Err(error.into())),
         };
+        let record = self.kept.key.record();
+        let provider = record.provider.get().name;
+        // A list of models is none of a model's doing.
+        let span = self.upstream.operation().map_or_else(Span::none, |operation| {
+            spans::call(&self.request, operation, provider, &self.upstream.model)
+        });
         // A provider that answers for longer than this is no longer waited for, so that nothing stays set aside for ever.
         let sent = tokio::time::timeout(WHOLE, self.send(tell)).await;
         let sent = sent.unwrap_or_else(|_| Sent::at(self.upstream.amount()));
-        let record = self.kept.key.record();
         let call = telemetry::Call {
             key: &record.id,
-            provider: record.provider.get().name,
+            provider,
             status: sent.status,
             tokens: sent.tokens,
             cost: sent.cost.get(),
         };
         call.count();
+        spans::ended(&span, &call);
+        drop(span);
         // What stays set aside when the database fails is settled at its full amount later.
         if let Err(error) = self.server.store().settle(&aside, sent.cost).await {
             tracing::error!(%error, "what a request cost could not be written");

@@ -16,10 +16,8 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
+use crate::fixture::{self, NOW};
 use crate::store::{Actor, Used};
-
-/// 2026-11-26.
-const NOW: Millis = 1_795_651_200_000;
 
 /// A provider that answers everything alike, and counts.
 struct Stub {
@@ -72,11 +70,7 @@ impl Stub {
 }
 
 fn by(name: &str) -> Actor {
-    Actor {
-        name: name.into(),
-        address: String::new(),
-        at: NOW,
-    }
+    fixture::by(name, NOW)
 }
 
 /// A server with the key of the cases, and a token for each caller.
@@ -169,6 +163,13 @@ impl Door {
             Some((_, token)) => request.header("authorization", format!("Bearer {}", token.reveal())),
             None => request,
         }
+    }
+
+    /// Asks a model.
+    async fn chat(&self, request: axum::http::request::Builder) -> Response {
+        let request = request.header("content-type", "application/json");
+        let request = request.body(chat()).unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     async fn used(&self) -> Vec<Used> {
@@ -294,10 +295,7 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
         .unwrap();
     let cookie = format!("__Host-{}={}", caller::COOKIE, session.reveal());
     let token = door.tokens[0].1.reveal().to_owned();
-    let nobody = || {
-        door.request("nobody", "POST", CHAT)
-            .header("content-type", "application/json")
-    };
+    let nobody = || door.request("nobody", "POST", CHAT);
     for (request, status) in [
         (
             nobody()
@@ -342,13 +340,7 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
             404,
         ),
     ] {
-        let response = door
-            .router
-            .clone()
-            .oneshot(request.body(chat()).unwrap())
-            .await
-            .unwrap();
-        let (got, body) = text(response).await;
+        let (got, body) = text(door.chat(request).await).await;
         assert_eq!(got, status, "{body}");
     }
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(5 * 60_000));
@@ -369,15 +361,7 @@ async fn a_caller_who_goes_away_pays_what_the_provider_counts() {
     let answer = json!({ "status": 200, "content_type": "text/event-stream", "chunks": chunks, "repeat": 1 });
     let stub = Stub::start(answer).await;
     let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
-    let request = door
-        .request("editor", "POST", CHAT)
-        .header("content-type", "application/json");
-    let response = door
-        .router
-        .clone()
-        .oneshot(request.body(chat()).unwrap())
-        .await
-        .unwrap();
+    let response = door.chat(door.request("editor", "POST", CHAT)).await;
     assert_eq!(response.status(), StatusCode::OK);
     drop(response);
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(60_000));
@@ -386,15 +370,7 @@ async fn a_caller_who_goes_away_pays_what_the_provider_counts() {
 #[tokio::test]
 async fn a_provider_that_is_not_there_costs_nothing() {
     let door = Door::new("http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
-    let request = door
-        .request("editor", "POST", CHAT)
-        .header("content-type", "application/json");
-    let response = door
-        .router
-        .clone()
-        .oneshot(request.body(chat()).unwrap())
-        .await
-        .unwrap();
+    let response = door.chat(door.request("editor", "POST", CHAT)).await;
     let (status, body) = text(response).await;
     assert_eq!((status, problem_of(&body).as_deref()), (502, Some("unreached")));
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::ZERO);
@@ -417,15 +393,7 @@ async fn a_name_that_leads_to_this_machine_is_not_followed() {
         .change_key(&by("root"), &key, Some(KEY), &door.master)
         .await
         .unwrap();
-    let request = door
-        .request("editor", "POST", CHAT)
-        .header("content-type", "application/json");
-    let response = door
-        .router
-        .clone()
-        .oneshot(request.body(chat()).unwrap())
-        .await
-        .unwrap();
+    let response = door.chat(door.request("editor", "POST", CHAT)).await;
     assert_eq!(text(response).await.0, 502);
     assert_eq!(stub.received.load(Relaxed), 0);
 }
@@ -435,10 +403,7 @@ async fn who_goes_away_before_the_provider_answers_pays_what_it_counts() {
     let stub = Stub::start(one(USAGE)).await;
     stub.delay.store(300, Relaxed);
     let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
-    let request = door
-        .request("editor", "POST", CHAT)
-        .header("content-type", "application/json");
-    let asked = door.router.clone().oneshot(request.body(chat()).unwrap());
+    let asked = door.chat(door.request("editor", "POST", CHAT));
     let gone = tokio::time::timeout(std::time::Duration::from_millis(100), asked).await;
     assert!(gone.is_err(), "it had not answered");
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(60_000));
@@ -479,12 +444,7 @@ async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(
-        door.store.settle_forgotten(NOW + 1000, false).await.unwrap(),
-        0,
-        "another server may work on it"
-    );
-    assert_eq!(door.store.settle_forgotten(NOW + 1000, true).await.unwrap(), 1);
+    assert_eq!(door.store.take_over(NOW + 1000, true).await.unwrap(), 1);
     assert_eq!(door.settled(Scope::Member).await, most);
     door.store.settle(&aside, NanoUsd::from(1)).await.unwrap();
     assert_eq!(door.settled(Scope::Member).await, most, "once only");
@@ -493,18 +453,15 @@ async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts() {
 #[tokio::test]
 async fn without_the_master_key_nothing_is_sent_and_said_why() {
     let stub = Stub::start(one(USAGE)).await;
-    let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
+    let mut door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
     for master in [None, Some(MasterKey::new())] {
         let settings = Settings {
             master,
             ..Settings::default()
         };
-        let router = router(Server::new(door.store.clone(), || NOW, settings).unwrap(), None);
-        let request = door
-            .request("editor", "POST", CHAT)
-            .header("content-type", "application/json");
-        let response = router.oneshot(request.body(chat()).unwrap()).await.unwrap();
-        let (status, body) = text(response).await;
+        let server = Server::new(door.store.clone(), || NOW, settings).unwrap();
+        door.router = router(server, None);
+        let (status, body) = text(door.chat(door.request("editor", "POST", CHAT)).await).await;
         assert_eq!(
             (status, problem_of(&body).as_deref()),
             (503, Some("master-key")),

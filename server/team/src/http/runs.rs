@@ -22,7 +22,7 @@ use super::caller::Caller;
 use super::extract::{Json, Path, Query, bounded, millis, moment};
 use super::problem::Refusal;
 use super::{Server, in_background};
-use crate::store::{AddedRun, Project, Run, StoreError};
+use crate::store::{AddedRun, KeptFile, Project, Run, StoreError};
 use crate::study::{Prepared, SharedKeys, check_size};
 
 /// Runs of one page of a list.
@@ -168,13 +168,13 @@ async fn keep(
 }
 
 /// What lists say of a study.
-struct Facts {
-    method: String,
-    objective: String,
+pub(super) struct Facts {
+    pub(super) method: String,
+    pub(super) objective: String,
 }
 
 impl Facts {
-    fn of(study: &Study) -> Self {
+    pub(super) fn of(study: &Study) -> Self {
         Self {
             method: study.study.method.clone(),
             objective: study.objective.metric.clone(),
@@ -196,12 +196,7 @@ async fn check(
     let mut files = MemoryFiles::new();
     let mut size = study.len();
     for (path, sha256) in named {
-        let file = server.store().file(project, sha256).await?;
-        let file = file.ok_or_else(|| {
-            Refusal::invalid(format!(
-                "The project does not have the data file `{path}` ({sha256}); upload it first."
-            ))
-        })?;
+        let file = named_file(server, project, path, sha256).await?;
         size += usize::try_from(file.size).unwrap_or(usize::MAX);
         if size > MOST_CHECKED {
             let most = MOST_CHECKED >> 20;
@@ -209,8 +204,7 @@ async fn check(
                 "The study's data files are larger than {most} MiB in all."
             )));
         }
-        let content = server.store().file_content(&project.id, sha256).await?;
-        files.insert(path.clone(), content.unwrap_or_default());
+        files.insert(path.clone(), server.content(&file).await?);
     }
     let keys = server.store().keys().await?.into_iter().map(|kept| kept.key);
     let keys = SharedKeys {
@@ -239,6 +233,21 @@ async fn check(
     checked.map_err(|error: String| Refusal::invalid(error))
 }
 
+/// A data file that a study names, which its project must have.
+async fn named_file(
+    server: &Server,
+    project: &Project,
+    path: &str,
+    sha256: &str,
+) -> Result<KeptFile, Refusal> {
+    let file = server.store().file(project, sha256, server.now()).await?;
+    file.ok_or_else(|| {
+        Refusal::invalid(format!(
+            "The project does not have the data file `{path}` ({sha256}); upload it first."
+        ))
+    })
+}
+
 /// A run with its study.
 #[utoipa::path(
     get, path = "/api/runs/{run}", operation_id = "run", params(("run" = String, Path)),
@@ -251,10 +260,11 @@ pub(super) async fn show(
     Path(run): Path<String>,
 ) -> Result<Json<RunDetail>, Refusal> {
     let run = caller.run(&server, &run, Role::Viewer).await?;
+    let study = server.store().run_study(&run.id).await?;
     Ok(Json(RunDetail {
-        study: run.study.clone(),
-        files: run.files.clone(),
         run: shown(run),
+        study: study.text,
+        files: study.files,
     }))
 }
 
@@ -312,20 +322,22 @@ pub(super) async fn order(
         RunOrder::Pause => store.wish(&actor, &run, RunWish::Pause).await?,
         RunOrder::Stop => store.wish(&actor, &run, RunWish::Stop).await?,
         RunOrder::Resume { study } => {
-            let changed = study.as_deref().unwrap_or(&run.study);
+            let kept = store.run_study(&run.id).await?;
+            let changed = study.as_deref().unwrap_or(&kept.text);
             let (project, _) = caller.project(&server, &run.project_name, Role::Editor).await?;
             let first = if run.lines > 0 {
                 Some(store.line(&run.id, 0).await?)
             } else {
                 None
             };
-            check(&server, &project, changed, &run.files, first).await?;
+            check(&server, &project, changed, &kept.files, first).await?;
             store
                 .resume_run(&actor, &run, &caller.member, study.as_deref())
                 .await?;
         }
         RunOrder::Steer { change } => {
-            let change = steering(change, &run)?;
+            let study = store.run_study(&run.id).await?;
+            let change = steering(change, &run, &study.text)?;
             store.steer(&actor, &run, &change).await?;
         }
         RunOrder::Withdraw { change } => store.withdraw_steers(&actor, &run, &change).await?,
@@ -335,8 +347,8 @@ pub(super) async fn order(
 }
 
 /// Of a change what people may change by hand, checked against the study of the run.
-fn steering(change: SteerEvent, run: &Run) -> Result<SteerEvent, Refusal> {
-    let study = Study::parse(&run.study, Format::Toml)
+fn steering(change: SteerEvent, run: &Run, study: &str) -> Result<SteerEvent, Refusal> {
+    let study = Study::parse(study, Format::Toml)
         .map_err(|error| Refusal::invalid(format!("The study of the run does not read: {error}")))?;
     let closed = run.progress.by_round.len().saturating_sub(1);
     let change = SteerEvent {
@@ -395,8 +407,9 @@ pub(super) async fn branch(
     let run = caller.run(&server, &run, Role::Editor).await?;
     let (project, _) = caller.project(&server, &run.project_name, Role::Editor).await?;
     let change = by_hand(new.change)?;
+    let study = server.store().run_study(&run.id).await?;
     if new.start {
-        check(&server, &project, &run.study, &run.files, None).await?;
+        check(&server, &project, &study.text, &study.files, None).await?;
     }
     let reader = server.reader().await?;
     let whole = lines(&server, &run).await?;
@@ -411,8 +424,8 @@ pub(super) async fn branch(
     let added = AddedRun {
         name: new.name.as_str().to_owned(),
         origin: Some(RunOrigin::Branch { run: run.id, round }),
-        study: run.study,
-        files: run.files,
+        study: study.text,
+        files: study.files,
         method: run.method,
         objective: run.objective,
         stage: Some(if new.start {
@@ -436,13 +449,16 @@ pub(super) fn read(lines: &[String]) -> Result<(Journal, Progress), String> {
     Ok((journal, progress))
 }
 
-/// What a pushed run is called.
+/// What a pushed run is called, and its data.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Named {
     /// Its name for people.
     name: String,
+    /// SHA-256 of the data files that its study names, by path, as a JSON object; the project has them already. A run that
+    /// comes without them cannot go on here.
+    files: Option<String>,
 }
 
 /// Keeps the journal of a run that was made elsewhere, as JSON Lines, once it is verified.
@@ -462,15 +478,24 @@ pub(super) async fn push(
     let (project, _) = caller.project(&server, &project, Role::Editor).await?;
     let name = Title::try_from(named.name).map_err(|error| Refusal::invalid(error.to_string()))?;
     let name = name.as_str().to_owned();
+    let files = named
+        .files
+        .map_or_else(|| Ok(BTreeMap::new()), |files| serde_json::from_str(&files));
+    let files: BTreeMap<String, String> =
+        files.map_err(|error| Refusal::invalid(format!("`files` is no object of texts: {error}")))?;
+    for (path, sha256) in &files {
+        named_file(&server, &project, path, sha256).await?;
+    }
     let _one = server.upload().await?;
     let content = bounded(body, MOST_JOURNAL).await?;
     let verifying = server.verifier().await?;
     let added = in_background(verifying, move || verified(&content, name)).await?;
-    keep(&server, &caller, &project, added.map_err(Refusal::invalid)?).await
+    let added = added.map_err(Refusal::invalid)?;
+    keep(&server, &caller, &project, AddedRun { files, ..added }).await
 }
 
 /// A journal that says what follows from it, as a run.
-fn verified(content: &[u8], name: String) -> Result<AddedRun, String> {
+pub(super) fn verified(content: &[u8], name: String) -> Result<AddedRun, String> {
     let text = std::str::from_utf8(content).map_err(|_| "The journal is not UTF-8 text.".to_owned())?;
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Some(first) = lines.first()

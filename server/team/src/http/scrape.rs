@@ -7,9 +7,9 @@ use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use capo_gateway::bearer;
 
 use super::Server;
-use super::caller::bearer;
 use super::problem::{Kind, Refusal};
 use crate::secret::Secret;
 use crate::telemetry;

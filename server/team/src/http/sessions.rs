@@ -12,7 +12,7 @@ use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
 use crate::password;
 use crate::secret::Secret;
-use crate::store::{Member, StoreError};
+use crate::store::{Member, Millis, StoreError};
 
 /// Attempts that cost no wait: at one name from one network, and at any from one network, where many people may be.
 const OF_NAME: i64 = 5;
@@ -58,16 +58,9 @@ pub(super) async fn sign_in(
     Json(credentials): Json<Credentials>,
 ) -> Result<(StatusCode, CookieJar, Json<Myself>), Refusal> {
     let name = credentials.name.as_str().to_owned();
-    let address = visitor.network();
-    let keys = [
-        (format!("{name} from {address}"), OF_NAME),
-        (format!("from {address}"), OF_ADDRESS),
-    ];
-    for (key, free) in &keys {
-        if let Some(wait) = server.store().attempt(key, *free, visitor.at).await? {
-            return Err(Refusal::throttled((wait as u64).div_ceil(1000)));
-        }
-    }
+    let of_name = format!("{name} from {}", visitor.network());
+    let keys = [(of_name, OF_NAME), of_address(&visitor)];
+    attempted(&server, &keys, visitor.at).await?;
     let found = server.store().credentials(&name).await?;
     let (member, kept) = found.map_or((None, None), |(member, kept)| (Some(member), kept));
     let is_right = server
@@ -81,6 +74,21 @@ pub(super) async fn sign_in(
     server.store().forget_attempts(&keys[1].0, false).await?;
     let jar = enter(&server, &visitor, jar, &member).await?;
     Ok((StatusCode::CREATED, jar, Json(myself(member))))
+}
+
+/// By what attempts from somewhere are counted, and how many cost no wait.
+pub(super) fn of_address(visitor: &Visitor) -> (String, i64) {
+    (format!("from {}", visitor.network()), OF_ADDRESS)
+}
+
+/// Counts an attempt to sign in under each key, unless one of them has to wait.
+pub(super) async fn attempted(server: &Server, keys: &[(String, i64)], at: Millis) -> Result<(), Refusal> {
+    for (key, free) in keys {
+        if let Some(wait) = server.store().attempt(key, *free, at).await? {
+            return Err(Refusal::throttled((wait as u64).div_ceil(1000)));
+        }
+    }
+    Ok(())
 }
 
 /// Signs this browser out.
@@ -158,6 +166,7 @@ pub(super) fn myself(member: Member) -> Myself {
     Myself {
         name: member.name,
         is_admin: member.is_admin,
+        has_password: member.has_password,
     }
 }
 

@@ -1,7 +1,11 @@
 //! What the routes do, in a team whose members have all roles.
 
+mod archives;
 mod bounds;
+mod data_sets;
+mod issuer;
 mod metrics;
+mod oidc;
 mod prompts;
 mod routes;
 mod runs;
@@ -16,13 +20,13 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::*;
-use crate::store::{Actor, AddedRun, AddedVersion, Invited, Member};
-use crate::worker::tests::STUDY;
+use crate::fixture::{self, DAY, NOW, STUDY};
+use crate::secret::sha256;
+use crate::store::{Actor, AddedDataSet, AddedRun, AddedVersion, Identity, Invited, Member};
 use capo_api::{Role, Scope};
 
-const DAY: Millis = 24 * 60 * 60 * 1000;
-/// 2026-11-26.
-const NOW: Millis = 1_795_651_200_000;
+/// A table that the project has as a data set.
+const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
 const PASSWORD: &str = "correct horse battery staple";
 
 /// Who asks.
@@ -63,16 +67,12 @@ struct Team {
     set_up: SetUp,
     master: MasterKey,
     secrets: Vec<(Who, Secret)>,
-    ids: [(&'static str, String); 7],
-    _folder: tempfile::TempDir,
+    ids: [(&'static str, String); 10],
+    folder: tempfile::TempDir,
 }
 
 fn by(name: &str) -> Actor {
-    Actor {
-        name: name.into(),
-        address: String::new(),
-        at: NOW,
-    }
+    fixture::by(name, NOW)
 }
 
 impl Team {
@@ -80,6 +80,10 @@ impl Team {
     async fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::in_folder(folder.path()).await.unwrap();
+        Self::over(store, folder).await
+    }
+
+    async fn over(store: Store, folder: tempfile::TempDir) -> Self {
         let clock = Arc::new(AtomicI64::new(NOW));
         let set_up = SetUp::new();
         let master = MasterKey::new();
@@ -88,6 +92,7 @@ impl Team {
         let settings = Settings {
             set_up: Some(set_up.clone()),
             master: Some(master.clone()),
+            files: Some(Files::in_folder(folder.path()).unwrap()),
             ..Settings::default()
         };
         let server = Server::new(store.clone(), move || now.load(Relaxed), settings).unwrap();
@@ -100,7 +105,7 @@ impl Team {
             master,
             secrets: Vec::new(),
             ids: Default::default(),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -144,6 +149,13 @@ impl Team {
         let secret = Secret::new("");
         let session = store.sign_in(&by("root"), &root, &secret, "test").await.unwrap();
         team.secrets.push((Who::Root, secret));
+        let identity = Identity {
+            issuer: "https://id.example.org".into(),
+            subject: "1".into(),
+            label: "root@example.org".into(),
+        };
+        store.link(&by("root"), &root, &identity).await.unwrap();
+        let identities = store.identities(&root).await.unwrap();
         let mut token = String::new();
         for (who, scope) in [(Who::Reader, Scope::Read), (Who::Writer, Scope::Write)] {
             let secret = Secret::new("capo_");
@@ -185,6 +197,24 @@ impl Team {
             .move_label(&by("ada"), &prompt, "candidate", Some(1), None)
             .await
             .unwrap();
+        let object = store.begin_file(&alpha, NOW).await.unwrap();
+        let files = Files::in_folder(team.folder.path()).unwrap();
+        files.write(&object, ROWS.into()).await.unwrap();
+        let sha256 = sha256(ROWS.as_bytes());
+        let size = ROWS.len() as u64;
+        store
+            .put_file(&by("ed"), &alpha, &sha256, size, &object)
+            .await
+            .unwrap();
+        let added = AddedDataSet {
+            name: "rows.csv".into(),
+            kind: capo_api::DataKind::Csv,
+            sha256: sha256.clone(),
+            rows: 2,
+            columns: vec!["question".into(), "answer".into()],
+            first: Vec::new(),
+        };
+        let data = store.add_data_set(&by("ed"), &alpha, &added).await.unwrap();
         let invited = Invited::Project(&alpha, Role::Viewer);
         let project = store
             .invite(&by("ada"), &ada, &Secret::new(""), invited, NOW + DAY)
@@ -192,12 +222,15 @@ impl Team {
             .unwrap();
         team.ids = [
             ("SESSION", session.id),
+            ("IDENTITY", identities[0].id.clone()),
             ("TOKEN", token),
             ("INVITATION", server.id),
             ("TO-PROJECT", project.id),
             ("SECRET", open.reveal().to_owned()),
             ("RUN", run.id),
             ("SEEN", version.fingerprint),
+            ("FILE", sha256),
+            ("DATA", data.id),
         ];
         team
     }
@@ -294,7 +327,10 @@ async fn the_link_of_the_start_makes_one_administrator() {
         .headers_mut()
         .insert("cookie", cookie(&made).parse().unwrap());
     let about = document(team.send(about).await).await;
-    assert_eq!(about["member"], json!({ "name": "ada", "is_admin": true }));
+    assert_eq!(
+        about["member"],
+        json!({ "name": "ada", "is_admin": true, "has_password": true })
+    );
     let (again, _) = team
         .ask(Who::Nobody, "POST", "/api/set-up", first(secret, PASSWORD))
         .await;

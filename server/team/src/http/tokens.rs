@@ -3,9 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{NewToken, Problem, TokenMade, TokenShown};
+use capo_gateway::TOKEN;
 
 use super::Server;
-use super::caller::{Caller, TOKEN};
+use super::caller::Caller;
 use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
 use crate::secret::Secret;

@@ -3,7 +3,8 @@
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 
-use super::{Actor, Millis, Store, StoreError, audit, flag, present, taken};
+use super::sessions::end_others;
+use super::{Actor, Millis, SignsInBy, Store, StoreError, audit, flag, identities, present, taken};
 use crate::secret;
 
 /// Somebody with an account.
@@ -19,6 +20,8 @@ pub struct Member {
     pub created_at: Millis,
     /// Since when they may not sign in.
     pub disabled_at: Option<Millis>,
+    /// Whether they have a password: who came by an identity has none.
+    pub has_password: bool,
 }
 
 impl Member {
@@ -29,6 +32,7 @@ impl Member {
             is_admin: flag(row, "is_admin")?,
             created_at: row.try_get("created_at")?,
             disabled_at: row.try_get("disabled_at")?,
+            has_password: row.try_get::<Option<String>, _>("password")?.is_some(),
         })
     }
 }
@@ -41,20 +45,25 @@ async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Adds a member within a transaction; `password` as [`crate::password::hash`] makes it.
+/// Adds a member within a transaction.
 pub(super) async fn add(
     transaction: &mut Transaction<'_, Any>,
     name: &str,
-    password: &str,
+    by: SignsInBy<'_>,
     is_admin: bool,
     at: Millis,
 ) -> Result<Member, StoreError> {
+    let password = match by {
+        SignsInBy::Password(password) => Some(password),
+        SignsInBy::Identity(_) => None,
+    };
     let member = Member {
         id: secret::id(),
         name: name.to_owned(),
         is_admin,
         created_at: at,
         disabled_at: None,
+        has_password: password.is_some(),
     };
     sqlx::query("INSERT INTO members (id, name, password, is_admin, created_at) VALUES ($1, $2, $3, $4, $5)")
         .bind(&member.id)
@@ -65,6 +74,9 @@ pub(super) async fn add(
         .execute(&mut **transaction)
         .await
         .map_err(taken("member"))?;
+    if let SignsInBy::Identity(identity) = by {
+        identities::add(transaction, &member.id, identity, at).await?;
+    }
     Ok(member)
 }
 
@@ -80,19 +92,19 @@ impl Store {
         Ok(row.is_some())
     }
 
-    /// Adds a member; `password` as [`crate::password::hash`] makes it.
+    /// Adds a member.
     ///
     /// # Errors
-    /// When the name is taken, or the database fails.
+    /// When the name or the identity is taken, or the database fails.
     pub async fn add_member(
         &self,
         actor: &Actor,
         name: &str,
-        password: &str,
+        by: impl Into<SignsInBy<'_>>,
         is_admin: bool,
     ) -> Result<Member, StoreError> {
         let mut transaction = self.begin().await?;
-        let member = add(&mut transaction, name, password, is_admin, actor.at).await?;
+        let member = add(&mut transaction, name, by.into(), is_admin, actor.at).await?;
         audit::write(&mut transaction, actor, "member.create", name, None).await?;
         transaction.commit().await?;
         Ok(member)
@@ -111,7 +123,7 @@ impl Store {
         if somebody.is_some() {
             return Err(StoreError::SetUp);
         }
-        let member = add(&mut transaction, name, password, true, actor.at).await?;
+        let member = add(&mut transaction, name, password.into(), true, actor.at).await?;
         audit::write(&mut transaction, actor, "server.set-up", name, None).await?;
         transaction.commit().await?;
         Ok(member)
@@ -181,11 +193,7 @@ impl Store {
             .bind(&member.id)
             .execute(&mut *transaction)
             .await?;
-        sqlx::query("DELETE FROM sessions WHERE member = $1 AND id <> $2")
-            .bind(&member.id)
-            .bind(keep_session.unwrap_or_default())
-            .execute(&mut *transaction)
-            .await?;
+        end_others(&mut transaction, member, keep_session).await?;
         audit::write(&mut transaction, actor, "member.password", &member.name, None).await?;
         Ok(transaction.commit().await?)
     }

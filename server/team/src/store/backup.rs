@@ -3,30 +3,33 @@
 use std::path::Path;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
+use super::files::take_along;
 use super::keys::CHECK;
 use super::{PATIENCE, SQLITE, StoreError};
+use crate::files::Files;
 use crate::seal::MasterKey;
 
 /// The table of a copy that holds the master key, where it was asked to. No server has one.
 const MASTER: &str = "backup_master_key";
 
-/// Copies a database, as of one moment, into a file that is empty or not there; with a master key in it where one is given.
+/// Copies a database, as of one moment, into a file that is empty or not there; with what data files hold where their place is
+/// given, and with a master key where one is.
 ///
 /// # Errors
-/// When there is no database of a server, the master key is another one's, or the database or the disk fails.
-pub async fn back_up(database: &Path, copy: &Path, master: Option<&MasterKey>) -> Result<(), StoreError> {
+/// When there is no database of a server, the master key is another one's, what a data file holds is missing, or the database
+/// or the disk fails.
+pub async fn back_up(
+    database: &Path,
+    copy: &Path,
+    files: Option<&Files>,
+    master: Option<&MasterKey>,
+) -> Result<(), StoreError> {
     let mut connection = open(database).await?;
     version(&mut connection).await?;
     if let Some(master) = master {
-        let sealed: Option<String> = sqlx::query_scalar("SELECT sealed FROM master WHERE name = $1")
-            .bind(CHECK)
-            .fetch_optional(&mut connection)
-            .await?;
-        if sealed.is_some_and(|sealed| master.open(CHECK, &sealed).is_err()) {
-            return Err(StoreError::OtherMasterKey);
-        }
+        is_of(&mut connection, master).await?;
     }
     let path = copy
         .to_str()
@@ -37,6 +40,12 @@ pub async fn back_up(database: &Path, copy: &Path, master: Option<&MasterKey>) -
         .await?;
     connection.close().await?;
     let mut connection = open(copy).await?;
+    // Before there was such a table, files lay in the database.
+    if let Some(files) = files
+        && has_table(&mut connection, "contents").await?
+    {
+        take_along(&mut connection, files).await?;
+    }
     if let Some(master) = master {
         sqlx::query("CREATE TABLE backup_master_key (master_key TEXT NOT NULL)")
             .execute(&mut connection)
@@ -50,12 +59,20 @@ pub async fn back_up(database: &Path, copy: &Path, master: Option<&MasterKey>) -
     Ok(())
 }
 
+/// What lets somebody in without a password. One that was withdrawn after a copy was made is in the copy.
+const LETS_IN: [&str; 3] = ["sessions", "tokens", "invitations"];
+
 /// Checks a copy, takes the master key out of it, which is returned where there is one, and lets go of the runs that were
-/// under way: whoever worked on them has another database.
+/// under way: whoever worked on them has another database. Sessions, tokens and invitations end unless they are to be kept.
 ///
 /// # Errors
-/// When it is damaged, is no database of a server, or a newer version wrote it.
-pub async fn make_ready(copy: &Path) -> Result<Option<String>, StoreError> {
+/// When it is damaged, is no database of a server, a newer version wrote it, or its keys were encrypted with another master
+/// key than `present`.
+pub async fn make_ready(
+    copy: &Path,
+    present: Option<&MasterKey>,
+    keeps_tokens: bool,
+) -> Result<Option<String>, StoreError> {
     let opened = open(copy).await;
     let mut connection = opened.map_err(|error| StoreError::Damaged(error.to_string()))?;
     let found = sqlx::query("PRAGMA integrity_check")
@@ -75,6 +92,17 @@ pub async fn make_ready(copy: &Path) -> Result<Option<String>, StoreError> {
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
+    if let Some(present) = present
+        && has_table(&mut connection, "master").await?
+    {
+        is_of(&mut connection, present).await?;
+    }
+    for table in LETS_IN {
+        if !keeps_tokens && has_table(&mut connection, table).await? {
+            let statement = AssertSqlSafe(format!("DELETE FROM {table}"));
+            sqlx::query(statement).execute(&mut connection).await?;
+        }
+    }
     let mut master = None;
     if has_table(&mut connection, MASTER).await? {
         master = sqlx::query_scalar("SELECT master_key FROM backup_master_key")
@@ -92,6 +120,18 @@ pub async fn make_ready(copy: &Path) -> Result<Option<String>, StoreError> {
     }
     connection.close().await?;
     Ok(master)
+}
+
+/// Refuses a master key that is not the one of a database.
+async fn is_of(connection: &mut SqliteConnection, master: &MasterKey) -> Result<(), StoreError> {
+    let sealed: Option<String> = sqlx::query_scalar("SELECT sealed FROM master WHERE name = $1")
+        .bind(CHECK)
+        .fetch_optional(connection)
+        .await?;
+    if sealed.is_some_and(|sealed| master.open(CHECK, &sealed).is_err()) {
+        return Err(StoreError::OtherMasterKey);
+    }
+    Ok(())
 }
 
 async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {

@@ -3,7 +3,9 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{Actor, Member, Millis, Project, Store, StoreError, accounts, audit, flag, present, word};
+use super::{
+    Actor, Member, Millis, Project, SignsInBy, Store, StoreError, accounts, audit, flag, present, word,
+};
 use crate::secret::{self, Secret};
 use capo_api::Role;
 
@@ -169,13 +171,13 @@ impl Store {
     /// Follows an invitation: a new member, in the project with the role that it is for. It serves once.
     ///
     /// # Errors
-    /// When there is no such open invitation, the name is taken, or the database fails.
+    /// When there is no such open invitation, the name or the identity is taken, or the database fails.
     pub async fn follow_invitation(
         &self,
         actor: &Actor,
         secret: &Secret,
         name: &str,
-        password: &str,
+        by: impl Into<SignsInBy<'_>>,
     ) -> Result<Member, StoreError> {
         let mut transaction = self.begin().await?;
         let row = sqlx::query("DELETE FROM invitations WHERE secret = $1 AND expires_at > $2 RETURNING *")
@@ -185,7 +187,7 @@ impl Store {
             .await?;
         let row = present(row, "invitation")?;
         let is_admin = flag(&row, "is_admin")?;
-        let member = accounts::add(&mut transaction, name, password, is_admin, actor.at).await?;
+        let member = accounts::add(&mut transaction, name, by.into(), is_admin, actor.at).await?;
         let project: Option<String> = row.try_get("project")?;
         if let Some(project) = &project {
             let role: Role = word(&row, "role")?;

@@ -4,8 +4,10 @@ use capo_gateway::{
     Account, Consumption, KeyRecord, Limits, NanoUsd, Problem, Reservation, Scope, SharedKey, reserve,
 };
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
+use super::columns::number;
+use super::processes::FORSAKEN;
 use super::{Actor, Millis, Store, StoreError, audit, present, taken};
 use crate::seal::{MasterKey, SealError};
 use crate::secret;
@@ -15,7 +17,7 @@ pub fn day_of(at: Millis) -> u64 {
     u64::try_from(at / (24 * 60 * 60 * 1000)).unwrap_or(0)
 }
 
-/// A reservation of which nothing was heard for so long is of a server that is no more.
+/// A reservation that stands for so long is nobody's: no call to a model takes half of that.
 pub const FORGOTTEN: Millis = 60 * 60 * 1000;
 
 /// A shared key as it is kept: without the key itself, which stays sealed.
@@ -97,11 +99,6 @@ fn word(scope: Scope) -> &'static str {
         Scope::Project => "project",
         Scope::Key => "key",
     }
-}
-
-/// Amounts are below 2⁵³.
-fn number(amount: u64) -> i64 {
-    i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
 fn unsigned(row: &AnyRow, column: &str) -> Result<u64, StoreError> {
@@ -466,8 +463,8 @@ impl Store {
         }
         let id = secret::id();
         sqlx::query(
-            "INSERT INTO reservations (id, key, project, member, day, amount, created_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(&id)
         .bind(&payers.key)
@@ -476,6 +473,7 @@ impl Store {
         .bind(number(day))
         .bind(number(amount.get()))
         .bind(at)
+        .bind(&*self.process)
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
@@ -509,15 +507,20 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// Settles at their full amounts the reservations of servers that ended without a word: those of more than an hour
-    /// ago, or all when this is the only server. Returns how many there were.
+    /// Settles at their full amounts the reservations of processes that were not heard of since a moment, and those of
+    /// longer than an hour ago. Returns how many there were.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn settle_forgotten(&self, now: Millis, is_only_server: bool) -> Result<usize, StoreError> {
-        let before = if is_only_server { i64::MAX } else { now - FORGOTTEN };
-        let rows = sqlx::query("SELECT * FROM reservations WHERE created_at < $1")
-            .bind(before)
+    pub(super) async fn settle_forgotten(
+        &self,
+        now: Millis,
+        heard_since: Millis,
+    ) -> Result<usize, StoreError> {
+        let statement = format!("SELECT * FROM reservations WHERE created_at < $2 OR {FORSAKEN}");
+        let rows = sqlx::query(AssertSqlSafe(statement))
+            .bind(heard_since)
+            .bind(now - FORGOTTEN)
             .fetch_all(&self.read)
             .await?;
         for row in &rows {

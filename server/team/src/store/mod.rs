@@ -6,10 +6,16 @@
 mod accounts;
 mod audit;
 mod backup;
+mod columns;
+mod data_sets;
 mod files;
 mod gauges;
+mod identities;
 mod invitations;
+mod journals;
 mod keys;
+mod orders;
+mod processes;
 mod projects;
 mod prompts;
 mod runs;
@@ -17,8 +23,10 @@ mod sessions;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tokens;
+mod workers;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
@@ -28,14 +36,19 @@ use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 pub use accounts::Member;
 pub use audit::{Actor, Entry};
 pub use backup::{back_up, make_ready};
+pub use data_sets::{AddedDataSet, DataSet};
 pub use files::KeptFile;
+pub use identities::{Identity, LinkedIdentity, SignsInBy};
 pub use invitations::{Invitation, Invited};
 pub use keys::{ChargedTo, FORGOTTEN, OpenReservation, StoredKey, Used, day_of};
 pub use projects::{MemberRole, Project};
 pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
-pub use runs::{AddedRun, Lease, Left, NotKept, Run, Told};
+pub use runs::{AddedRun, Run, RunStudy};
 pub use sessions::Session;
 pub use tokens::Token;
+pub use workers::{Lease, Left, NotKept, Told};
+
+use crate::files::FilesError;
 
 /// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
@@ -64,6 +77,15 @@ pub enum StoreError {
     /// Nobody could administer the server any more.
     #[error("this is the last administrator; make somebody else one first")]
     LastAdmin,
+    /// The identity opens an account already.
+    #[error("this identity opens an account here already; sign in by it, or unlink it there")]
+    Linked,
+    /// The member could not sign in any more.
+    #[error(
+        "this identity is the only way into the account; have an administrator give it a password by \
+         `capo admin set-password`"
+    )]
+    LastWayIn,
     /// A key would go where it did not go before.
     #[error("the key goes to another host now: give it anew")]
     OtherHost,
@@ -84,6 +106,20 @@ pub enum StoreError {
         /// The version that it is on.
         version: Option<u64>,
     },
+    /// There is no room for another.
+    #[error("a project has at most {1} {0}; delete one that is no longer needed")]
+    TooMany(&'static str, u64),
+    /// What a file holds is not where it was written.
+    #[error("{object} is not in {place}; name the place where the server's data files lie with --files")]
+    NoObject {
+        /// The object.
+        object: String,
+        /// Where it was looked for.
+        place: String,
+    },
+    /// The place of data files.
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// Keys were encrypted with another master key.
     #[error("the keys were encrypted with another master key")]
     OtherMasterKey,
@@ -127,6 +163,8 @@ pub struct Store {
     /// The same pool with PostgreSQL. Of SQLite, which has one writer, a single connection: others would only wait.
     write: AnyPool,
     is_sqlite: bool,
+    /// By which the database knows this process from others that work on it.
+    process: Arc<str>,
 }
 
 impl Store {
@@ -184,6 +222,7 @@ impl Store {
             read,
             write,
             is_sqlite,
+            process: crate::secret::id().into(),
         })
     }
 

@@ -7,6 +7,7 @@ use capo_core::reading::evidence::Evidence;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 
+use super::columns::number;
 use super::{Actor, Millis, Project, Store, StoreError, audit, count, optional_count, place, present};
 use crate::secret;
 
@@ -57,6 +58,8 @@ pub struct AddedVersion {
     pub note: Option<String>,
     /// Id of the run that it comes from, and what the run says of it.
     pub source: Option<(String, Evidence)>,
+    /// Who made it elsewhere, and when; who adds it, now, unless stated.
+    pub made: Option<(String, Millis)>,
 }
 
 /// A move of a label.
@@ -126,10 +129,6 @@ impl Moved {
             to: optional_count(row, "to_version")?,
         })
     }
-}
-
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 const VERSION: &str = "SELECT * FROM prompt_versions WHERE prompt = $1 AND number = $2";
@@ -210,6 +209,10 @@ impl Store {
             return Ok((newest, false));
         }
         let next = prompt.newest + 1;
+        let (by, at) = match &new.made {
+            Some((by, at)) => (by, *at),
+            None => (&actor.name, actor.at),
+        };
         let (run, evidence) = new.source.as_ref().map(|(run, evidence)| (run, evidence)).unzip();
         let evidence = evidence.map(|evidence| serde_json::to_string(evidence).expect("evidence is plain"));
         sqlx::query(
@@ -223,8 +226,8 @@ impl Store {
         .bind(&new.note)
         .bind(run)
         .bind(evidence)
-        .bind(&actor.name)
-        .bind(actor.at)
+        .bind(by)
+        .bind(at)
         .execute(&mut *transaction)
         .await?;
         sqlx::query("UPDATE prompts SET newest = $1 WHERE id = $2")

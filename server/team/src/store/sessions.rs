@@ -1,7 +1,7 @@
 //! Signed-in browsers.
 
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{Any, Row, Transaction};
 
 use super::{Actor, Member, Millis, Store, StoreError, audit};
 use crate::secret::{self, Secret};
@@ -45,6 +45,20 @@ impl Session {
             browser: row.try_get("browser")?,
         })
     }
+}
+
+/// Ends all sessions of a member but one, within a transaction.
+pub(super) async fn end_others(
+    transaction: &mut Transaction<'_, Any>,
+    member: &Member,
+    keep: Option<&str>,
+) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM sessions WHERE member = $1 AND id <> $2")
+        .bind(&member.id)
+        .bind(keep.unwrap_or_default())
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
 }
 
 impl Store {

@@ -141,32 +141,34 @@ fn prepared(
     origin: &str,
     pass: &Secret,
 ) -> Result<(Prepared, SharedKeys), Carried> {
-    let (store, of) = (server.store().clone(), run.clone());
+    let (server, id, project) = (server.clone(), run.id.clone(), run.project.clone());
     let read = database.wait(async move {
+        let study = server.store().run_study(&id).await?;
         let mut files = MemoryFiles::new();
-        for (path, sha256) in &of.files {
-            match store.file_content(&of.project, sha256).await? {
+        for (path, sha256) in &study.files {
+            match server.file_content(&project, sha256).await? {
                 Some(content) => files.insert(path.clone(), content),
                 None => {
                     return Ok(Err(format!(
-                        "the project no longer has the data file `{path}` ({sha256})"
+                        "the data file `{path}` ({sha256}) is not there: the project lacks it, or this process looks elsewhere \
+                         than the server keeps data files (--files)"
                     )));
                 }
             }
         }
-        Ok::<_, crate::store::StoreError>(Ok((files, store.keys().await?)))
+        Ok::<_, crate::store::StoreError>(Ok((study.text, files, server.store().keys().await?)))
     });
     let read = read
         .map_err(|error| lost(run, &error))?
         .map_err(|error| lost(run, &error))?;
-    let (files, keys) = read.map_err(Carried::Failed)?;
+    let (study, files, keys) = read.map_err(Carried::Failed)?;
     let keys = keys.into_iter().map(|kept| kept.key);
     let keys = SharedKeys {
         keys: keys.filter(|key| key.is_shared_with(&run.project)).collect(),
         origin: origin.to_owned(),
         pass: pass.reveal().to_owned(),
     };
-    let prepared = Prepared::new(&run.study, &files).map_err(Carried::Failed)?;
+    let prepared = Prepared::new(&study, &files).map_err(Carried::Failed)?;
     Ok((prepared, keys))
 }
 

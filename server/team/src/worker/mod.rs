@@ -3,7 +3,7 @@
 mod carry_out;
 mod rows;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::collections::HashMap;
 use std::convert::Infallible;

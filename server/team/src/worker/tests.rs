@@ -11,36 +11,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::fixture::{self, STUDY};
 use crate::http::Settings;
 use crate::seal::MasterKey;
 use crate::store::tests::on_each;
 use crate::store::{Actor, AddedRun, Member, Project, Store};
 use crate::study::{Prepared, SharedKeys};
 use capo_workloads::files::MemoryFiles;
-
-pub(crate) const STUDY: &str = r#"
-[study]
-name = "small"
-method = "capo"
-rounds = 2
-seed = 3
-[workload]
-kind = "desk"
-optimize = 12
-evaluate = 6
-[prompt]
-text = "You are a customer service agent. Help the customer with their request."
-[objective]
-metric = "success"
-[[constraint]]
-metric = "human_requests"
-threshold = 0.3
-[models.agent]
-provider = "simulated"
-model = "sim-medium"
-[budget]
-rollouts = 2000
-"#;
 
 /// As long as a worker has a run here.
 const LEASE: Millis = 30_000;
@@ -55,11 +32,7 @@ fn now() -> Millis {
 }
 
 fn by(name: &str) -> Actor {
-    Actor {
-        name: name.into(),
-        address: String::new(),
-        at: now(),
-    }
+    fixture::by(name, now())
 }
 
 /// A server with a project, and a worker that is told to end.
@@ -69,6 +42,7 @@ struct Place {
     project: Project,
     member: Member,
     master: MasterKey,
+    _folder: tempfile::TempDir,
 }
 
 struct Worker {
@@ -92,8 +66,10 @@ impl Place {
             .unwrap();
         let master = MasterKey::new();
         assert!(store.is_master(&master).await.unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
             master: Some(master.clone()),
+            files: Some(crate::Files::in_folder(folder.path()).unwrap()),
             ..Settings::default()
         };
         Self {
@@ -102,6 +78,7 @@ impl Place {
             project,
             member,
             master,
+            _folder: folder,
         }
     }
 
@@ -382,7 +359,7 @@ fn changes_in_several_rounds_are_all_taken_up() {
                 .resume_run(&by("ada"), &ended, &place.member, Some(&larger))
                 .await
                 .unwrap();
-            place.once(&run, |run| run.stage == RunStage::Running).await;
+            place.once(&run, |run| run.stage != RunStage::Queued).await;
             place.ended(&run).await;
         }
         worker.end().await;
@@ -585,9 +562,16 @@ fn a_run_asks_with_its_projects_key_and_within_its_members_limits() {
 fn a_study_whose_data_are_gone_says_so_and_can_be_resumed() {
     on_each(|store| async move {
         let place = Place::new(store.clone()).await;
+        // What it holds was never written.
+        let object = store.begin_file(&place.project, now()).await.unwrap();
+        let sha256 = "0".repeat(64);
+        store
+            .put_file(&by("ada"), &place.project, &sha256, 1, &object)
+            .await
+            .unwrap();
         let added = AddedRun {
             study: STUDY.into(),
-            files: BTreeMap::from([("rows.csv".to_owned(), "0".repeat(64))]),
+            files: BTreeMap::from([("rows.csv".to_owned(), sha256)]),
             ..AddedRun::default()
         };
         let run = store

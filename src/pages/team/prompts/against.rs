@@ -82,7 +82,7 @@ pub(super) fn Against(page: Page, this: u64, other: Memo<Option<u64>>) -> impl I
     view! {
         <label class="row tight note">
             "against "
-            <select class="auto" aria-label="Compare with" on:change=change>
+            <select class="auto" on:change=change>
                 {options}
                 <option value=NOTHING prop:selected=move || other.get().is_none()>
                     "nothing"

@@ -35,12 +35,8 @@ pub(super) fn Fetching(page: Page) -> impl IntoView {
         }
         view! {
             <label class="row tight note">
-                "label "
-                <select
-                    class="auto"
-                    aria-label="Fetch by the label"
-                    on:change=move |event| picked.set(Some(event_target_value(&event)))
-                >
+                "by the label "
+                <select class="auto" on:change=move |event| picked.set(Some(event_target_value(&event)))>
                     {labels.into_iter().map(option).collect_view()}
                 </select>
             </label>

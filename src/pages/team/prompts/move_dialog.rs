@@ -104,7 +104,7 @@ fn Question(page: Page, asked: Move, node: NodeRef<Dialog>) -> impl IntoView {
             let moved = server.move_label(&place.project, &place.prompt, &label, &to);
             match moved.await {
                 Ok(_) => Ok(Came::Moved),
-                Err(error) if is_conflict(&error) => Ok(Came::MovedMeanwhile(sentence(&error))),
+                Err(error) if error.status() == Some(409) => Ok(Came::MovedMeanwhile(sentence(&error))),
                 Err(error) => Err(error),
             }
         };
@@ -153,10 +153,6 @@ fn Question(page: Page, asked: Move, node: NodeRef<Dialog>) -> impl IntoView {
             </footer>
         </form>
     }
-}
-
-fn is_conflict(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(problem) if problem.status == 409)
 }
 
 /// Both versions side by side.

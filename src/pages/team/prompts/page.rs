@@ -44,10 +44,7 @@ fn Prompt(place: Place) -> impl IntoView {
         let this = prompts.filter(|prompt| prompt.name == asked.prompt);
         Ok(this.map(|prompt| (role, prompt)).collect())
     });
-    // As it was last.
-    let known = Memo::new(move |last: Option<&Option<(Role, PromptShown)>>| {
-        listing.rows().pop().or_else(|| last.cloned().flatten())
-    });
+    let known = Memo::new(move |_| listing.rows().pop());
     let project = place.project.clone();
     let page = Page::new(place, known);
     let is_admin = Memo::new(move |_| page.role.get() == Some(Role::Admin));

@@ -73,7 +73,7 @@ fn Version(page: Page, number: u64) -> impl IntoView {
 async fn run_of(server: &Server, run: &str) -> Result<Option<RunShown>, ClientError> {
     match server.run(run).await {
         Ok(detail) => Ok(Some(detail.run)),
-        Err(ClientError::Refused(problem)) if problem.status == 404 => Ok(None),
+        Err(error) if error.status() == Some(404) => Ok(None),
         Err(error) => Err(error),
     }
 }

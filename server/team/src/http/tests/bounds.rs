@@ -29,6 +29,16 @@ impl Team {
         self.request(who, &Method::GET, "/api/projects", &Value::Null)
     }
 
+    async fn once_watched_by(&self, watchers: usize) {
+        for _ in 0..500 {
+            if self.server.watching() == watchers {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{} watch, not {watchers}", self.server.watching());
+    }
+
     /// Requests that are answered until one is refused.
     async fn until_refused(&self, address: &str, request: impl Fn(u32) -> Request<Body>) -> (u32, Response) {
         for count in 0..500 {
@@ -100,19 +110,62 @@ async fn made_up_tokens_count_with_the_address_that_they_come_from() {
 }
 
 #[tokio::test]
-async fn so_many_watch_and_no_more() {
+async fn so_many_watch_and_no_more_and_nobody_more_than_a_share() {
     let team = Team::new().await;
     let bounds = &team.server.0.bounds;
-    let places: Vec<_> = (1..WATCHERS).map(|_| bounds.watch().unwrap()).collect();
-    let watch = || team.request(Who::Viewer, &Method::GET, "/api/runs/RUN/events", &Value::Null);
-    let last = team.send(watch()).await;
-    assert_eq!((last.status().as_u16(), bounds.watching()), (200, WATCHERS));
-    let refused = team.send(watch()).await;
+    let watch = |who| team.request(who, &Method::GET, "/api/runs/RUN/events", &Value::Null);
+    let vera = team.store.member("vera").await.unwrap().id;
+    let mut places: Vec<_> = (1..WATCHERS / 4).map(|_| bounds.watch(&vera).unwrap()).collect();
+    let last = team.send(watch(Who::Viewer)).await;
+    assert_eq!(last.status(), 200);
+    let refused = team.send(watch(Who::Viewer)).await;
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()["retry-after"], "2");
     assert_eq!(document(refused).await["type"], "/problems/busy");
     drop(last);
-    assert_eq!(team.send(watch()).await.status(), 200, "who goes makes room");
-    drop(places);
-    assert_eq!(bounds.watching(), 0);
+    team.once_watched_by(places.len()).await;
+    let again = team.send(watch(Who::Viewer)).await;
+    assert_eq!(again.status(), 200, "who goes makes room");
+    places.extend((0..).map_while(|who| bounds.watch(&format!("{}", who % 8)).ok()));
+    assert_eq!(team.send(watch(Who::Editor)).await.status(), 503, "all are taken");
+}
+
+#[tokio::test]
+async fn a_member_whose_requests_hang_keeps_nobody_else_out() {
+    let team = Team::new().await;
+    let bounds = &team.server.0.bounds;
+    let vera = team.store.member("vera").await.unwrap().id;
+    let held: Vec<_> = (0..).map_while(|_| bounds.attend(&vera).ok()).collect();
+    assert_eq!(team.send(team.listing(Who::Viewer)).await.status(), 503);
+    assert_eq!(team.send(team.listing(Who::Editor)).await.status(), 200);
+    drop(held);
+    assert_eq!(team.send(team.listing(Who::Viewer)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn who_takes_nothing_of_what_they_watch_loses_their_place() {
+    let team = Team::new().await;
+    let run = &team.ids.iter().find(|(name, _)| *name == "RUN").unwrap().1;
+    let kept = team.store.run(run).await.unwrap();
+    let member = team.store.member("ada").await.unwrap();
+    let (project, _) = team.store.project(&member, &kept.project_name).await.unwrap();
+    let long = AddedRun {
+        lines: (0..5000)
+            .map(|line| format!("{line}{}", " ".repeat(100)))
+            .collect(),
+        stage: Some(capo_api::RunStage::Paused),
+        ..AddedRun::default()
+    };
+    let long = team
+        .store
+        .add_run(&by("ada"), &project, &member, long)
+        .await
+        .unwrap();
+    let path = format!("/api/runs/{}/events", long.id);
+    let stalled = team
+        .send(team.request(Who::Viewer, &Method::GET, &path, &Value::Null))
+        .await;
+    assert_eq!((stalled.status().as_u16(), team.server.watching()), (200, 1));
+    team.once_watched_by(0).await;
+    drop(stalled);
 }

@@ -14,7 +14,7 @@ impl Team {
         let token = token.map(Secret::presented);
         let settings = Settings {
             master: Some(team.master.clone()),
-            metrics: Some(Metrics::start(token.as_ref()).unwrap()),
+            metrics: Some(Metrics::of_this_thread(token.as_ref())),
             ..Settings::default()
         };
         team.server = Server::new(team.store.clone(), || NOW, settings).unwrap();
@@ -105,11 +105,11 @@ async fn routes_runs_and_refusals_are_counted_and_nobody_is_named() {
     let watching = team.send(watch).await;
     let (_, text) = team.scrape("127.0.0.1:4000", &[]).await;
     for line in [
-        r#"capo_http_request_duration_seconds_count{route="/api/runs/{run}",method="GET",status="200"} "#,
+        r#"capo_http_request_duration_seconds_count{route="/api/runs/{run}",method="GET",status="200"} 1"#,
         r#"capo_http_request_duration_seconds_bucket{route="/api/runs/{run}",method="GET",status="401",le="600"} "#,
-        r#"capo_http_request_duration_seconds_count{route="/api/projects",method="other",status="405"} "#,
-        r#"capo_refusals_total{kind="not-signed-in"} "#,
-        r#"capo_refusals_total{kind="model-not-allowed"} "#,
+        r#"capo_http_request_duration_seconds_count{route="/api/projects",method="other",status="405"} 1"#,
+        r#"capo_refusals_total{kind="not-signed-in"} 1"#,
+        r#"capo_refusals_total{kind="model-not-allowed"} 1"#,
         "capo_runs{stage=\"paused\"} 1\n",
         "capo_runs{stage=\"running\"} 0\n",
         "capo_watchers 1\n",

@@ -44,6 +44,26 @@ fn table() -> Vec<Row> {
             none.clone(),
             [401, 404, 404, 404, 404, 204, 403, 403],
         ),
+        // This team has no issuer; what one says has tests of its own.
+        ("POST", "/api/oidc/request", json!({ "to": "sign-in" }), [404; 8]),
+        (
+            "POST",
+            "/api/oidc/response",
+            json!({ "code": "x", "state": "x" }),
+            [404; 8],
+        ),
+        (
+            "GET",
+            "/api/identities",
+            none.clone(),
+            [401, 200, 200, 200, 200, 200, 403, 403],
+        ),
+        (
+            "DELETE",
+            "/api/identities/IDENTITY",
+            none.clone(),
+            [401, 404, 404, 404, 404, 204, 403, 403],
+        ),
         (
             "GET",
             "/api/tokens",
@@ -184,6 +204,19 @@ fn table() -> Vec<Row> {
         ),
         (
             "GET",
+            "/api/projects/alpha/export",
+            none.clone(),
+            [401, 404, 403, 403, 200, 200, 200, 200],
+        ),
+        // What is none has tests of its own.
+        (
+            "POST",
+            "/api/projects/import",
+            none.clone(),
+            [401, 422, 422, 422, 422, 422, 403, 422],
+        ),
+        (
+            "GET",
             "/api/projects/alpha/keys",
             none.clone(),
             [401, 404, 200, 200, 200, 200, 200, 200],
@@ -281,6 +314,16 @@ fn table() -> Vec<Row> {
             none.clone(),
             edit(200),
         ),
+        ("GET", "/api/projects/alpha/data", none.clone(), READ),
+        (
+            "POST",
+            "/api/projects/alpha/data",
+            json!({ "name": "other.csv", "sha256": "FILE" }),
+            edit(201),
+        ),
+        ("GET", "/api/projects/alpha/data/DATA", none.clone(), READ),
+        ("GET", "/api/projects/alpha/data/DATA/content", none.clone(), READ),
+        ("DELETE", "/api/projects/alpha/data/DATA", none.clone(), edit(204)),
         ("GET", "/api/projects/alpha/prompts", none.clone(), READ),
         ("GET", "/api/projects/alpha/prompts/greeting", none.clone(), READ),
         (

@@ -64,9 +64,9 @@ impl Team {
         text.lines().map(str::to_owned).collect()
     }
 
-    async fn push(&self, body: String) -> (u16, Value) {
-        let path = "/api/projects/alpha/journals?name=From%20afar";
-        let mut request = self.request(Who::Editor, &Method::POST, path, &Value::Null);
+    async fn push(&self, files: &str, body: String) -> (u16, Value) {
+        let path = format!("/api/projects/alpha/journals?name=From%20afar{files}");
+        let mut request = self.request(Who::Editor, &Method::POST, &path, &Value::Null);
         *request.body_mut() = Body::from(body);
         let response = self.send(request).await;
         (response.status().as_u16(), document(response).await)
@@ -230,7 +230,7 @@ async fn a_journal_is_pushed_once_it_is_verified_and_branches_off() {
     let worker = Worker::of(&team);
     let ended = team.ended(&run).await;
     let journal = team.journal(&run, 0).await;
-    let (status, pushed) = team.push(journal.join("\n") + "\n").await;
+    let (status, pushed) = team.push("", journal.join("\n") + "\n").await;
     assert_eq!(
         (status, &pushed["stage"], &pushed["name"]),
         (201, &json!("ended"), &json!("From afar"))
@@ -250,13 +250,29 @@ async fn a_journal_is_pushed_once_it_is_verified_and_branches_off() {
         ("{\"event\":\"round\"}".into(), "`study` event"),
         ("\u{0}".into(), "not a Capo journal"),
     ] {
-        let (status, problem) = team.push(body).await;
+        let (status, problem) = team.push("", body).await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(
             status == 422 && detail.contains(said),
             "{said}: {status} {detail}"
         );
     }
+    let rows = "question,answer\n";
+    let hash = crate::secret::sha256(rows.as_bytes());
+    let files = format!("&files=%7B%22rows.csv%22:%22{hash}%22%7D");
+    let (status, problem) = team.push(&files, journal.join("\n")).await;
+    assert!(
+        status == 422 && problem["detail"].as_str().unwrap().contains("upload it first"),
+        "{problem}"
+    );
+    let file = format!("/api/projects/alpha/files/{hash}");
+    let mut request = team.request(Who::Editor, &Method::PUT, &file, &Value::Null);
+    *request.body_mut() = Body::from(rows);
+    assert_eq!(team.send(request).await.status(), 200);
+    let (_, with_data) = team.push(&files, journal.join("\n")).await;
+    let path = format!("/api/runs/{}", with_data["id"].as_str().unwrap());
+    let (_, detail) = team.ask(Who::Viewer, "GET", &path, Value::Null).await;
+    assert_eq!(detail["files"], json!({ "rows.csv": hash }));
     let branch = json!({
         "name": "Stricter", "round": 1, "start": true,
         "change": { "round": 0, "thresholds": { "human_requests": 0.1 } },

@@ -1,0 +1,195 @@
+//! What an operator says of members, projects and keys, in variables of the worker.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use capo_api::{DailyLimits, Role};
+use capo_gateway::{DEFAULT_MAX_BODY, Limits, NanoUsd, SharedKey};
+use capo_models::Secret;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use worker::Env;
+
+/// All of it, checked.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    members: BTreeMap<String, Member>,
+    projects: BTreeMap<String, Limited>,
+    keys: BTreeMap<String, Key>,
+    /// The most bytes of a request's body.
+    pub(crate) max_body: usize,
+}
+
+/// A member, as in `MEMBERS` by name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Member {
+    /// The SHA-256 of the member's token, in hexadecimal digits.
+    token_sha256: String,
+    /// Whether they see what everybody uses.
+    #[serde(default)]
+    pub(crate) is_admin: bool,
+    /// Their roles in projects, by name.
+    #[serde(default)]
+    pub(crate) projects: BTreeMap<String, Role>,
+    #[serde(default)]
+    limits: DailyLimits,
+}
+
+/// A project, as in `PROJECTS` by name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limited {
+    #[serde(default)]
+    limits: DailyLimits,
+}
+
+/// A provider's key, as in `KEYS` by name; further members are those of a [`capo_gateway::KeyRecord`].
+#[derive(Debug, Deserialize)]
+struct KeyTable {
+    secret: String,
+    #[serde(default)]
+    limits: DailyLimits,
+    #[serde(flatten)]
+    record: Map<String, Value>,
+}
+
+/// A key that was checked.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// What the gate knows of it.
+    pub(crate) shared: SharedKey,
+    /// The secret of the worker that holds it.
+    secret: String,
+    limits: DailyLimits,
+}
+
+impl Configuration {
+    /// Reads the worker's variables.
+    ///
+    /// # Errors
+    /// Which of them is wrong, and why; nothing secret is in it.
+    pub(crate) fn read(env: &Env) -> Result<Self, String> {
+        let mut keys = BTreeMap::new();
+        for (name, mut table) in variable::<BTreeMap<String, KeyTable>>(env, "KEYS")? {
+            table.record.insert("id".into(), name.clone().into());
+            let shared = serde_json::from_value(Value::Object(table.record));
+            let key = Key {
+                shared: shared.map_err(|error| format!("KEYS, of {name}: {error}"))?,
+                secret: table.secret,
+                limits: table.limits,
+            };
+            keys.insert(name, key);
+        }
+        let max_body = match env.var("MAX_BODY").map(|text| text.to_string()) {
+            Ok(text) => text
+                .parse()
+                .map_err(|_| "MAX_BODY: no number of bytes".to_owned())?,
+            Err(_) => DEFAULT_MAX_BODY,
+        };
+        let read = Self {
+            members: variable(env, "MEMBERS")?,
+            projects: variable(env, "PROJECTS")?,
+            keys,
+            max_body,
+        };
+        read.check()?;
+        Ok(read)
+    }
+
+    /// Refuses what would silently let somebody in, or be without the limit that is meant.
+    fn check(&self) -> Result<(), String> {
+        let mut known = BTreeSet::from(["", "capo_"].map(hash));
+        for (name, member) in &self.members {
+            if !known.insert(member.token_sha256.clone()) {
+                return Err(format!(
+                    "MEMBERS, of {name}: `token_sha256` is another member's, or that of an empty token"
+                ));
+            }
+            let is_hash = |text: &str| {
+                text.len() == 64
+                    && text
+                        .bytes()
+                        .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+            };
+            if !is_hash(&member.token_sha256) {
+                return Err(format!(
+                    "MEMBERS, of {name}: `token_sha256` is no SHA-256 in small hexadecimal digits"
+                ));
+            }
+        }
+        let of_members = self.members.values().flat_map(|member| member.projects.keys());
+        let of_keys = self.keys.values().flat_map(|key| &key.shared.record().projects);
+        if let Some(project) = of_members
+            .chain(of_keys)
+            .find(|name| !self.projects.contains_key(*name))
+        {
+            return Err(format!(
+                "PROJECTS: there is no `{project}`, which members or keys name"
+            ));
+        }
+        let of_members = self.members.values().map(|member| member.limits);
+        let of_projects = self.projects.values().map(|project| project.limits);
+        let of_keys = self.keys.values().map(|key| key.limits);
+        let mut all = of_members.chain(of_projects).chain(of_keys);
+        match all.find_map(|limits| limits.usd.filter(|usd| NanoUsd::from_usd(*usd).is_none())) {
+            Some(usd) => Err(format!("with the limit of {usd} dollars: a limit is 0 or more")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whose token this is, with their name. Hashes are compared, and no time that this takes helps to guess a token.
+    pub(crate) fn member(&self, token: &str) -> Option<(&str, &Member)> {
+        let hash = hash(token);
+        let found = self
+            .members
+            .iter()
+            .find(|(_, member)| member.token_sha256 == hash);
+        found.map(|(name, member)| (name.as_str(), member))
+    }
+
+    /// The key of a name.
+    pub(crate) fn key(&self, name: &str) -> Option<&Key> {
+        self.keys.get(name)
+    }
+
+    /// What may be used in a day by a member, a project and a key.
+    pub(crate) fn limits(&self, member: &Member, project: &str, key: &Key) -> [Limits; 3] {
+        let of_project = self.projects.get(project).map(|project| project.limits);
+        [member.limits, of_project.unwrap_or_default(), key.limits].map(|limits| Limits {
+            usd_per_day: limits.usd.and_then(NanoUsd::from_usd),
+            requests_per_day: limits.requests,
+        })
+    }
+}
+
+impl Key {
+    /// The key itself, if the worker has it.
+    pub(crate) fn secret(&self, env: &Env) -> Option<Secret> {
+        let secret = env.secret(&self.secret).ok()?;
+        Some(Secret::new(secret.to_string()))
+    }
+
+    /// The name of the secret that holds it.
+    pub(crate) fn secret_name(&self) -> &str {
+        &self.secret
+    }
+}
+
+/// A variable that is a JSON object.
+fn variable<T: DeserializeOwned>(env: &Env, name: &str) -> Result<T, String> {
+    let value: Value = env.object_var(name).map_err(|error| format!("{name}: {error}"))?;
+    serde_json::from_value(value).map_err(|error| format!("{name}: {error}"))
+}
+
+/// SHA-256 of a token, in small hexadecimal digits.
+fn hash(token: &str) -> String {
+    let digest = Sha256::digest(token.as_bytes());
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

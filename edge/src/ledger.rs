@@ -1,0 +1,294 @@
+//! What members, projects and keys have used, and what is set aside for requests under way: one Durable Object, in which
+//! one thing happens at a time, so that of two requests for the last cent the second sees what the first one took.
+
+use std::time::Duration;
+
+use capo_gateway::{Account, Consumption, Limits, NanoUsd, Reservation, Scope, reserve};
+use serde::{Deserialize, Serialize};
+use worker::js_sys::JsString;
+// The macro names it.
+use worker::wasm_bindgen;
+use worker::{
+    DurableObject, Env, Method, Request, RequestInit, Response, SqlStorage, SqlStorageValue, State, Stub,
+    durable_object,
+};
+
+use crate::refusal::Refusal;
+use crate::runtime::now;
+
+pub(crate) const MILLISECONDS_OF_A_DAY: u64 = 86_400_000;
+
+/// After so many milliseconds what is set aside counts in full: whoever would have settled it has been ended.
+const FORGOTTEN: u64 = 3_600_000;
+
+/// For so many days it is known what was used.
+const KEPT: u64 = 366;
+
+/// What a request counts towards: a scope, and the name in it.
+pub(crate) type Subject = (Scope, String);
+
+/// Made when the object is first asked. Identifiers of reservations are not used again: one that is settled late, after it
+/// was forgotten, is settled once.
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS consumption (
+    scope TEXT NOT NULL, subject TEXT NOT NULL, day INTEGER NOT NULL,
+    used INTEGER NOT NULL, reserved INTEGER NOT NULL, requests INTEGER NOT NULL,
+    PRIMARY KEY (scope, subject, day)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reservation (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, reservation TEXT NOT NULL, subjects TEXT NOT NULL
+);";
+
+/// What the object is told.
+#[derive(Debug, Serialize, Deserialize)]
+enum Order {
+    /// To set an amount aside in each account; answered by the reservation's id, or the gate's problem.
+    Reserve(Vec<(Subject, Limits)>, NanoUsd),
+    /// To replace a reservation by what the request did cost.
+    Settle(u64, NanoUsd),
+    /// To say what was used in so many days, this one included.
+    Used(u64),
+}
+
+/// What was used on a day.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Used {
+    pub(crate) scope: Scope,
+    pub(crate) subject: String,
+    pub(crate) day: u64,
+    #[serde(flatten)]
+    pub(crate) consumption: Consumption,
+}
+
+/// The object, as the worker asks it.
+#[derive(Debug)]
+pub(crate) struct Ledger(Stub);
+
+impl Ledger {
+    pub(crate) fn of(env: &Env) -> worker::Result<Self> {
+        // One for all, because a request counts towards a member, a project and a key at once.
+        Ok(Self(env.durable_object("ACCOUNTS")?.get_by_name("all")?))
+    }
+
+    /// Sets an amount aside, and returns what it is settled by.
+    ///
+    /// # Errors
+    /// The first limit that it does not fit into.
+    pub(crate) async fn reserve(
+        &self,
+        accounts: Vec<(Subject, Limits)>,
+        amount: NanoUsd,
+    ) -> Result<u64, Refusal> {
+        let mut answer = self.ask(&Order::Reserve(accounts, amount)).await?;
+        match answer.status_code() {
+            200 => Ok(answer.json().await?),
+            status => Err(Refusal::written(status, answer.text().await?)),
+        }
+    }
+
+    /// Replaces what was set aside by what the request did cost.
+    pub(crate) async fn settle(&self, reservation: u64, cost: NanoUsd) -> worker::Result<()> {
+        self.ask(&Order::Settle(reservation, cost)).await.map(|_| ())
+    }
+
+    /// What was used in so many days, this one included.
+    pub(crate) async fn used_in(&self, days: u64) -> worker::Result<Vec<Used>> {
+        self.ask(&Order::Used(days)).await?.json().await
+    }
+
+    async fn ask(&self, order: &Order) -> worker::Result<Response> {
+        let order = JsString::from(serde_json::to_string(order)?);
+        let mut init = RequestInit::new();
+        init.with_method(Method::Post).with_body(Some(order.into()));
+        // An object is asked by HTTP, of which it takes the body alone.
+        let request = Request::new_with_init("http://accounts/", &init)?;
+        self.0.fetch_with_request(request).await
+    }
+}
+
+/// The object itself.
+#[durable_object(alarm)]
+pub struct Accounts {
+    state: State,
+}
+
+impl DurableObject for Accounts {
+    fn new(state: State, _: Env) -> Self {
+        Self { state }
+    }
+
+    async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
+        let order: Order = request.json().await?;
+        let storage = self.state.storage();
+        let books = Books::open(storage.sql())?;
+        // No wait in between: what an order writes is written at once, and seen by the next.
+        match order {
+            Order::Reserve(accounts, amount) => {
+                let now = now();
+                let reservation = match books.reserve(accounts, amount, now)? {
+                    Ok(reservation) => reservation,
+                    Err(problem) => return Refusal::from(problem).into_response(),
+                };
+                if storage.get_alarm().await?.is_none() {
+                    storage.set_alarm(Duration::from_millis(FORGOTTEN)).await?;
+                }
+                Response::from_json(&reservation)
+            }
+            Order::Settle(reservation, cost) => {
+                books.settle(reservation, Some(cost))?;
+                Response::empty()
+            }
+            Order::Used(days) => Response::from_json(&books.used_in(days, now())?),
+        }
+    }
+
+    /// Settles what was forgotten.
+    async fn alarm(&self) -> worker::Result<Response> {
+        let (storage, now) = (self.state.storage(), now());
+        if let Some(earliest) = Books::open(storage.sql())?.tidy(now)? {
+            let wait = (earliest + FORGOTTEN).saturating_sub(now);
+            storage.set_alarm(Duration::from_millis(wait)).await?;
+        }
+        Response::empty()
+    }
+}
+
+/// The object's tables.
+struct Books(SqlStorage);
+
+/// A row of `reservation`.
+#[derive(Deserialize)]
+struct Kept {
+    reservation: String,
+    subjects: String,
+}
+
+#[derive(Deserialize)]
+struct Id {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Earliest {
+    at: Option<u64>,
+}
+
+impl Books {
+    fn open(sql: SqlStorage) -> worker::Result<Self> {
+        sql.exec(TABLES, None)?;
+        Ok(Self(sql))
+    }
+
+    fn reserve(
+        &self,
+        subjects: Vec<(Subject, Limits)>,
+        amount: NanoUsd,
+        now: u64,
+    ) -> worker::Result<Result<u64, capo_gateway::Problem>> {
+        let day = now / MILLISECONDS_OF_A_DAY;
+        let (subjects, limits): (Vec<Subject>, Vec<Limits>) = subjects.into_iter().unzip();
+        let mut accounts = Vec::new();
+        for (subject, limits) in subjects.iter().zip(limits) {
+            accounts.push(Account {
+                scope: subject.0,
+                limits,
+                consumption: self.consumption(subject, day)?,
+            });
+        }
+        let reservation = match reserve(&mut accounts, amount, day) {
+            Ok(reservation) => reservation,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        for (subject, account) in subjects.iter().zip(accounts) {
+            self.write(subject, day, account.consumption)?;
+        }
+        let kept = vec![
+            number(now),
+            serde_json::to_string(&reservation)?.into(),
+            serde_json::to_string(&subjects)?.into(),
+        ];
+        let insert = "INSERT INTO reservation (at, reservation, subjects) VALUES (?, ?, ?) RETURNING id";
+        let Id { id } = self.0.exec(insert, kept)?.one()?;
+        Ok(Ok(id))
+    }
+
+    /// Settles a reservation that is there still, at what the request did cost, or in full where nobody knows.
+    fn settle(&self, id: u64, cost: Option<NanoUsd>) -> worker::Result<()> {
+        let delete = "DELETE FROM reservation WHERE id = ? RETURNING reservation, subjects";
+        for kept in self.0.exec(delete, vec![number(id)])?.to_array::<Kept>()? {
+            let reservation: Reservation = serde_json::from_str(&kept.reservation)?;
+            let subjects: Vec<Subject> = serde_json::from_str(&kept.subjects)?;
+            for subject in &subjects {
+                let mut consumption = self.consumption(subject, reservation.day)?;
+                consumption.settle(&reservation, cost.unwrap_or(reservation.amount));
+                self.write(subject, reservation.day, consumption)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles what was forgotten, deletes what is too old to be shown, and says when the earliest of what is left was set
+    /// aside.
+    fn tidy(&self, now: u64) -> worker::Result<Option<u64>> {
+        let forgotten = "SELECT id FROM reservation WHERE at <= ?";
+        let before = vec![number(now.saturating_sub(FORGOTTEN))];
+        for Id { id } in self.0.exec(forgotten, before)?.to_array()? {
+            self.settle(id, None)?;
+        }
+        let oldest = (now / MILLISECONDS_OF_A_DAY).saturating_sub(KEPT);
+        self.0
+            .exec("DELETE FROM consumption WHERE day < ?", vec![number(oldest)])?;
+        let earliest: Earliest = self
+            .0
+            .exec("SELECT min(at) AS at FROM reservation", None)?
+            .one()?;
+        Ok(earliest.at)
+    }
+
+    fn used_in(&self, days: u64, now: u64) -> worker::Result<Vec<Used>> {
+        let first = (now / MILLISECONDS_OF_A_DAY + 1).saturating_sub(days);
+        let select = "SELECT * FROM consumption WHERE day >= ? ORDER BY day, scope, subject";
+        self.0.exec(select, vec![number(first)])?.to_array()
+    }
+
+    fn consumption(&self, (scope, subject): &Subject, day: u64) -> worker::Result<Consumption> {
+        let select =
+            "SELECT used, reserved, requests FROM consumption WHERE scope = ? AND subject = ? AND day = ?";
+        let key = vec![word(*scope)?, subject.as_str().into(), number(day)];
+        let found: Vec<Consumption> = self.0.exec(select, key)?.to_array()?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    fn write(&self, (scope, subject): &Subject, day: u64, consumption: Consumption) -> worker::Result<()> {
+        let Consumption {
+            used,
+            reserved,
+            requests,
+        } = consumption;
+        let row = vec![
+            word(*scope)?,
+            subject.as_str().into(),
+            number(day),
+            number(used.get()),
+            number(reserved.get()),
+            number(requests),
+        ];
+        self.0
+            .exec(
+                "INSERT OR REPLACE INTO consumption VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+            .map(|_| ())
+    }
+}
+
+/// A scope as it is written in JSON.
+fn word(scope: Scope) -> worker::Result<SqlStorageValue> {
+    let word = serde_json::to_value(scope)?;
+    Ok(word.as_str().unwrap_or_default().into())
+}
+
+/// A whole number: JavaScript represents all of [`NanoUsd`]'s.
+fn number(number: u64) -> SqlStorageValue {
+    SqlStorageValue::Integer(number.cast_signed())
+}

@@ -1,0 +1,122 @@
+//! Documents about the data sets of a project, and how they are asked for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{of_project, part};
+use crate::{Client, ClientError, DataSetName, Method, Moment, Transport};
+
+/// What a data set is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum DataKind {
+    /// A table under a header line, its columns parted by commas, semicolons or tabs.
+    Csv,
+    /// A JSON object a line.
+    Jsonl,
+    /// The data of the tau2 benchmark in a ZIP archive; its rows are their tasks.
+    Tau2,
+}
+
+/// A data set as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DataSetShown {
+    /// 32 hexadecimal digits.
+    pub id: String,
+    /// Its name, that of a file.
+    pub name: String,
+    /// What it is.
+    pub kind: DataKind,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// Bytes.
+    pub size: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// Name of the member who added it, with that of the token if a program did it.
+    pub added_by: String,
+    /// When.
+    pub added_at: Moment,
+    /// How many runs of the project name this very file.
+    pub runs: u64,
+}
+
+/// A data set with its beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DataSetDetail {
+    /// The data set.
+    #[serde(flatten)]
+    pub data_set: DataSetShown,
+    /// Its first rows, at most 20, each with a text for each column; long texts are cut.
+    pub first: Vec<Vec<String>>,
+}
+
+/// A file of a project that is to be a data set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewDataSet {
+    /// Its name, whose ending says what it is: `.csv`, `.tsv`, `.jsonl`, or `.zip` for the tau2 benchmark.
+    pub name: DataSetName,
+    /// SHA-256 of the file, which the project has already, see [`Client::put_file`].
+    pub sha256: String,
+}
+
+impl<T: Transport> Client<T> {
+    /// The data sets of a project, by name.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn data_sets(&self, project: &str) -> Result<Vec<DataSetShown>, ClientError> {
+        self.get(&of_project(project, "/data")).await
+    }
+
+    /// A data set with its first rows.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn data_set(&self, project: &str, id: &str) -> Result<DataSetDetail, ClientError> {
+        self.get(&of_data_set(project, id)).await
+    }
+
+    /// Gives a project a file, unless it has it, and keeps it there as a data set. `sha256` is the file's, in hexadecimal
+    /// digits.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn add_data_set(
+        &self,
+        project: &str,
+        name: DataSetName,
+        sha256: String,
+        bytes: Vec<u8>,
+    ) -> Result<DataSetShown, ClientError> {
+        if !self.has_file(project, &sha256).await? {
+            self.put_file(project, &sha256, bytes).await?;
+        }
+        let new = NewDataSet { name, sha256 };
+        self.ask(Method::Post, &of_project(project, "/data"), Some(&new))
+            .await
+    }
+
+    /// Deletes a data set. The file stays for as long as runs name it.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn delete_data_set(&self, project: &str, id: &str) -> Result<(), ClientError> {
+        self.delete(&of_data_set(project, id)).await
+    }
+}
+
+fn of_data_set(project: &str, id: &str) -> String {
+    of_project(project, &format!("/data/{}", part(id)))
+}
+
+/// The path under which the file of a data set is read.
+pub fn data_set_path(project: &str, id: &str) -> String {
+    of_data_set(project, id) + "/content"
+}

@@ -1,0 +1,191 @@
+//! `capo data`: the data sets of a project of a team server.
+
+use std::path::{Path, PathBuf};
+
+use capo_api::{DataSetName, DataSetShown, MOST_FILE, Role, data_set_path};
+use capo_core::ids::hex;
+use capo_core::table::{Align, Table};
+use sha2::{Digest as _, Sha256};
+
+use super::failure::{Ending, Failure, print, print_json};
+use super::runs::server::{Remote, project_for, refused};
+use crate::files::write_new;
+use crate::remote::Server;
+use crate::session::block_on;
+
+/// Upload and download data sets of a team server.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct DataArgs {
+    #[command(subcommand)]
+    command: DataCommand,
+}
+
+#[derive(Debug, Clone, clap::Subcommand)]
+enum DataCommand {
+    /// List the data sets of a project.
+    List(ListArgs),
+    /// Give a project a data set, which the server reads before it keeps it.
+    Upload(UploadArgs),
+    /// Write a data set's file, as it was uploaded.
+    Download(DownloadArgs),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct Of {
+    /// The project; the only one that you may use so unless stated.
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct ListArgs {
+    #[command(flatten)]
+    of: Of,
+    /// Print one JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct UploadArgs {
+    /// A table (.csv, .tsv, .jsonl), or the tau2 benchmark's data (.zip).
+    file: PathBuf,
+    /// What it is called; like the file unless stated.
+    #[arg(long, value_name = "NAME", value_parser = named)]
+    name: Option<DataSetName>,
+    #[command(flatten)]
+    of: Of,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct DownloadArgs {
+    /// The data set's name.
+    #[arg(value_name = "NAME", value_parser = named)]
+    name: DataSetName,
+    /// The new file; one of that name here unless stated.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    of: Of,
+}
+
+/// [`DataSetName`], as it is typed.
+fn named(text: &str) -> Result<DataSetName, String> {
+    DataSetName::try_from(text.to_owned()).map_err(|error| error.to_string())
+}
+
+impl Of {
+    /// The server, and the project in which its owner has at least this role.
+    async fn find(&self, role: Role) -> Result<(Server, String), Failure> {
+        let server = self.remote.server()?;
+        let what = if role == Role::Viewer {
+            "read data"
+        } else {
+            "upload data"
+        };
+        let project = project_for(&server, self.project.as_deref(), role, what).await?;
+        Ok((server, project))
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &DataArgs) -> Result<Ending, Failure> {
+    block_on(async {
+        match &args.command {
+            DataCommand::List(args) => list(args).await,
+            DataCommand::Upload(args) => upload(args).await,
+            DataCommand::Download(args) => download(args).await,
+        }
+    })?
+}
+
+async fn sets(server: &Server, project: &str) -> Result<Vec<DataSetShown>, Failure> {
+    let sets = server.client().data_sets(project).await;
+    sets.map_err(|error| refused(server, &error))
+}
+
+async fn list(args: &ListArgs) -> Result<Ending, Failure> {
+    let (server, project) = args.of.find(Role::Viewer).await?;
+    let sets = sets(&server, &project).await?;
+    if args.json {
+        print_json(&sets)?;
+    } else if sets.is_empty() {
+        print("no data sets\n")?;
+    } else {
+        let mut grid = Table::new(["data set", "rows", "columns", "bytes", "added by", "added"]).aligned([
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Left,
+            Align::Left,
+        ]);
+        for set in sets {
+            grid.row([
+                set.name,
+                set.rows.to_string(),
+                set.columns.len().to_string(),
+                set.size.to_string(),
+                set.added_by,
+                set.added_at,
+            ]);
+        }
+        print(&grid.text(0))?;
+    }
+    Ok(Ending::Done)
+}
+
+async fn upload(args: &UploadArgs) -> Result<Ending, Failure> {
+    // What cannot be sent is found before the server is asked.
+    let bytes = read(&args.file)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => {
+            named(&args.file.file_name().unwrap_or_default().to_string_lossy()).map_err(Failure::usage)?
+        }
+    };
+    let (server, project) = args.of.find(Role::Editor).await?;
+    let sha256 = hex(&Sha256::digest(&bytes));
+    let added = server.client().add_data_set(&project, name, sha256, bytes).await;
+    let set = added.map_err(|error| refused(&server, &error))?;
+    print(&format!(
+        "{} is a data set of {project}, {} rows\n",
+        set.name, set.rows
+    ))?;
+    Ok(Ending::Done)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let unread = |error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+    if std::fs::metadata(path).map_err(unread)?.len() > MOST_FILE as u64 {
+        return Err(Failure::usage(format!(
+            "{} is larger than {} MiB, and a team server takes no larger file",
+            path.display(),
+            MOST_FILE >> 20
+        )));
+    }
+    std::fs::read(path).map_err(unread)
+}
+
+async fn download(args: &DownloadArgs) -> Result<Ending, Failure> {
+    let (server, project) = args.of.find(Role::Viewer).await?;
+    let name = args.name.as_str();
+    let set = sets(&server, &project)
+        .await?
+        .into_iter()
+        .find(|set| set.name == name);
+    let set = set.ok_or_else(|| {
+        Failure::new(format!(
+            "the project {project} has no data set {name}; `capo data list` lists them"
+        ))
+    })?;
+    let content = server.bytes(&data_set_path(&project, &set.id)).await;
+    let content = content.map_err(|error| refused(&server, &error))?;
+    let path = args.output.clone().unwrap_or_else(|| name.into());
+    write_new(&path, &content)
+        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display())))?;
+    print(&format!("wrote {}\n", path.display()))?;
+    Ok(Ending::Done)
+}

@@ -1,0 +1,80 @@
+//! The models that a team server has itself, behind one endpoint: the simulated ones, and rewriters that were trained here.
+
+use std::rc::Rc;
+
+use axum::Router;
+use capo_world::simulated::parameters::MODELS;
+
+use super::ServeError;
+use crate::simulate::{self, Served, simulated};
+
+/// A trained rewriter, and the name under which it is served.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedRewriter {
+    pub(crate) name: String,
+    /// Folder of a training, a checkpoint, an adapter or a model.
+    pub(crate) folder: String,
+}
+
+impl std::str::FromStr for NamedRewriter {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((name, folder)) if !name.is_empty() && !folder.is_empty() => Ok(Self {
+                name: name.to_owned(),
+                folder: folder.to_owned(),
+            }),
+            _ => Err("it must be a name and the folder of a rewriter, such as desk=runs/desk.grpo"),
+        }
+    }
+}
+
+/// Their routes.
+///
+/// # Errors
+/// When two have one name, or a rewriter cannot be opened.
+pub(super) async fn routes(rewriters: Vec<NamedRewriter>) -> Result<Router, ServeError> {
+    let mut names: Vec<String> = MODELS.iter().map(|model| model.name.to_owned()).collect();
+    for rewriter in &rewriters {
+        if names.contains(&rewriter.name) {
+            return Err(ServeError::TwiceNamed(rewriter.name.clone()));
+        }
+        names.push(rewriter.name.clone());
+    }
+    let open = move |name: &str| match rewriters.iter().find(|rewriter| rewriter.name == name) {
+        Some(rewriter) => rewriter.open(),
+        None => simulated(name, 0).map_err(|error| error.to_string()),
+    };
+    Ok(simulate::routes(names, open).await?)
+}
+
+impl NamedRewriter {
+    #[cfg(feature = "train")]
+    fn open(&self) -> Result<Rc<dyn Served>, String> {
+        use capo_rewriter::folder::PolicyFolder;
+        use capo_rewriter::local::Drawing;
+
+        use crate::train::served::served;
+        use crate::train::{Device, TrainError};
+
+        let open = || {
+            let folder = PolicyFolder::find(&self.folder)?;
+            served(
+                &Device::of_environment()?,
+                &self.name,
+                &folder,
+                Drawing::default(),
+            )
+        };
+        open().map_err(|error: TrainError| error.to_string())
+    }
+
+    #[cfg(not(feature = "train"))]
+    fn open(&self) -> Result<Rc<dyn Served>, String> {
+        Err(format!(
+            "the rewriter in {} needs a `capo` that was built with the feature `train`",
+            self.folder
+        ))
+    }
+}

@@ -1,0 +1,278 @@
+//! A project as an archive, see [`crate::archive`].
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use capo_api::{DataSetName, Membership, NewDataSet, Problem, ProjectName, Role, Title};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::Server;
+use super::caller::Caller;
+use super::extract::{Path, moment};
+use super::problem::Refusal;
+use crate::archive::{ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, PROJECT};
+use crate::store::{Project, Prompt, Run, StoreError};
+
+/// Bytes of a piece, pieces that wait for a slow reader, and how long one may take nothing.
+const PIECE: usize = 64 << 10;
+const WAITING: usize = 4;
+const STALLED: Duration = Duration::from_mins(1);
+
+/// Runs and versions that are listed at once, and bytes of a journal that are read.
+const PAGE: u32 = 100;
+const AT_ONCE: usize = 1 << 20;
+
+/// All that a project has but keys and who may sign in, as a tar archive that another server imports.
+#[utoipa::path(
+    get, path = "/api/projects/{project}/export", operation_id = "export_project", params(("project" = String, Path)),
+    security(("session" = []), ("token" = [])),
+    responses((status = 200, body = Vec<u8>, content_type = "application/x-tar"), (status = "default", body = Problem, content_type = "application/problem+json"))
+)]
+pub(super) async fn export(
+    State(server): State<Server>,
+    caller: Caller,
+    Path(project): Path<String>,
+) -> Result<Response, Refusal> {
+    let (project, _) = caller.project(&server, &project, Role::Admin).await?;
+    // Data files are held in memory, one at a time.
+    let permit = server.upload().await?;
+    let (sender, pieces) = mpsc::channel(WAITING);
+    let name = format!("attachment; filename=\"{}.tar\"", project.name);
+    tokio::spawn(async move {
+        let archive = Archive { server, sender };
+        match archive.write(&project).await {
+            // A body that ends without this is no whole one.
+            Ok(()) => drop(archive.sender.send(Ok(Bytes::new())).await),
+            Err(Broken::Left) => {}
+            Err(error) => {
+                tracing::warn!(project = project.name, %error, "an export broke off");
+                // Whoever reads it is to know that it is not whole.
+                let _ = archive.sender.send(Err(io::Error::other(error))).await;
+            }
+        }
+        drop(permit);
+    });
+    let body = futures::stream::unfold(Some(pieces), |pieces| async {
+        let mut pieces = pieces?;
+        match pieces.recv().await {
+            Some(Ok(piece)) if piece.is_empty() => None,
+            Some(Ok(piece)) => Some((Ok(piece), Some(pieces))),
+            Some(Err(error)) => Some((Err(error), None)),
+            None => Some((Err(io::Error::other("the export broke off")), None)),
+        }
+    });
+    let head = [
+        (header::CONTENT_TYPE, "application/x-tar".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    Ok((head, Body::from_stream(body)).into_response())
+}
+
+/// Why an archive does not come to its end.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    /// Whoever read it has gone, or takes nothing.
+    #[error("nobody reads it any more")]
+    Left,
+    /// A journal got another first line meanwhile.
+    #[error("the run {0} has begun meanwhile; export the project once more")]
+    Changed(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Header(#[from] io::Error),
+}
+
+/// An archive as it is written.
+struct Archive {
+    server: Server,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+}
+
+impl Archive {
+    async fn write(&self, project: &Project) -> Result<(), Broken> {
+        let store = self.server.store();
+        let unreadable = |error: capo_api::NameError| StoreError::Unreadable(error.to_string());
+        let members = store.member_roles(project).await?.into_iter();
+        let about = ArchivedProject {
+            format: FORMAT,
+            name: ProjectName::try_from(project.name.clone()).map_err(unreadable)?,
+            title: Title::try_from(project.title.clone()).map_err(unreadable)?,
+            exported_at: moment(self.server.now()),
+            members: members
+                .map(|place| Membership {
+                    member: place.member,
+                    role: place.role,
+                })
+                .collect(),
+        };
+        self.document(PROJECT, &about).await?;
+        let runs = self.runs(project).await?;
+        let mut files = BTreeSet::new();
+        for run in &runs {
+            match store.run_study(run).await {
+                Ok(study) => files.extend(study.files.into_values()),
+                // Deleted meanwhile.
+                Err(StoreError::Missing(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let sets = store.data_sets(project).await?;
+        files.extend(sets.iter().map(|set| set.sha256.clone()));
+        for sha256 in files {
+            // One whose file is gone says so when it is resumed.
+            if let Some(content) = self.server.file_content(&project.id, &sha256).await? {
+                self.file(&format!("files/{sha256}"), content).await?;
+            }
+        }
+        for set in sets {
+            let named = NewDataSet {
+                name: DataSetName::try_from(set.name).map_err(unreadable)?,
+                sha256: set.sha256,
+            };
+            self.document(&format!("data/{}.json", set.id), &named).await?;
+        }
+        for run in &runs {
+            match store.run(run).await {
+                Ok(run) => self.run(&run).await?,
+                // Deleted meanwhile.
+                Err(StoreError::Missing(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for (prompt, labels) in store.prompts(project).await? {
+            self.versions(&prompt).await?;
+            self.document(&format!("prompts/{}/labels.json", prompt.name), &labels)
+                .await?;
+        }
+        self.file(END, Vec::new()).await?;
+        // By this programs know where an archive ends.
+        self.send(vec![0; 1024]).await
+    }
+
+    /// The ids of a project's runs, those that were added first before others.
+    async fn runs(&self, project: &Project) -> Result<Vec<String>, StoreError> {
+        let (mut ids, mut last): (Vec<String>, Option<Run>) = (Vec::new(), None);
+        loop {
+            let before = last.as_ref().map(|run| (run.created_at, run.id.as_str()));
+            let of = std::slice::from_ref(&project.id);
+            let page = self.server.store().runs(of, before, PAGE).await?;
+            ids.extend(page.iter().map(|run| run.id.clone()));
+            last = page.into_iter().next_back();
+            if last.is_none() {
+                ids.reverse();
+                return Ok(ids);
+            }
+        }
+    }
+
+    async fn run(&self, run: &Run) -> Result<(), Broken> {
+        let store = self.server.store();
+        let study = store.run_study(&run.id).await?;
+        let archived = ArchivedRun {
+            id: run.id.clone(),
+            name: Title::try_from(run.name.clone())
+                .map_err(|error| StoreError::Unreadable(error.to_string()))?,
+            started_by: run.member_name.clone(),
+            origin: run.origin.clone(),
+            created_at: moment(run.created_at),
+            study: study.text,
+            files: study.files,
+            has_journal: run.lines > 0,
+        };
+        self.document(&format!("runs/{}.json", run.id), &archived).await?;
+        if run.lines == 0 {
+            return Ok(());
+        }
+        // It may grow meanwhile.
+        let size = store.size_of_lines(&run.id, run.lines).await?;
+        self.head(&format!("runs/{}.jsonl", run.id), size).await?;
+        let (mut next, mut sent) = (0, 0);
+        while next < run.lines {
+            let lines = store.lines(&run.id, next, AT_ONCE).await?;
+            let lines = lines.into_iter().filter(|(line, _)| *line < run.lines);
+            let mut text = String::new();
+            for (line, body) in lines {
+                text += &body;
+                text.push('\n');
+                next = line + 1;
+            }
+            if text.is_empty() {
+                break;
+            }
+            sent += text.len() as u64;
+            self.send(text.into_bytes()).await?;
+        }
+        if sent != size {
+            return Err(Broken::Changed(run.id.clone()));
+        }
+        self.pad(size).await
+    }
+
+    async fn versions(&self, prompt: &Prompt) -> Result<(), Broken> {
+        let store = self.server.store();
+        for number in 1..=prompt.newest {
+            let version = store.prompt_version(prompt, number).await?;
+            let note = version.note.map(Title::try_from).transpose();
+            let archived = ArchivedVersion {
+                text: version.text,
+                note: note.map_err(|error| StoreError::Unreadable(error.to_string()))?,
+                run: version.run,
+                evidence: version.evidence,
+                created_by: version.created_by,
+                created_at: moment(version.created_at),
+            };
+            let path = format!("prompts/{}/{number}.json", prompt.name);
+            self.document(&path, &archived).await?;
+        }
+        Ok(())
+    }
+
+    async fn document(&self, path: &str, document: &impl Serialize) -> Result<(), Broken> {
+        let text = serde_json::to_vec_pretty(document).expect("documents are plain");
+        self.file(path, text).await
+    }
+
+    async fn file(&self, path: &str, content: Vec<u8>) -> Result<(), Broken> {
+        let size = content.len() as u64;
+        self.head(path, size).await?;
+        self.send(content).await?;
+        self.pad(size).await
+    }
+
+    async fn head(&self, path: &str, size: u64) -> Result<(), Broken> {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(path)?;
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_mtime(u64::try_from(self.server.now() / 1000).unwrap_or(0));
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_cksum();
+        self.send(header.as_bytes().to_vec()).await
+    }
+
+    /// Members begin at whole blocks.
+    async fn pad(&self, size: u64) -> Result<(), Broken> {
+        let over = (size % 512) as usize;
+        self.send(vec![0; (512 - over) % 512]).await
+    }
+
+    /// Sends in small pieces, of which each may take as long as [`STALLED`].
+    async fn send(&self, content: Vec<u8>) -> Result<(), Broken> {
+        let mut left = Bytes::from(content);
+        while !left.is_empty() {
+            let piece = left.split_to(left.len().min(PIECE));
+            let sent = tokio::time::timeout(STALLED, self.sender.send(Ok(piece))).await;
+            if !matches!(sent, Ok(Ok(()))) {
+                return Err(Broken::Left);
+            }
+        }
+        Ok(())
+    }
+}

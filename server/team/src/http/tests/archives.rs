@@ -1,0 +1,326 @@
+//! Projects as files: from one server to another of either database, and what is no project.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use super::runs::Worker;
+use super::*;
+use crate::store::tests::on_each;
+
+/// The members of an archive by their paths, in order.
+fn members(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = tar::Archive::new(archive);
+    let read = archive.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let (path, mut content) = (entry.path().unwrap().display().to_string(), Vec::new());
+        entry.read_to_end(&mut content).unwrap();
+        (path, content)
+    });
+    read.collect()
+}
+
+/// An archive of these.
+fn archive(members: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, content) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        // A path may be one that the crate does not write by itself.
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_cksum();
+        archive.append(&header, &content[..]).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+impl Team {
+    async fn export(&self, project: &str) -> Vec<u8> {
+        let path = format!("/api/projects/{project}/export");
+        let response = self
+            .send(self.request(Who::Root, &Method::GET, &path, &Value::Null))
+            .await;
+        assert_eq!(response.status(), 200);
+        let body = axum::body::to_bytes(response.into_body(), 1 << 26).await;
+        body.unwrap().to_vec()
+    }
+
+    async fn import(&self, query: &str, archive: Vec<u8>) -> (u16, Value) {
+        let path = format!("/api/projects/import{query}");
+        let mut request = self.request(Who::Root, &Method::POST, &path, &Value::Null);
+        *request.body_mut() = Body::from(archive);
+        let response = self.send(request).await;
+        (response.status().as_u16(), document(response).await)
+    }
+
+    async fn got(&self, path: &str) -> Value {
+        let (status, document) = self.ask(Who::Root, "GET", path, Value::Null).await;
+        assert_eq!(status, 200, "{document}");
+        document
+    }
+
+    /// A project with a run that has ended, a branch of it, data that a study names, and a prompt with evidence and a label.
+    async fn with_all() -> Self {
+        let team = Self::new().await;
+        let worker = Worker::of(&team);
+        let run = team.start(STUDY).await;
+        team.ended(&run).await;
+        worker.end().await;
+        team.clock.fetch_add(1000, Relaxed);
+        let branch = json!({ "name": "Branch", "round": 1, "start": false });
+        let path = format!("/api/runs/{run}/branches");
+        let (status, branch) = team.ask(Who::Editor, "POST", &path, branch).await;
+        assert_eq!(status, 201, "{branch}");
+        let ada = team.store.member("ada").await.unwrap();
+        let (alpha, _) = team.store.project(&ada, "alpha").await.unwrap();
+        let sha256 = crate::secret::sha256(b"question\n");
+        let ada_writes = by("ada");
+        let kept = team
+            .server
+            .keep_file(&ada_writes, &alpha, &sha256, Body::from("question\n"));
+        assert!(kept.await.is_ok());
+        let waiting = AddedRun {
+            name: "Waiting".into(),
+            study: STUDY.into(),
+            method: "capo".into(),
+            objective: "success".into(),
+            files: BTreeMap::from([("data/a.csv".to_owned(), sha256)]),
+            stage: Some(capo_api::RunStage::Paused),
+            ..AddedRun::default()
+        };
+        team.store
+            .add_run(&by("ada"), &alpha, &ada, waiting)
+            .await
+            .unwrap();
+        let path = "/api/projects/alpha/prompts/greeting/versions";
+        let (status, added) = team.ask(Who::Editor, "POST", path, json!({ "run": run })).await;
+        assert_eq!(status, 201, "{added}");
+        team
+    }
+}
+
+#[test]
+fn a_project_moves_to_another_server_with_all_that_it_has() {
+    on_each(|store| async move {
+        let from = Team::with_all().await;
+        let whole = from.export("alpha").await;
+        let text = String::from_utf8_lossy(&whole);
+        for secret in ["\"sk-1\"", "\"kept\""]
+            .into_iter()
+            .chain(from.secrets.iter().map(|(_, secret)| secret.reveal()))
+        {
+            assert!(!text.contains(secret), "{secret}");
+        }
+
+        let mut to = Team::over(store, tempfile::tempdir().unwrap()).await;
+        let eve = to.store.set_up(&by("eve"), "eve", "kept").await.unwrap();
+        let secret = Secret::new("");
+        to.store.sign_in(&by("eve"), &eve, &secret, "test").await.unwrap();
+        to.secrets.push((Who::Root, secret));
+        to.clock.fetch_add(1000, Relaxed);
+        let (status, made) = to.import("?name=beta", whole.clone()).await;
+        assert_eq!(
+            (status, &made["title"], &made["role"]),
+            (201, &json!("Alpha"), &json!("admin")),
+            "{made}"
+        );
+        let (again, _) = to.import("?name=beta", whole.clone()).await;
+        assert_eq!(again, 409);
+
+        let known = [
+            "name",
+            "stage",
+            "method",
+            "objective",
+            "created_at",
+            "lines",
+            "progress",
+        ];
+        let runs = [
+            from.got("/api/runs?project=alpha").await,
+            to.got("/api/runs?project=beta").await,
+        ];
+        // Some of them were added in one moment.
+        let [there, here] = runs.each_ref().map(|page| {
+            let mut runs: Vec<&Value> = page["runs"].as_array().unwrap().iter().collect();
+            runs.sort_by_key(|run| run["name"].to_string());
+            runs
+        });
+        assert_eq!((there.len(), here.len()), (4, 4));
+        for (there, here) in there.iter().zip(here) {
+            for field in known {
+                assert_eq!(there[field], here[field], "{field}");
+            }
+            assert_eq!(
+                here["started_by"],
+                format!("{} (imported)", there["started_by"].as_str().unwrap())
+            );
+            assert_ne!(here["id"], there["id"]);
+            let study = async |team: &Team, run: &Value| {
+                let run = team
+                    .got(&format!("/api/runs/{}", run["id"].as_str().unwrap()))
+                    .await;
+                (run["study"].clone(), run["files"].clone())
+            };
+            assert_eq!(study(&from, there).await, study(&to, here).await);
+        }
+        let of = |page: &Value, name: &str| {
+            let runs = page["runs"].as_array().unwrap();
+            runs.iter().find(|run| run["name"] == name).unwrap().clone()
+        };
+        let (ended, branch) = (of(&runs[1], "Help desk"), of(&runs[1], "Branch"));
+        assert_eq!(ended["origin"]["from"], "pushed", "nobody here has seen it run");
+        assert_eq!(
+            (&branch["origin"]["from"], &branch["origin"]["run"]),
+            (&json!("branch"), &ended["id"])
+        );
+
+        let prompt = |project: &str| format!("/api/projects/{project}/prompts/greeting/versions");
+        let (there, here) = (from.got(&prompt("alpha")).await, to.got(&prompt("beta")).await);
+        for number in 0..2 {
+            let (there, here) = (&there["versions"][number], &here["versions"][number]);
+            for field in ["version", "text", "sha256", "labels", "note", "created_at"] {
+                assert_eq!(there[field], here[field], "{field}");
+            }
+        }
+        let newest = &here["versions"][0];
+        assert_eq!(
+            (&newest["run"], &newest["created_by"]),
+            (&ended["id"], &json!("ed (imported)"))
+        );
+        assert_eq!(newest["evidence"]["measured_elsewhere"], true);
+        assert_eq!(here["versions"][1]["labels"], json!(["candidate"]));
+
+        // And on to the next.
+        let once_more = to.export("beta").await;
+        let journals = |archive: &[u8]| -> Vec<Vec<u8>> {
+            let journals = members(archive)
+                .into_iter()
+                .filter(|(path, _)| path.strip_suffix(".jsonl").is_some());
+            journals.map(|(_, journal)| journal).collect()
+        };
+        assert_eq!(journals(&once_more), journals(&whole));
+        let (status, refused) = from.import("?name=gamma", once_more).await;
+        assert_eq!(status, 201, "{refused}");
+        let (_, first) = &members(&from.export("gamma").await)[0];
+        assert!(
+            !String::from_utf8_lossy(first).contains("not yet"),
+            "its title is its own"
+        );
+    });
+}
+
+#[tokio::test]
+async fn what_is_no_whole_project_leaves_nothing() {
+    let team = Team::with_all().await;
+    let whole = members(&team.export("alpha").await);
+    let without = |ending: &str| -> Vec<_> {
+        let kept = whole.iter().filter(|(path, _)| !path.ends_with(ending));
+        kept.cloned().collect()
+    };
+    let with = |place: usize, path: &str, content: &[u8]| {
+        let mut members = whole.clone();
+        members.insert(place, (path.to_owned(), content.to_vec()));
+        archive(&members)
+    };
+    let changed = |ending: &str, from: &str, to: &str| {
+        let change = |(path, content): &(String, Vec<u8>)| {
+            let text = String::from_utf8_lossy(content);
+            let content = if path.ends_with(ending) {
+                text.replace(from, to).into_bytes()
+            } else {
+                content.clone()
+            };
+            (path.clone(), content)
+        };
+        archive(&whole.iter().map(change).collect::<Vec<_>>())
+    };
+    let torn = archive(&whole);
+    let mut link = tar::Header::new_ustar();
+    link.set_entry_type(tar::EntryType::Symlink);
+    link.set_path("files/0").unwrap();
+    link.set_link_name("/etc/passwd").unwrap();
+    link.set_size(0);
+    link.set_cksum();
+    let mut linked = archive(&whole[..1]);
+    linked.splice(linked.len() - 1024..linked.len() - 1024, link.as_bytes().to_vec());
+    let mut large = tar::Header::new_ustar();
+    large.set_path("prompts/greeting/1.json").unwrap();
+    large.set_size(7 << 30);
+    large.set_cksum();
+    let mut bomb = archive(&whole[..1]);
+    bomb.splice(bomb.len() - 1024..bomb.len() - 1024, large.as_bytes().to_vec());
+    for (archive, status, said) in [
+        (b"no archive".to_vec(), 400, "broke off"),
+        (archive(&whole[1..]), 422, "project.json"),
+        (torn[..torn.len() / 2].to_vec(), 400, "broke off"),
+        (archive(&without("end")), 422, "cut off"),
+        (
+            changed("project.json", "\"format\": 1", "\"format\": 2"),
+            422,
+            "format 2",
+        ),
+        (
+            with(1, "../../etc/passwd", b"x"),
+            422,
+            "nothing that a server exports",
+        ),
+        (with(1, "files/../0", b"x"), 422, "nothing that a server exports"),
+        (with(1, "files/0", b"x"), 422, "something else"),
+        (linked, 422, "no plain file"),
+        (bomb, 422, "larger than 4 MiB"),
+        (archive(&without(".jsonl")), 422, "is missing"),
+        (
+            changed(".jsonl", "\"lagrangian\":0.", "\"lagrangian\":1."),
+            422,
+            "The run",
+        ),
+        (changed(".csv", "", ""), 201, ""),
+        (
+            archive(
+                &whole
+                    .iter()
+                    .filter(|(path, _)| !path.starts_with("files/") && !path.starts_with("data/"))
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            ),
+            422,
+            "data/a.csv",
+        ),
+        (
+            changed("labels.json", "candidate", "Not A Label"),
+            422,
+            "a label has",
+        ),
+        (
+            with(
+                whole.len() - 1,
+                "prompts/greeting/9.json",
+                &whole
+                    .iter()
+                    .find(|(path, _)| path.ends_with("greeting/1.json"))
+                    .unwrap()
+                    .1,
+            ),
+            422,
+            "not the next version",
+        ),
+    ] {
+        let (got, problem) = team.import("?name=gamma", archive).await;
+        assert_eq!(got, status, "{said}: {problem}");
+        let shown = team
+            .ask(Who::Root, "GET", "/api/projects/gamma", Value::Null)
+            .await;
+        if status == 201 {
+            assert_eq!(shown.0, 200);
+            let root = team.store.member("root").await.unwrap();
+            let (gamma, _) = team.store.project(&root, "gamma").await.unwrap();
+            team.store.delete_project(&by("root"), &gamma).await.unwrap();
+            continue;
+        }
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(said), "{said}: {detail}");
+        assert_eq!(shown.0, 404, "{said}: nothing of it is left");
+    }
+    let (status, _) = team.import("?name=import", archive(&whole)).await;
+    assert_eq!(status, 422);
+}

@@ -1,0 +1,86 @@
+//! Spans of requests and of calls to models, for who collects traces, named as OpenTelemetry's conventions for HTTP and for
+//! generative AI have it.
+//!
+//! They say routes, models and numbers: no contents, and no key, member, project or run.
+
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
+
+use crate::telemetry::Call;
+
+/// The target by which these spans are told from all else that is said.
+pub const SPANS: &str = "capo::spans";
+
+/// A request, until its answer began.
+pub(crate) async fn traced(request: Request, next: Next) -> Response {
+    let (method, route) = (request.method(), request.extensions().get::<MatchedPath>());
+    let route = route.map_or("page", MatchedPath::as_str);
+    let span = info_span!(
+        target: SPANS,
+        "request",
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        http.request.method = method.as_str(),
+        http.route = route,
+        http.response.status_code = Empty,
+        otel.status_code = Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    let status = response.status();
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
+    response
+}
+
+/// A call to a model, which `operation` names as the conventions do, on behalf of a request.
+pub(crate) fn call(request: &Span, operation: &'static str, provider: &str, model: &str) -> Span {
+    info_span!(
+        target: SPANS,
+        parent: request,
+        "call",
+        otel.name = format!("{operation} {model}"),
+        otel.kind = "client",
+        gen_ai.operation.name = operation,
+        gen_ai.provider.name = well_known(provider),
+        gen_ai.request.model = model,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        http.response.status_code = Empty,
+        error.r#type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// Says of a call how it ended.
+pub(crate) fn ended(span: &Span, call: &Call<'_>) {
+    let [read, written] = call
+        .tokens
+        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX));
+    span.record("gen_ai.usage.input_tokens", read);
+    span.record("gen_ai.usage.output_tokens", written);
+    let error = match call.status {
+        Some(status) => {
+            span.record("http.response.status_code", i64::from(status.as_u16()));
+            (!status.is_success()).then(|| status.as_str().to_owned())
+        }
+        None => Some("unreached".to_owned()),
+    };
+    if let Some(error) = error {
+        span.record("error.type", error);
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// A provider as the conventions name it.
+fn well_known(provider: &str) -> &str {
+    match provider {
+        "gemini" => "gcp.gemini",
+        "mistral" => "mistral_ai",
+        other => other,
+    }
+}

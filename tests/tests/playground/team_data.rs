@@ -1,0 +1,108 @@
+//! Data sets of a project, from the page: uploaded by button and by drop, looked at, taken into a study, deleted.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::barriers;
+use crate::benchmark::drop_on_page;
+use crate::team::{address, browser, made_project, server, with_link};
+
+/// A cell that would run if it were anything but text.
+const CELL: &str = "<img src=x onerror=\"document.title='run'\">";
+
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
+    let (folder, files) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    let invitation = made_project(&ada, &server, &link).await;
+    ada.until_shown("Upload a data set, or drop it here").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    let rows = format!("question,answer\n{CELL},2\nwhat?,that\nwho?,them\n");
+    ada.choose("Data set", &written(files.path(), "rows.csv", &rows))
+        .await;
+    ada.until_shown("rows.csv was taken in, 3 rows.").await;
+    let torn = written(files.path(), "torn.jsonl", "{\"q\":1}\n{\"q\":}\n");
+    drop_on_page(&ada, &torn).await;
+    ada.until_shown("torn.jsonl line 2: not JSON: expected value at column 6")
+        .await;
+    assert_eq!(
+        address(&ada).await,
+        "/team/projects/help-desk",
+        "it is no journal to be opened"
+    );
+    let more = written(
+        files.path(),
+        "more.jsonl",
+        "{\"question\":\"a\",\"answer\":\"b\"}\n",
+    );
+    drop_on_page(&ada, &more).await;
+    ada.until_shown("more.jsonl was taken in, 1 rows.").await;
+
+    // Whoever may only read sees it, and changes nothing.
+    let bea = browser(&server).await;
+    with_link(&bea, &invitation, "bea").await;
+    bea.go("/team/projects/help-desk").await;
+    bea.click("rows.csv").await;
+    bea.until_shown("All rows").await;
+    bea.until_shown(CELL).await;
+    assert_eq!(barriers(&bea).await, Vec::<String>::new());
+    assert_ne!(bea.js("return document.title").await, json!("run"));
+    let shown = bea.text("main").await;
+    assert!(
+        shown.contains("added by ada") || shown.contains("Added by ada"),
+        "{shown}"
+    );
+    assert!(!shown.contains("Delete"), "{shown}");
+    let downloaded =
+        "const link = [...document.querySelectorAll('a')].find((one) => one.innerText === 'Download');
+        return await (await fetch(link.href)).text()";
+    assert_eq!(bea.js_async(downloaded).await, json!(rows));
+
+    ada.click("rows.csv").await;
+    ada.until_shown(CELL).await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.click("New study from this data").await;
+    ada.until_shown("rows.csv was taken in, 3 rows.").await;
+    assert_eq!(address(&ada).await, "/study");
+    ada.until_shown(CELL).await;
+    // In the form, another one is chosen beside files of one's own.
+    ada.click("Take another").await;
+    let pick = "const list = document.querySelector('select[aria-label=\"A data set of the team\"]');
+        const option = [...(list?.options ?? [])].find((one) => one.text.includes('more.jsonl'));
+        if (!option) return false;
+        list.value = option.value;
+        list.dispatchEvent(new Event('change', { bubbles: true }));
+        return true";
+    ada.until("the team's data can be chosen", async || {
+        ada.js(pick).await == json!(true)
+    })
+    .await;
+    ada.until_shown("more.jsonl was taken in, 1 rows.").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+
+    ada.go("/team/projects/help-desk").await;
+    ada.click("rows.csv").await;
+    ada.click("Delete").await;
+    ada.until_shown("Delete the data set rows.csv?").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
+        .await;
+    ada.until("one is back at the project", async || {
+        address(&ada).await == "/team/projects/help-desk"
+    })
+    .await;
+    ada.until_shown("more.jsonl").await;
+    ada.until("its row is gone", async || {
+        !ada.text("#data-plate").await.contains("rows.csv")
+    })
+    .await;
+}

@@ -1,0 +1,245 @@
+//! Data sets of a team server, in a folder and in a bucket, from the command line.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+mod team_server;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use capo_tests::program::{Ended, Running, Server, command, run, wait_until};
+use serde_json::json;
+use team_server::{PASSWORD, ask, create_user, serving};
+use tempfile::TempDir;
+
+const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
+
+const STUDY: &str = r#"
+[study]
+name = "sums"
+rounds = 1
+
+[workload]
+kind = "table"
+data = "rows.csv"
+user = "{{ question }}"
+evaluate = 1
+
+[[workload.metric]]
+type = "normalized"
+name = "correct"
+expected = "{{ answer }}"
+
+[prompt]
+text = "Add."
+
+[objective]
+metric = "correct"
+
+[models.agent]
+provider = "simulated"
+
+[budget]
+rollouts = 20
+"#;
+
+/// A server that is being started, and the folder around it.
+struct Team {
+    folder: TempDir,
+    server: Server,
+    token: String,
+}
+
+impl Team {
+    /// With a project and a token of its admin.
+    fn new(folder: TempDir, serve: &mut Command) -> Self {
+        create_user(&folder.path().join("data"), &["ada", "--admin"], PASSWORD).expect_code(0);
+        let server = Server::start(serve);
+        let credentials = json!({ "name": "ada", "password": PASSWORD });
+        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
+            .cookie
+            .unwrap();
+        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let project = json!({ "name": "sums", "title": "Sums" });
+        assert_eq!(
+            ask(&server, "POST", "/api/projects", &headers, &project).status,
+            201
+        );
+        let new = json!({ "name": "test", "scope": "write", "days": 1 });
+        let token = ask(&server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
+        let token = token.as_str().unwrap().to_owned();
+        std::fs::write(folder.path().join("rows.csv"), ROWS).unwrap();
+        Self {
+            folder,
+            server,
+            token,
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn capo(&self, line: &str) -> Ended {
+        let mut command = command(line.split_whitespace());
+        command.current_dir(self.folder.path());
+        run(command
+            .env("CAPO_TOKEN", &self.token)
+            .env("CAPO_REMOTE", &self.server.base_url))
+    }
+
+    /// Whether a data set comes back as it went.
+    fn comes_back(&self, name: &str) {
+        let (came, went) = (self.file("came"), self.file(name));
+        self.capo(&format!("data download {name} --output came"))
+            .expect_code(0);
+        assert!(
+            std::fs::read(&came).unwrap() == std::fs::read(went).unwrap(),
+            "{name}"
+        );
+        std::fs::remove_file(came).unwrap();
+    }
+}
+
+fn count(folder: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return 0;
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| if path.is_dir() { count(&path) } else { 1 })
+        .sum()
+}
+
+#[test]
+fn data_sets_go_to_a_project_and_into_its_backups() {
+    let folder = TempDir::new().unwrap();
+    let mut serve = serving(&folder.path().join("data"), "127.0.0.1:0");
+    let mut team = Team::new(folder, &mut serve);
+    let added = team.capo("data upload rows.csv").expect_code(0);
+    assert_eq!(added.stdout, "rows.csv is a data set of sums, 2 rows\n");
+    team.capo("data upload rows.csv")
+        .expect_code(1)
+        .expect_error(&["already a data set of this name"]);
+    std::fs::write(team.file("torn.jsonl"), "{\"q\":1}\n{\"q\":}\n").unwrap();
+    team.capo("data upload torn.jsonl")
+        .expect_code(64)
+        .expect_error(&["torn.jsonl line 2: not JSON: expected value at column 6"]);
+    let listed = team.capo("data list").expect_code(0).stdout;
+    assert!(
+        listed.contains("rows.csv") && !listed.contains("torn"),
+        "{listed}"
+    );
+    team.comes_back("rows.csv");
+    team.capo("data download rows.csv")
+        .expect_code(1)
+        .expect_error(&["rows.csv cannot be written"]);
+    team.capo("data download other.csv")
+        .expect_code(1)
+        .expect_error(&["no data set other.csv"]);
+    // With the one that is no data set, for an hour.
+    assert_eq!(count(&team.file("data/files")), 2);
+
+    team.capo("admin backup copy.db --data data").expect_code(0);
+    team.capo("admin restore copy.db --data elsewhere").expect_code(0);
+    let folder = team.file("elsewhere");
+    std::fs::copy(team.file("data/master.key"), folder.join("master.key")).unwrap();
+    team.server = Server::start(&mut serving(&folder, "127.0.0.1:0"));
+    let credentials = json!({ "name": "ada", "password": PASSWORD });
+    let cookie = ask(&team.server, "POST", "/api/session", &[], &credentials)
+        .cookie
+        .unwrap();
+    let headers = [
+        ("cookie", cookie.as_str()),
+        ("origin", team.server.base_url.as_str()),
+    ];
+    let new = json!({ "name": "test", "scope": "write", "days": 1 });
+    let token = ask(&team.server, "POST", "/api/tokens", &headers, &new).body["secret"].clone();
+    team.token = token.as_str().unwrap().to_owned();
+    team.comes_back("rows.csv");
+    assert_eq!(count(&folder.join("files")), 2);
+}
+
+/// A server that speaks as S3 does, with the bucket `capo` in a folder.
+///
+/// # Panics
+/// Where continuous integration has none.
+fn bucket(folder: &Path) -> Option<(Running, String)> {
+    let Some(program) = std::env::var_os("CAPO_S3RVER") else {
+        assert!(std::env::var_os("CI").is_none(), "no CAPO_S3RVER");
+        println!("skipped: CAPO_S3RVER names no program");
+        return None;
+    };
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let mut s3rver = Command::new(program);
+    s3rver.arg("--directory").arg(folder).args([
+        "--silent",
+        "--address",
+        "127.0.0.1",
+        "--configure-bucket",
+        "capo",
+    ]);
+    let running = Running::start(s3rver.args(["--port", &port.to_string()]));
+    wait_until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    Some((running, format!("http://127.0.0.1:{port}")))
+}
+
+#[test]
+fn data_files_lie_in_a_bucket() {
+    let folder = TempDir::new().unwrap();
+    let objects = folder.path().join("objects");
+    let Some((_s3rver, endpoint)) = bucket(&objects) else {
+        return;
+    };
+    let in_bucket = |place: &str| {
+        let mut serve = serving(&folder.path().join("data"), "127.0.0.1:0");
+        serve
+            .args(["--files", place])
+            .env("AWS_ENDPOINT", &endpoint)
+            .env("AWS_ALLOW_HTTP", "true")
+            .env("AWS_ACCESS_KEY_ID", "S3RVER")
+            .env("AWS_SECRET_ACCESS_KEY", "S3RVER");
+        serve
+    };
+    run(&mut in_bucket("s3://other/team"))
+        .expect_code(1)
+        .expect_error(&["the place of data files"]);
+    run(&mut in_bucket("gs://other"))
+        .expect_code(1)
+        .expect_error(&["s3://BUCKET/PREFIX"]);
+    let mut serve = in_bucket("s3://capo/team");
+    let team = Team::new(folder, &mut serve);
+    team.capo("data upload rows.csv").expect_code(0);
+    // So large that it goes in parts.
+    let large = "question,answer\n".to_owned() + &"what is one and one?,two\n".repeat(500_000);
+    std::fs::write(team.file("large.csv"), large).unwrap();
+    let added = team.capo("data upload large.csv").expect_code(0);
+    assert!(added.stdout.contains("500000 rows"), "{}", added.stdout);
+    for name in ["rows.csv", "large.csv"] {
+        team.comes_back(name);
+    }
+    assert!(count(&objects.join("capo")) >= 2);
+    assert_eq!(count(&team.file("data/files")), 0);
+    std::fs::write(team.file("study.toml"), STUDY).unwrap();
+    let started = team.capo("optimize study.toml --remote --detach").expect_code(0);
+    let watched = team.capo(&format!("watch {} --json", started.stdout.trim_end()));
+    assert!(watched.json()["status"].is_string(), "{}", watched.stderr);
+    let copied = team
+        .capo("admin backup copy.db --data data --files s3://capo/team")
+        .expect_code(0);
+    assert!(
+        copied
+            .stdout
+            .contains("what data files hold is in s3://capo/team alone"),
+        "{}",
+        copied.stdout
+    );
+}
