@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use worker::Env;
+use worker::js_sys::Reflect;
 
 /// All of it, checked.
 #[derive(Debug)]
@@ -83,11 +84,13 @@ impl Configuration {
             };
             keys.insert(name, key);
         }
-        let max_body = match env.var("MAX_BODY").map(|text| text.to_string()) {
-            Ok(text) => text
-                .parse()
-                .map_err(|_| "MAX_BODY: no number of bytes".to_owned())?,
-            Err(_) => DEFAULT_MAX_BODY,
+        // A number that is no text is not to be passed over as if there were none.
+        let stated = Reflect::get(env, &"MAX_BODY".into()).unwrap_or_default();
+        let max_body = if stated.is_undefined() {
+            DEFAULT_MAX_BODY
+        } else {
+            let bytes = stated.as_string().and_then(|text| text.parse().ok());
+            bytes.ok_or_else(|| "MAX_BODY: no number of bytes, as text".to_owned())?
         };
         let read = Self {
             members: variable(env, "MEMBERS")?,
