@@ -1,6 +1,6 @@
 // Runs the built worker on this machine, on the runtime that Cloudflare runs it on. Its argument is a JSON object: `build`,
-// `page` and `state` (folders), `port`, `vars` (in place of those of wrangler.json and .dev.vars), and `upstream`, the origin
-// that the worker takes for its own.
+// `page` and `state` (folders; `page` may be the origin of another host of it, too, from which files of any size come), `port`,
+// `vars` (in place of those of wrangler.json and .dev.vars), and `upstream`, the origin that the worker takes for its own.
 
 const fs = require("node:fs");
 const path = require("node:path");
@@ -17,6 +17,16 @@ const objects = worker.durable_objects.bindings.map(({ name, class_name }) => [
   name,
   { className: class_name, useSQLite: classes.includes(class_name) },
 ]);
+const assets = page.startsWith("http://")
+  ? { serviceBindings: { [binding]: { external: { address: new URL(page).host, http: {} } } } }
+  : {
+      assets: {
+        directory: page,
+        binding,
+        routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: run_worker_first },
+        assetConfig: { html_handling, not_found_handling },
+      },
+    };
 
 const miniflare = new Miniflare({
   host: "127.0.0.1",
@@ -34,12 +44,7 @@ const miniflare = new Miniflare({
   bindings: { ...worker.vars, ...local, ...vars },
   durableObjects: Object.fromEntries(objects),
   durableObjectsPersist: state,
-  assets: {
-    directory: page,
-    binding,
-    routerConfig: { has_user_worker: true, invoke_user_worker_ahead_of_assets: run_worker_first },
-    assetConfig: { html_handling, not_found_handling },
-  },
+  ...assets,
 });
 miniflare.ready.then((url) => console.log(`listening on ${url.origin}`));
 // What is said to nobody ends nothing.

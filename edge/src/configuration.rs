@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use capo_api::{DailyLimits, Role};
+use capo_api::{DailyLimits, MemberName, Role};
 use capo_gateway::{DEFAULT_MAX_BODY, Limits, NanoUsd, SharedKey};
 use capo_models::Secret;
 use serde::Deserialize;
@@ -106,6 +106,12 @@ impl Configuration {
     fn check(&self) -> Result<(), String> {
         let mut known = BTreeSet::from(["", "capo_"].map(hash));
         for (name, member) in &self.members {
+            // Under another name nobody could sign in on the page.
+            if MemberName::try_from(name.clone()).map_or(true, |valid| valid.as_str() != name) {
+                return Err(format!(
+                    "MEMBERS: `{name}` is no name of a member; write small letters, digits and . _ - @ +"
+                ));
+            }
             if !known.insert(member.token_sha256.clone()) {
                 return Err(format!(
                     "MEMBERS, of {name}: `token_sha256` is another member's, or that of an empty token"
@@ -151,6 +157,17 @@ impl Configuration {
             .iter()
             .find(|(_, member)| member.token_sha256 == hash);
         found.map(|(name, member)| (name.as_str(), member))
+    }
+
+    /// The member of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Member> {
+        self.members.get(name)
+    }
+
+    /// The keys that a project may use.
+    pub(crate) fn keys_of(&self, project: &str) -> impl Iterator<Item = &SharedKey> {
+        let keys = self.keys.values().map(|key| &key.shared);
+        keys.filter(move |key| key.is_shared_with(project))
     }
 
     /// The key of a name.

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use capo_gateway::{Account, Consumption, Limits, NanoUsd, Reservation, Scope, reserve};
 use serde::{Deserialize, Serialize};
-use worker::js_sys::JsString;
 // The macro names it.
 use worker::wasm_bindgen;
 use worker::{
-    DurableObject, Env, Method, Request, RequestInit, Response, SqlStorage, SqlStorageValue, State, Stub,
-    durable_object,
+    DurableObject, Env, Request, Response, SqlStorage, SqlStorageValue, State, Stub, durable_object,
 };
 
+use crate::object;
 use crate::refusal::Refusal;
-use crate::runtime::now;
+use crate::runtime::{now, number};
 
 pub(crate) const MILLISECONDS_OF_A_DAY: u64 = 86_400_000;
 
@@ -79,7 +78,7 @@ impl Ledger {
         accounts: Vec<(Subject, Limits)>,
         amount: NanoUsd,
     ) -> Result<u64, Refusal> {
-        let mut answer = self.ask(&Order::Reserve(accounts, amount)).await?;
+        let mut answer = object::ask(&self.0, &Order::Reserve(accounts, amount)).await?;
         match answer.status_code() {
             200 => Ok(answer.json().await?),
             status => Err(Refusal::written(status, answer.text().await?)),
@@ -88,21 +87,14 @@ impl Ledger {
 
     /// Replaces what was set aside by what the request did cost.
     pub(crate) async fn settle(&self, reservation: u64, cost: NanoUsd) -> worker::Result<()> {
-        self.ask(&Order::Settle(reservation, cost)).await.map(|_| ())
+        object::ask(&self.0, &Order::Settle(reservation, cost))
+            .await
+            .map(|_| ())
     }
 
     /// What was used in so many days, this one included.
     pub(crate) async fn used_in(&self, days: u64) -> worker::Result<Vec<Used>> {
-        self.ask(&Order::Used(days)).await?.json().await
-    }
-
-    async fn ask(&self, order: &Order) -> worker::Result<Response> {
-        let order = JsString::from(serde_json::to_string(order)?);
-        let mut init = RequestInit::new();
-        init.with_method(Method::Post).with_body(Some(order.into()));
-        // An object is asked by HTTP, of which it takes the body alone.
-        let request = Request::new_with_init("http://accounts/", &init)?;
-        self.0.fetch_with_request(request).await
+        object::ask(&self.0, &Order::Used(days)).await?.json().await
     }
 }
 
@@ -118,7 +110,7 @@ impl DurableObject for Accounts {
     }
 
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
-        let order: Order = request.json().await?;
+        let order: Order = object::order(&mut request).await?;
         let storage = self.state.storage();
         let books = Books::open(storage.sql())?;
         // No wait in between: what an order writes is written at once, and seen by the next.
@@ -286,9 +278,4 @@ impl Books {
 fn word(scope: Scope) -> worker::Result<SqlStorageValue> {
     let word = serde_json::to_value(scope)?;
     Ok(word.as_str().unwrap_or_default().into())
-}
-
-/// A whole number: JavaScript represents all of [`NanoUsd`]'s.
-fn number(number: u64) -> SqlStorageValue {
-    SqlStorageValue::Integer(number.cast_signed())
 }

@@ -1,23 +1,31 @@
-//! The page and the key gate on Cloudflare's runtime, for a team without a server: the adapter of `gateway/` that
-//! `docs/edge.md` describes.
+//! The page, the key gate and runs on Cloudflare's runtime, for a team without a server, as `docs/edge.md` describes it.
 #![cfg(target_arch = "wasm32")]
 
+mod bell;
+mod body;
+mod call;
+mod caller;
 mod configuration;
 mod ledger;
+mod object;
+mod project;
 mod proxy;
 mod refusal;
+mod run;
+mod runs;
 mod runtime;
 
-use capo_api::{About, LimitScope, Myself, UsageShown};
-use capo_gateway::{PAGE_HEADERS, Scope, token};
-use http::HeaderMap;
-use worker::js_sys::Date as Calendar;
-use worker::{Context, Env, Request, Response, console_error, event};
+use capo_api::{About, LimitScope, UsageShown};
+use capo_gateway::{PAGE_HEADERS, Scope};
+use worker::js_sys::decode_uri_component;
+use worker::{Context, Env, Request, Response, Url, console_error, event};
 
+use body::document;
+use caller::{Caller, sign_in, sign_out};
 use configuration::Configuration;
 use ledger::{Ledger, MILLISECONDS_OF_A_DAY};
 use refusal::Refusal;
-use runtime::plain;
+use runtime::{moment, plain, query};
 
 /// Answers a request, always with what keeps browsers from doing more with it than it is for.
 #[event(fetch)]
@@ -54,7 +62,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> worker::Result<R
     Ok(response.with_headers(headers))
 }
 
-async fn answer(request: Request, env: &Env, context: &Context) -> Result<Response, Refusal> {
+async fn answer(mut request: Request, env: &Env, context: &Context) -> Result<Response, Refusal> {
     let configuration = Configuration::read(env).map_err(|error| {
         console_error!("the variable {error}");
         Refusal::misconfigured()
@@ -63,47 +71,55 @@ async fn answer(request: Request, env: &Env, context: &Context) -> Result<Respon
     if path.starts_with("/api/proxy/") {
         return proxy::proxy(request, env, context, configuration).await;
     }
-    let headers = plain(request.headers());
-    match (request.inner().method().as_str(), path.as_str()) {
-        ("GET" | "HEAD", "/healthz") => Ok(Response::ok("ok\n")?),
-        ("GET", "/api") => Ok(Response::from_json(&about(&configuration, &headers))?),
-        ("GET", "/api/usage") => usage(&request, env, &configuration, &headers).await,
-        (_, "/healthz" | "/api" | "/api/usage") => Err(Refusal::method()),
-        _ => Err(Refusal::missing()),
+    let (headers, url) = (plain(request.headers()), request.url()?);
+    let method = request.inner().method();
+    match (method.as_str(), path.as_str()) {
+        ("GET" | "HEAD", "/healthz") => return Ok(Response::ok("ok\n")?),
+        ("GET", "/api") => {
+            let caller = Caller::known(&configuration, &headers, &url);
+            return Ok(Response::from_json(&about(caller.ok().flatten()))?);
+        }
+        ("POST", "/api/session") => {
+            let credentials = document(&mut request).await?;
+            return sign_in(&configuration, &headers, &url, &credentials);
+        }
+        (_, "/healthz" | "/api") => return Err(Refusal::method()),
+        _ => {}
+    }
+    let caller = Caller::of(&configuration, &headers, &url, &method)?;
+    match (method.as_str(), path.as_str()) {
+        ("GET", "/api/usage") => usage(env, caller, &url).await,
+        ("DELETE", "/api/session") => sign_out(&url),
+        (_, "/api/usage" | "/api/session") => Err(Refusal::method()),
+        _ => {
+            let parts = path.trim_start_matches("/api/").split('/');
+            let parts: Result<Vec<String>, _> = parts
+                .map(|part| decode_uri_component(part).map(String::from))
+                .collect();
+            let parts = parts.map_err(|_| Refusal::missing())?;
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            runs::answer(request, env, &configuration, caller, &parts).await
+        }
     }
 }
 
-/// What this is, and whose token came along.
-fn about(configuration: &Configuration, headers: &HeaderMap) -> About {
-    let member = token(headers).and_then(|token| configuration.member(token));
+/// What this is, and who asks.
+fn about(caller: Option<Caller<'_>>) -> About {
     About {
         version: env!("CARGO_PKG_VERSION").into(),
         is_set_up: true,
         oidc: None,
         has_accounts: false,
-        member: member.map(|(name, member)| Myself {
-            name: name.to_owned(),
-            is_admin: member.is_admin,
-            has_password: false,
-        }),
+        member: caller.map(Caller::myself),
     }
 }
 
 /// What members, projects and keys have used in the last days, for administrators.
-async fn usage(
-    request: &Request,
-    env: &Env,
-    configuration: &Configuration,
-    headers: &HeaderMap,
-) -> Result<Response, Refusal> {
-    let member = token(headers).and_then(|token| configuration.member(token));
-    let (_, member) = member.ok_or_else(Refusal::unknown_token)?;
-    if !member.is_admin {
-        return Err(Refusal::forbidden());
+async fn usage(env: &Env, caller: Caller<'_>, url: &Url) -> Result<Response, Refusal> {
+    if !caller.member.is_admin {
+        return Err(Refusal::forbidden("This takes an administrator."));
     }
-    let url = request.url()?;
-    let days = url.query_pairs().find(|(name, _)| name == "days");
-    let days: u64 = days.and_then(|(_, days)| days.parse().ok()).unwrap_or(30);
+    let days: u64 = query(url, "days")?.unwrap_or(30);
     let used = Ledger::of(env)?.used_in(days.clamp(1, 366)).await?;
     let shown = used.into_iter().map(|used| UsageShown {
         scope: match used.scope {
@@ -122,8 +138,7 @@ async fn usage(
 
 /// A day as `2026-11-26`.
 fn written(day: u64) -> String {
-    let moment = Calendar::new(&((day * MILLISECONDS_OF_A_DAY) as f64).into());
-    let mut text = String::from(moment.to_iso_string());
+    let mut text = moment(day * MILLISECONDS_OF_A_DAY);
     text.truncate("2026-11-26".len());
     text
 }

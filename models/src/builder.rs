@@ -29,6 +29,7 @@ use crate::providers::{Access, Account, Connect, Key, List, Plan, Provider};
 use crate::secret::{Keys, Redactor, Secret};
 use crate::spec::ModelSpec;
 use crate::table_checks::{Header, base_url, check_written, headers, no_header, origin};
+use crate::transport::Wire;
 
 /// Builds the models of a study with the shipped price table.
 ///
@@ -121,7 +122,7 @@ impl<'a> Builder<'a> {
     ///
     /// The first table that does not read, or lacks a key.
     pub fn build(&self, models: &IndexMap<Role, Value>) -> Result<Models, BuildError> {
-        let http = http_client(self.gate.is_some())?;
+        let wire = self.wire()?;
         let mut built: Vec<(ModelSpec, Rc<dyn Llm>)> = Vec::new();
         let mut endpoints = Endpoints::default();
         let mut result = Models::default();
@@ -142,7 +143,7 @@ impl<'a> Builder<'a> {
             }
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
-                None => match self.model(role, &spec, &http, &mut endpoints)? {
+                None => match self.model(role, &spec, &wire, &mut endpoints)? {
                     Built::InProcess(model) => model,
                     Built::Http(client, _) => Rc::new(*client),
                 },
@@ -181,12 +182,7 @@ impl<'a> Builder<'a> {
 
     /// One model, which shares nothing with others.
     pub(crate) fn single(&self, role: Role, spec: &ModelSpec) -> Result<Built, BuildError> {
-        self.model(
-            role,
-            spec,
-            &http_client(self.gate.is_some())?,
-            &mut Endpoints::default(),
-        )
+        self.model(role, spec, &self.wire()?, &mut Endpoints::default())
     }
 
     /// What reaches a server that is asked for more than answers of a model. `server` says whose key it takes where
@@ -194,24 +190,26 @@ impl<'a> Builder<'a> {
     pub(crate) fn server(&self, spec: &ModelSpec, server: &'static Provider) -> Result<Client, BuildError> {
         let role = Role::Rewriter;
         check_written(spec).map_err(|message| BuildError::Spec { role, message })?;
-        let client = self.remote(
-            role,
-            spec,
-            server,
-            &http_client(self.gate.is_some())?,
-            &mut Endpoints::default(),
-        )?;
+        let client = self.remote(role, spec, server, &self.wire()?, &mut Endpoints::default())?;
         Ok(Client {
             name: server.title.to_owned(),
             ..client
         })
     }
 
+    /// What models are asked over.
+    fn wire(&self) -> Result<Wire, BuildError> {
+        match self.gate.and_then(Gate::carrier) {
+            Some(carrier) => Ok(Wire::Carrier(carrier)),
+            None => http_client(self.gate.is_some()).map(Wire::Http),
+        }
+    }
+
     fn model(
         &self,
         role: Role,
         spec: &ModelSpec,
-        http: &reqwest::Client,
+        wire: &Wire,
         endpoints: &mut Endpoints,
     ) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
@@ -243,7 +241,7 @@ impl<'a> Builder<'a> {
                 Ok(Built::InProcess(model))
             }
             Access::Http { list, .. } => {
-                let client = self.remote(role, spec, provider, http, endpoints)?;
+                let client = self.remote(role, spec, provider, wire, endpoints)?;
                 Ok(Built::Http(Box::new(client), *list))
             }
         }
@@ -255,7 +253,7 @@ impl<'a> Builder<'a> {
         role: Role,
         spec: &ModelSpec,
         provider: &'static Provider,
-        http: &reqwest::Client,
+        wire: &Wire,
         endpoints: &mut Endpoints,
     ) -> Result<Client, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
@@ -283,8 +281,9 @@ impl<'a> Builder<'a> {
         }
         let variable = account.variable.as_deref().unwrap_or_default();
         let most = spec.most_calls();
+        let most = self.gate.map_or(most, |gate| most.min(gate.most_calls()));
         let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
-        let client = self.client(spec, model, *connect, account, endpoint, http.clone());
+        let client = self.client(spec, model, *connect, account, endpoint, wire.clone());
         Ok(Client {
             headers,
             redactor: Redactor::new(&secrets),
@@ -299,7 +298,7 @@ impl<'a> Builder<'a> {
         connect: Connect,
         account: Account,
         endpoint: Rc<Endpoint>,
-        http: reqwest::Client,
+        wire: Wire,
     ) -> Client {
         let provider = spec.provider.get();
         let host = host(&account.base_url);
@@ -317,7 +316,7 @@ impl<'a> Builder<'a> {
             connect,
             account,
             headers: HeaderMap::new(),
-            http,
+            wire,
             rewrite_form: spec.rewrite_form.unwrap_or_default(),
             asking: Asking::of(spec, model),
             timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),

@@ -16,7 +16,6 @@ use http::{HeaderMap, StatusCode};
 use rig_core::completion::{CompletionRequest, CompletionResponse, Reasoning};
 use rig_core::wire::Operation;
 use rig_core::{DynModel, ProviderError};
-use rig_reqwest::reqwest;
 
 use crate::asking::{Asking, asked};
 use crate::breaker::Breaker;
@@ -29,7 +28,7 @@ use crate::providers::{Account, Connect, List};
 use crate::rate_limit;
 use crate::secret::Redactor;
 use crate::time::{self, Instant};
-use crate::transport::{Recorder, Reply};
+use crate::transport::{Recorder, Reply, Wire};
 
 /// What all clients of one model at one place share.
 pub(crate) struct Endpoint {
@@ -49,7 +48,7 @@ pub(crate) struct Client {
     pub(crate) connect: Connect,
     pub(crate) account: Account,
     pub(crate) headers: HeaderMap,
-    pub(crate) http: reqwest::Client,
+    pub(crate) wire: Wire,
     pub(crate) rewrite_form: RewriteForm,
     pub(crate) asking: Asking,
     pub(crate) timeout: Duration,
@@ -304,7 +303,7 @@ impl Client {
     }
 
     pub(crate) fn recorder(&self) -> Recorder {
-        Recorder::new(self.http.clone(), self.headers.clone())
+        Recorder::new(self.wire.clone(), self.headers.clone())
     }
 
     fn judge(&self, response: &CompletionResponse, reply: &Reply, seconds: f64) -> Tried<ChatResponse> {

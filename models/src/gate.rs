@@ -1,8 +1,11 @@
 //! A proxy that adds the keys of others, as the builder of models asks for it.
 
+use std::sync::Arc;
+
 use crate::prices::Price;
 use crate::providers::Provider;
 use crate::secret::Secret;
+pub use crate::transport::Carrier;
 
 /// How a model is asked through a proxy that adds the provider's key.
 #[derive(Debug, Clone)]
@@ -24,4 +27,85 @@ pub trait Gate {
     ///
     /// Why there is none, and what to do.
     fn way(&self, provider: &'static Provider, base_url: &str, model: &str) -> Result<Way, String>;
+
+    /// Calls to a model at a time, whatever its table says.
+    fn most_calls(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Who carries what is sent on these ways, where they lead to nothing that listens; else it goes by HTTP.
+    fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use bytes::Bytes;
+    use capo_core::llm::{ChatRequest, Message, Role};
+    use futures::executor::block_on;
+    use http::{Request, Response};
+    use indexmap::IndexMap;
+    use rig_core::wasm_compat::WasmBoxedFuture;
+    use serde_json::json;
+
+    use super::*;
+    use crate::Builder;
+
+    /// Answers the first request, and refuses all further ones.
+    #[derive(Default)]
+    struct Once(Arc<AtomicU64>);
+
+    impl Carrier for Once {
+        fn carry(&self, request: Request<Bytes>) -> WasmBoxedFuture<'static, Response<Bytes>> {
+            assert_eq!(request.uri().path(), "/api/proxy/team/chat/completions");
+            assert_eq!(request.headers()["authorization"], "Bearer pass");
+            let message = json!({ "role": "assistant", "content": "Hello" });
+            let answer = json!({
+                "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+                "choices": [{ "index": 0, "finish_reason": "stop", "message": message }],
+                "usage": { "prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4 },
+            });
+            let refusal = json!({ "title": "Not allowed", "status": 403, "detail": "the role does not do" });
+            let (status, body) = match self.0.fetch_add(1, Relaxed) {
+                0 => (200, answer),
+                _ => (403, refusal),
+            };
+            let response = Response::builder().status(status).body(body.to_string().into());
+            Box::pin(async move { response.unwrap() })
+        }
+    }
+
+    impl Gate for Once {
+        fn way(&self, _: &'static Provider, _: &str, _: &str) -> Result<Way, String> {
+            Ok(Way {
+                base_url: "https://gate.invalid/api/proxy/team".into(),
+                key: Secret::new("pass"),
+                price: None,
+            })
+        }
+
+        fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+            Some(Arc::new(Self(Arc::clone(&self.0))))
+        }
+    }
+
+    #[test]
+    fn what_a_carrier_brings_is_the_answer() {
+        let (keys, gate) = (BTreeMap::new(), Once::default());
+        let table =
+            json!({ "provider": "openai-compatible", "base_url": "http://m/v1", "model": "m", "retries": 0 });
+        let tables = IndexMap::from([(Role::Agent, table)]);
+        let models = Builder::new(&keys).gate(&gate).build(&tables).unwrap();
+        let model = models.get(Role::Agent).unwrap();
+        let ask = || block_on(model.chat(ChatRequest::new(vec![Message::user("Hi")])));
+        let answer = ask().unwrap();
+        assert_eq!((answer.message.text(), answer.usage.input_tokens), ("Hello", 3));
+        let refused = ask().unwrap_err().to_string();
+        assert!(refused.contains("403"), "{refused}");
+        assert_eq!(gate.0.load(Relaxed), 2);
+    }
 }

@@ -54,6 +54,7 @@ mod table_checks;
 mod time;
 mod transport;
 pub mod vllm;
+mod yielding;
 
 pub use builder::{Builder, build};
 pub use call_price::is_priced;
@@ -68,3 +69,4 @@ pub use secret::{Keys, Redactor, Secret};
 pub use setup::{Setup, SetupError};
 pub use spec::{HeaderText, HeaderVariable, ModelSpec, ProviderName, ReasoningEffort, schema};
 pub use table_checks::check_tables;
+pub use yielding::{Turn, Yielding};

@@ -3,6 +3,7 @@
 //! The library turns a reply into an answer or an error. Whether to try again, how long to wait
 //! and what an unusable answer cost is read from the reply itself, so every try has a recorder.
 
+use std::future::ready;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,7 @@ use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use rig_core::http_client::{Error, HttpClientExt, LazyBody, MultipartForm, Result, StreamingResponse};
-use rig_core::wasm_compat::WasmCompatSend;
+use rig_core::wasm_compat::{WasmBoxedFuture, WasmCompatSend, WasmCompatSync};
 use rig_reqwest::{ReqwestClient, reqwest};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -37,12 +38,38 @@ pub(crate) struct Reply {
 /// Says in a provider's words what the library does not: changes a request before it is sent.
 pub(crate) type Rewrite = fn(&mut Parts, Bytes, &CallIds) -> Bytes;
 
+/// Carries requests to where models are asked, in place of HTTP.
+pub trait Carrier: WasmCompatSend + WasmCompatSync {
+    /// What comes back, which is a refusal where nothing does.
+    fn carry(&self, request: Request<Bytes>) -> WasmBoxedFuture<'static, Response<Bytes>>;
+}
+
+/// What requests go over.
+#[derive(Clone)]
+pub(crate) enum Wire {
+    /// HTTP.
+    Http(reqwest::Client),
+    /// Somebody who takes them elsewhere.
+    Carrier(Arc<dyn Carrier>),
+    /// They are only made, not sent.
+    Nowhere,
+}
+
+impl Wire {
+    /// The client for what no model here is asked by.
+    fn http(&self) -> Option<ReqwestClient> {
+        match self {
+            Self::Http(http) => Some(http.clone().into()),
+            Self::Carrier(_) | Self::Nowhere => None,
+        }
+    }
+}
+
 /// A client that adds headers and records one reply. Behind a lock because natively the provider
 /// library wants clients that can be sent between threads.
 #[derive(Clone)]
 pub(crate) struct Recorder {
-    /// None sends nothing anywhere.
-    http: Option<reqwest::Client>,
+    wire: Wire,
     headers: HeaderMap,
     call_ids: CallIds,
     rewrite: Option<Rewrite>,
@@ -55,9 +82,9 @@ pub(crate) struct Recorder {
 struct Refused(String);
 
 impl Recorder {
-    pub(crate) fn new(http: reqwest::Client, headers: HeaderMap) -> Self {
+    pub(crate) fn new(wire: Wire, headers: HeaderMap) -> Self {
         Self {
-            http: Some(http),
+            wire,
             headers,
             ..Self::nowhere()
         }
@@ -66,7 +93,7 @@ impl Recorder {
     /// For requests that are only made, not sent.
     pub(crate) fn nowhere() -> Self {
         Self {
-            http: None,
+            wire: Wire::Nowhere,
             headers: HeaderMap::new(),
             call_ids: CallIds::default(),
             rewrite: None,
@@ -98,16 +125,42 @@ impl Recorder {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The request as it is sent, or nothing.
-    fn ready(&self, request: Request<Bytes>) -> Option<reqwest::RequestBuilder> {
+    /// The request as it is sent.
+    fn ready(&self, request: Request<Bytes>) -> Request<Bytes> {
         let (mut parts, mut body) = request.into_parts();
         parts.headers.extend(self.headers.clone());
         if let Some(rewrite) = self.rewrite {
             body = rewrite(&mut parts, body, &self.call_ids);
         }
-        let http = self.http.as_ref()?;
-        let request = http.request(parts.method, parts.uri.to_string());
-        Some(request.headers(parts.headers).body(body))
+        Request::from_parts(parts, body)
+    }
+}
+
+/// What came back, its body not read yet.
+type Came = (StatusCode, HeaderMap, LazyBody<Bytes>);
+
+/// Sends a request and records what comes back.
+async fn send(wire: Wire, request: Request<Bytes>, reply: &Arc<Mutex<Reply>>) -> Result<Came> {
+    let reply = Arc::clone(reply);
+    match wire {
+        Wire::Http(http) => {
+            let (parts, body) = request.into_parts();
+            let request = http.request(parts.method, parts.uri.to_string());
+            let sent = request.headers(parts.headers).body(body).send();
+            let response = sent.await.map_err(Error::instance)?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = async move { recorded(read(response, &reply), &reply).await };
+            Ok((status, headers, Box::pin(body)))
+        }
+        Wire::Carrier(carrier) => {
+            let (parts, body) = carrier.carry(request).await.into_parts();
+            let body = async move {
+                record(&reply, |reply| reply.body = body.clone());
+                recorded(ready(Ok(body)), &reply).await
+            };
+            Ok((parts.status, parts.headers, Box::pin(body)))
+        }
+        Wire::Nowhere => Err(Error::StreamEnded),
     }
 }
 
@@ -184,9 +237,9 @@ fn nesting(text: &str) -> usize {
     depths.max().unwrap_or(0)
 }
 
-/// Reads a body and records it.
-async fn recorded(response: reqwest::Response, reply: &Mutex<Reply>) -> Result<Bytes> {
-    let body = match read(response, reply).await {
+/// A body as it is read, unless it is not to be handed on, which is recorded.
+async fn recorded(read: impl Future<Output = Result<Bytes>>, reply: &Mutex<Reply>) -> Result<Bytes> {
+    let body = match read.await {
         Ok(body) if has_costly_arguments(&body) => {
             let why =
                 "the arguments of a tool call are no JSON, and too long or too deeply nested to be mended";
@@ -211,22 +264,20 @@ impl HttpClientExt for Recorder {
         U: From<Bytes> + WasmCompatSend + 'static,
     {
         let request = self.ready(request.map(Into::into));
-        let reply = Arc::clone(&self.reply);
+        let (wire, reply) = (self.wire.clone(), Arc::clone(&self.reply));
         async move {
-            let request = request.ok_or(Error::StreamEnded)?;
-            let response = request.send().await.map_err(Error::instance)?;
-            let (status, headers) = (response.status(), response.headers().clone());
+            let (status, headers, body) = send(wire, request, &reply).await?;
             record(&reply, |reply| {
                 reply.status = Some(status);
                 reply.headers.clone_from(&headers);
             });
             if !status.is_success() {
                 // A refusal counts as one whatever becomes of its words.
-                let body = recorded(response, &reply).await.unwrap_or_default();
+                let body = body.await.unwrap_or_default();
                 let body = String::from_utf8_lossy(&body).into_owned();
                 return Err(Error::non_success_with_details(status, headers, body));
             }
-            let body: LazyBody<U> = Box::pin(async move { recorded(response, &reply).await.map(U::from) });
+            let body: LazyBody<U> = Box::pin(async move { body.await.map(U::from) });
             let mut answer = Response::new(body);
             *answer.status_mut() = status;
             *answer.headers_mut() = headers;
@@ -241,7 +292,7 @@ impl HttpClientExt for Recorder {
     where
         U: From<Bytes> + WasmCompatSend + 'static,
     {
-        let http = self.http.clone().map(ReqwestClient::from);
+        let http = self.wire.http();
         async move { http.ok_or(Error::StreamEnded)?.send_multipart(request).await }
     }
 
@@ -252,7 +303,7 @@ impl HttpClientExt for Recorder {
     where
         T: Into<Bytes> + WasmCompatSend,
     {
-        let http = self.http.clone().map(ReqwestClient::from);
+        let http = self.wire.http();
         async move { http.ok_or(Error::StreamEnded)?.send_streaming(request).await }
     }
 }

@@ -62,7 +62,8 @@ impl Served {
         assert!(admin.wait().expect("it ends").success());
         let mut process = Command::new(capo)
             .args(["serve", "--addr", "127.0.0.1:0", "--api-only"])
-            .args(["--runs", "64", "--runs-per-member", "64", "--data"])
+            // One member asks for everybody here.
+            .args(["--runs", "64", "--runs-per-member", "64", "--rate", "0", "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

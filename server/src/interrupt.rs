@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use capo_core::control::Control;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::stderr::warn;
 
@@ -22,6 +22,24 @@ pub(crate) const MOMENT: Duration = Duration::from_millis(1500);
 
 /// How long a run whose end is insisted on may take to write down what it had under way.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
+
+/// Whoever started this process has closed its standard input, or is no more.
+static CLOSED: Notify = Notify::const_new();
+
+/// From now on the end of standard input asks for an end, as the first Ctrl-C does.
+///
+/// # Errors
+/// When the system gives no thread.
+#[cfg(feature = "train")]
+pub(crate) fn heed_standard_input() -> io::Result<()> {
+    let wait = || {
+        // Whether it ends or breaks off.
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        CLOSED.notify_one();
+    };
+    thread::Builder::new().name("standard input".into()).spawn(wait)?;
+    Ok(())
+}
 
 /// Knows how often the person has asked for an end. Clones know the same.
 #[derive(Debug, Clone)]
@@ -52,7 +70,10 @@ impl Interrupts {
         let (tell, heard) = watch::channel(0);
         thread::Builder::new().name("interrupts".into()).spawn(move || {
             runtime.block_on(async {
-                signals.next().await;
+                tokio::select! {
+                    () = signals.next() => {}
+                    () = CLOSED.notified() => {}
+                }
                 tell.send_replace(1);
                 said();
                 signals.next().await;

@@ -20,6 +20,7 @@ use capo_core::problem::Problem;
 use capo_core::study::{Format, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
+use capo_models::gate::Gate;
 use capo_models::prices::PriceTable;
 use capo_models::{Builder, Keys, Models, Observer, Setup, SetupError};
 #[cfg(feature = "train")]
@@ -244,6 +245,10 @@ impl StudyFile {
             .prices(prices)
             .control(wires.control.clone())
             .observer(wires.observer());
+        let builder = match wires.gate.as_deref() {
+            Some(gate) => builder.gate(gate),
+            None => builder,
+        };
         #[cfg(feature = "train")]
         let local = crate::train::local::LocalRewriters {
             folder: &self.folder,
@@ -276,9 +281,20 @@ pub struct Wires {
     control: Control,
     listener: Rc<RefCell<Option<Observer>>>,
     interrupts: Arc<OnceLock<Interrupts>>,
+    /// The ways by which all models are asked, where others have their keys.
+    gate: Option<Rc<dyn Gate>>,
 }
 
 impl Wires {
+    /// Those of a run whose models are asked by these ways alone, if there are any.
+    #[cfg(feature = "train")]
+    pub fn by(gate: Option<impl Gate + 'static>) -> Self {
+        Self {
+            gate: gate.map(|gate| Rc::new(gate) as _),
+            ..Self::default()
+        }
+    }
+
     /// What steers the run and the calls of its models.
     pub fn control(&self) -> Control {
         self.control.clone()

@@ -9,6 +9,7 @@ pub mod interval;
 mod keyed;
 pub mod labels;
 pub mod lineage;
+pub mod loss;
 pub mod map;
 mod map_words;
 pub mod marks;

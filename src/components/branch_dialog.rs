@@ -98,7 +98,7 @@ pub fn BranchDialog(
                     <button type="button" on:click=move |_| close()>
                         "Cancel"
                     </button>
-                    <button type="submit" disabled=move || busy.get()>
+                    <button type="submit" aria-disabled=move || busy.get().then_some("true")>
                         {move || if busy.get() { "Branching…" } else { "Branch" }}
                     </button>
                 </footer>

@@ -27,6 +27,9 @@ pub fn Choose(
 ) -> impl IntoView {
     let input = NodeRef::<Input>::new();
     let open = move |_| {
+        if disabled.get_untracked() {
+            return;
+        }
         if let Some(input) = input.get_untracked() {
             input.click();
         }
@@ -44,7 +47,7 @@ pub fn Choose(
         input.set_value("");
     };
     view! {
-        <button type="button" disabled=move || disabled.get() on:click=open>
+        <button type="button" aria-disabled=move || disabled.get().then_some("true") on:click=open>
             {words}
         </button>
         <input

@@ -1,6 +1,5 @@
 //! Feasibility in words and shapes, never in colour alone.
 
-use capo_core::certificate::Verdict;
 use leptos::prelude::*;
 
 /// A disc and "feasible", or a diamond and "not feasible": of the search's examples, which what stands
@@ -27,14 +26,5 @@ pub fn HeldOutGate(
         view! { <span class="gate is-f"><span class="m f"></span>"holds"</span> }
     } else {
         view! { <span class="gate is-i"><span class="m i"></span>"does not hold"</span> }
-    }
-}
-
-/// What a test says of a constraint, in words.
-pub fn verdict_words(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Certified => "certified",
-        Verdict::Refuted => "refuted",
-        Verdict::Undecided => "not decided",
     }
 }

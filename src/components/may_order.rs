@@ -11,22 +11,31 @@ use crate::team::Team;
 pub fn use_forbidden(run: Run) -> Memo<Option<String>> {
     let team = expect_context::<Team>();
     Memo::new(move |_| {
-        let project = run.server()?.project;
-        forbidden(&project, team.role(&project))
+        let server = run.server()?;
+        forbidden(&server, team.role(&server.project))
     })
 }
 
 /// Whether one may do more with a run than look at it, as far as one's role is known.
 pub fn may_order(team: Team, record: &RunRecord) -> bool {
-    let forbids = |server: &ServerRun| forbidden(&server.project, team.role(&server.project));
+    let forbids = |server: &ServerRun| forbidden(server, team.role(&server.project));
     record.server.as_ref().and_then(forbids).is_none()
 }
 
-/// Why a role that is known does not do.
-fn forbidden(project: &str, role: Option<Role>) -> Option<String> {
-    (role == Some(Role::Viewer)).then(|| {
-        format!("You are a viewer of the project {project}: its editors pause, stop, steer and branch runs.")
-    })
+/// Why a role that is known does not do, or nobody's.
+fn forbidden(run: &ServerRun, role: Option<Role>) -> Option<String> {
+    let project = &run.project;
+    if role == Some(Role::Viewer) {
+        Some(format!(
+            "You are a viewer of the project {project}: its editors pause, stop, steer and branch runs."
+        ))
+    } else if run.is_of_training {
+        Some(format!(
+            "This run is the search of a training of the project {project}, and ends and goes on with that."
+        ))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -34,10 +43,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn viewers_only_watch() {
-        assert!(forbidden("help-desk", Some(Role::Viewer)).is_some_and(|why| why.contains("help-desk")));
+    fn viewers_only_watch_and_nobody_orders_the_search_of_a_training() {
+        let shown = r#"{"id": "1", "project": "help-desk", "started_by": "ada", "stage": "running", "lines": 1, "revision": 0}"#;
+        let run: ServerRun = serde_json::from_str(shown).unwrap();
+        assert!(forbidden(&run, Some(Role::Viewer)).is_some_and(|why| why.contains("help-desk")));
+        let of_training = ServerRun {
+            is_of_training: true,
+            ..run.clone()
+        };
         for role in [Some(Role::Editor), Some(Role::Admin), None] {
-            assert_eq!(forbidden("help-desk", role), None, "the server decides");
+            assert_eq!(forbidden(&run, role), None, "the server decides");
+            assert!(forbidden(&of_training, role).is_some_and(|why| why.contains("training")));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What pages are composed of.
 
 mod branch_dialog;
+mod certificate;
 mod choose;
 mod copy;
 mod deferred;
@@ -25,12 +26,13 @@ mod words;
 mod workplace;
 
 pub use branch_dialog::BranchDialog;
+pub use certificate::CertificateTable;
 pub use choose::Choose;
 pub use copy::Copy;
 pub use deferred::Deferred;
 pub use diff_text::DiffText;
 pub use frame_queue::in_turn;
-pub use marks::{Gate, HeldOutGate, verdict_words};
+pub use marks::{Gate, HeldOutGate};
 pub use may_order::{may_order, use_forbidden};
 pub use message::Message;
 pub use page_title::page_title;

@@ -37,7 +37,11 @@ pub fn PushToTeam(
             run.phase.get(),
             Phase::Resting | Phase::Paused(_) | Phase::Failed(_)
         );
-        rests && !run.is_on_server() && !team.workplaces().is_empty() && run.read(|folded| folded.lines() > 0)
+        rests
+            && team.has_accounts()
+            && !run.is_on_server()
+            && !team.workplaces().is_empty()
+            && run.read(|folded| folded.lines() > 0)
     });
     let open = move |_| {
         pushed.set(Pushed::NotYet);
@@ -107,7 +111,7 @@ pub fn PushToTeam(
                             {move || if is_there.get() { "Close" } else { "Cancel" }}
                         </button>
                         <Show when=move || !is_there.get()>
-                            <button type="submit" disabled=move || is_under_way.get()>
+                            <button type="submit" aria-disabled=move || is_under_way.get().then_some("true")>
                                 {move || if is_under_way.get() { "Pushing…" } else { "Push" }}
                             </button>
                         </Show>

@@ -28,6 +28,15 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// How long something lasted so far: [`span`], or an en dash where nothing is known of it.
+pub fn lasted(seconds: f64) -> String {
+    if seconds > 0.0 {
+        span(seconds)
+    } else {
+        NOTHING.to_owned()
+    }
+}
+
 /// An estimated duration in seconds: "about 18 min".
 pub fn about(seconds: f64) -> String {
     let span = span(seconds);
@@ -111,6 +120,7 @@ mod tests {
         }
         assert_eq!(about(1075.0), "about 18 min");
         assert_eq!(about(f64::NAN), NOTHING);
+        assert_eq!((lasted(0.0).as_str(), lasted(40.0).as_str()), (NOTHING, "40 s"));
     }
 
     #[test]

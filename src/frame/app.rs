@@ -29,8 +29,8 @@ use crate::pages::result::ResultPage;
 use crate::pages::runs::RunsPage;
 use crate::pages::study::StudyPage;
 use crate::pages::team::{
-    AccountPage, DataSetPage, InvitationPage, ProjectPage, ProjectsPage, PromptPage, ReturnPage, ServerPage,
-    SetUpPage, SignInPage,
+    AccountPage, DataSetPage, InvitationPage, NewTrainingPage, ProjectPage, ProjectsPage, PromptPage,
+    ReturnPage, ServerPage, SetUpPage, SignInPage, TrainingPage,
 };
 use crate::pages::welcome::WelcomePage;
 use crate::team::Team;
@@ -92,6 +92,8 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/team/projects/:project") view=ProjectPage/>
                     <Route path=path!("/team/projects/:project/prompts/:prompt") view=PromptPage/>
                     <Route path=path!("/team/projects/:project/data/:data") view=DataSetPage/>
+                    <Route path=path!("/team/projects/:project/train") view=NewTrainingPage/>
+                    <Route path=path!("/team/projects/:project/trainings/:training") view=TrainingPage/>
                     <Route path=path!("/team/account") view=AccountPage/>
                     <Route path=path!("/team/server") view=ServerPage/>
                 </Routes>

@@ -10,7 +10,7 @@ use super::keys::TabKeys;
 use crate::format;
 use crate::live::{Pause, Phase, Run, Runs, sweep};
 use crate::studies;
-use crate::team::Team;
+use crate::team::{Team, is_told};
 
 /// public/boot.js says so when a newer version is ready.
 const UPDATE: &str = "capo-update";
@@ -48,8 +48,11 @@ pub fn Connectivity() -> impl IntoView {
                 }
             }
         }),
-        // Somebody signed in or out in another tab.
-        window_event_listener_untyped("storage", move |_| team.look_again()),
+        window_event_listener(ev::storage, move |event| {
+            if is_told(&event) {
+                team.look_again();
+            }
+        }),
         // It comes up here from the document.
         window_event_listener_untyped("visibilitychange", move |_| {
             if !document().hidden() {

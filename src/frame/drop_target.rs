@@ -117,9 +117,13 @@ pub fn DropTarget() -> impl IntoView {
     ];
     on_cleanup(move || listeners.into_iter().for_each(WindowListenerHandle::remove));
 
-    // New study and projects have places that take files: they stay in sight.
-    let takes_own = |page: &String| page == "/study" || page.starts_with("/team/projects/");
-    let shown = move || held.get() && !page.with(takes_own);
+    // New study says itself what it takes, and a place that takes files of its own stays in sight.
+    let has_place = || {
+        document()
+            .query_selector(".drop")
+            .is_ok_and(|place| place.is_some())
+    };
+    let shown = move || held.get() && page.with(|page| page != "/study") && !has_place();
     view! {
         <Show when=shown>
             <div class="drop-page">
@@ -176,7 +180,8 @@ fn carries_files(event: &DragEvent) -> bool {
     types.is_some_and(|types| types.iter().any(|kind| kind == "Files"))
 }
 
-fn dropped(event: &DragEvent) -> Vec<File> {
+/// The files that somebody let go of.
+pub fn dropped(event: &DragEvent) -> Vec<File> {
     let files = event.data_transfer().and_then(|transfer| transfer.files());
     files.map_or_else(Vec::new, |files| {
         (0..files.length()).filter_map(|index| files.get(index)).collect()

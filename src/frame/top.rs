@@ -19,8 +19,9 @@ pub fn Top() -> impl IntoView {
         names if names.is_empty() => ": none in this tab".to_owned(),
         names => format!(": {} (this tab only)", names.join(", ")),
     };
-    let standing = expect_context::<Team>().standing();
-    let with_team = Memo::new(move |_| standing.with(Standing::is_server));
+    let team = expect_context::<Team>();
+    let standing = team.standing();
+    let with_team = Memo::new(move |_| standing.with(Standing::is_server) && team.has_accounts());
     let asking = Asking::default();
     view! {
         <header class="top" class:with-team=with_team>
@@ -86,11 +87,19 @@ fn Account(standing: Memo<Standing>, asking: Asking) -> impl IntoView {
     move || match standing.get() {
         Standing::SignedIn(myself) => {
             let name = myself.name.clone();
-            view! {
-                <div class="account">
+            let name = if asking.team.has_accounts() {
+                view! {
                     <A href="/team/account" attr:class="hide-s" attr:title="Your account">
                         {name}
                     </A>
+                }
+                .into_any()
+            } else {
+                view! { <span class="hide-s">{name}</span> }.into_any()
+            };
+            view! {
+                <div class="account">
+                    {name}
                     <button
                         type="button"
                         aria-disabled=move || asking.disabled()

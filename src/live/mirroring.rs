@@ -95,12 +95,16 @@ impl Run {
     pub(super) fn close(self, why: &str) {
         self.inner.update_value(|inner| {
             inner.folded = Folded::default();
+            inner.study.clear();
+            inner.files.clear();
             inner.began = None;
             inner.closed = true;
         });
+        self.say_not_done(None);
         self.record.set(None);
         self.refused.set(None);
         self.pending.set(None);
+        self.notes.set(Vec::new());
         self.cut_off(false);
         self.phase.set(Phase::Unreadable(why.to_owned()));
         self.show();
@@ -354,15 +358,18 @@ impl Run {
         Ok(())
     }
 
-    /// Takes in where the server says that the run stands.
+    /// Takes in where the server says that the run stands, unless it is closed meanwhile.
     pub fn take_shown(self, shown: &RunShown, take: fn(&mut RunRecord, &RunShown)) {
+        if self.is_closed() {
+            return;
+        }
         let mut record = self.record.get_untracked();
         match &mut record {
             Some(record) => take(record, shown),
             None => record = Some(RunRecord::mirrored(shown)),
         }
         self.record.set(record);
-        if shown.origin == RunOrigin::Server {
+        if matches!(shown.origin, RunOrigin::Server | RunOrigin::Training { .. }) {
             // All its rounds took of its time.
             self.inner.update_value(|inner| inner.inherited = Some(0));
         }

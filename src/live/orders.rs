@@ -65,7 +65,7 @@ impl Run {
         Some(team.ask(async |_: Server| team::file(&path).await).await)
     }
 
-    fn say_not_done(self, said: Option<NotDone>) {
+    pub(super) fn say_not_done(self, said: Option<NotDone>) {
         let not_done = self.inner.with_value(|inner| inner.not_done);
         not_done.set(said);
     }

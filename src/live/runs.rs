@@ -17,7 +17,7 @@ use super::orders::title;
 use super::phase::Phase;
 use super::run::Run;
 use crate::keys::Keys;
-use crate::storage::{RunRecord, RunStatus, Storage, mirror_id, server_id};
+use crate::storage::{RunList, RunRecord, RunStatus, Storage, StorageError, mirror_id, server_id};
 use crate::team::{Server, Standing, Team};
 use crate::worker::protocol::{DataFiles, HowFar, Order};
 
@@ -30,6 +30,8 @@ pub struct Runs {
     opened: StoredValue<BTreeMap<String, Run>, LocalStorage>,
     owner: StoredValue<Owner, LocalStorage>,
     team: Team,
+    /// Rises when the mirrors that were kept are deleted.
+    cleared: RwSignal<u32>,
 }
 
 /// What a new run starts from.
@@ -59,6 +61,7 @@ impl Runs {
             // Signals of a run outlive the page that asked for it first.
             owner: StoredValue::new_local(Owner::current().unwrap_or_default()),
             team,
+            cleared: RwSignal::new(0),
         };
         let standing = team.standing();
         Effect::new(move |before: Option<Option<String>>| {
@@ -103,9 +106,27 @@ impl Runs {
                 // What is left is deleted when the page is opened next.
                 let _ = storage.delete_mirrors().await;
             }
+            self.cleared.update(|cleared| *cleared += 1);
             // Whoever is signed in now finds nothing of another's.
             self.look_at_server();
         });
+    }
+
+    /// Tells a reactive caller when what this browser kept of the team's runs is deleted.
+    pub fn cleared(self) {
+        self.cleared.track();
+    }
+
+    /// The runs that this browser keeps; whoever is signed out has none of the team's.
+    ///
+    /// # Errors
+    /// When the browser does not give them back.
+    pub async fn kept(self) -> Result<RunList, StorageError> {
+        let mut kept = Storage::open().await?.runs().await?;
+        if matches!(self.team.standing_now(), Standing::SignedOut | Standing::NotSetUp) {
+            kept.runs.retain(|record| record.server.is_none());
+        }
+        Ok(kept)
     }
 
     /// The run of this id, its journal opened if it was not yet.

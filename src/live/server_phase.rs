@@ -144,6 +144,7 @@ mod tests {
             start_at: None,
             lines: 0,
             revision: 0,
+            is_of_training: false,
         }
     }
 

@@ -3,14 +3,18 @@
 //! A mirror is a run kept here whose lines come from the server instead of a worker. It has an id of
 //! its own, from which that on the server is read.
 
-use capo_api::{Moment, RunShown, RunStage, RunWish};
+use capo_api::{Moment, RunOrigin, RunShown, RunStage, RunWish};
 use capo_core::journal::Status;
+use idb::{KeyRange, Query};
+use js_sys::{Array, JsString};
 use serde::{Deserialize, Serialize};
 
-use super::{RunRecord, RunStatus, Storage, StorageError};
+use super::{FILES, LINES, RUNS, RunRecord, RunStatus, SLIM, Storage, StorageError};
 
 /// What the ids of mirrors begin with; those of other runs are hexadecimal digits.
 const PREFIX: &str = "team-";
+/// What sorts next after all that begins so.
+const NEXT: &str = "team.";
 
 /// What the server said last of a run of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,9 @@ pub struct ServerRun {
     pub lines: u64,
     /// How often the first line was replaced of the journal whose lines are kept here.
     pub revision: u64,
+    /// Whether it is the search of a training, which alone says when it ends and goes on.
+    #[serde(default)]
+    pub is_of_training: bool,
 }
 
 impl ServerRun {
@@ -51,6 +58,7 @@ impl ServerRun {
             start_at: shown.start_at.clone(),
             lines: shown.lines,
             revision: shown.revision,
+            is_of_training: matches!(shown.origin, RunOrigin::Training { .. }),
         }
     }
 
@@ -134,17 +142,22 @@ fn status(stage: RunStage, status: Option<Status>) -> RunStatus {
 }
 
 impl Storage {
-    /// Forgets all mirrors of runs of the server.
+    /// Forgets all mirrors of runs of the server, and lines of them that another tab wrote after their records were deleted.
     ///
     /// # Errors
-    /// When the browser refuses; those that are left are then as they were.
+    /// When the browser refuses; everything is then kept.
     pub async fn delete_mirrors(&self) -> Result<(), StorageError> {
-        for record in self.runs().await?.runs {
-            if record.server.is_some() {
-                self.delete_run(&record.id).await?;
+        let (first, next) = (JsString::from(PREFIX), JsString::from(NEXT));
+        self.write(&[RUNS, LINES, SLIM, FILES], |store| {
+            let records = KeyRange::bound(&first, &next, None, Some(true))?;
+            store(RUNS)?.delete(Query::KeyRange(records))?;
+            for name in [LINES, SLIM, FILES] {
+                let parts = KeyRange::bound(&Array::of1(&first), &Array::of1(&next), None, Some(true))?;
+                store(name)?.delete(Query::KeyRange(parts))?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -11,7 +11,7 @@ pub use address::way_back;
 pub use asking::Asking;
 pub use data_file::data_file;
 pub use fetch::{Fetch, file};
-pub use standing::{Standing, Team};
+pub use standing::{Standing, Team, is_told};
 pub use words::{removal, role_means, scope_means, sentence};
 
 /// What the page asks.

@@ -3,6 +3,7 @@
 use capo_api::{About, Client, ClientError, Myself, ProjectShown, Role};
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
+use web_sys::StorageEvent;
 
 use super::words::sentence;
 use super::{Fetch, Server};
@@ -17,7 +18,7 @@ pub enum Standing {
     Unknown,
     /// Not known, and why: nothing came back, or the server cannot say.
     Unreached(String),
-    /// A host with files that knows nothing of teams, or knows who asks models by their tokens only.
+    /// A host with files that knows nothing of teams.
     NoServer,
     /// A server without members.
     NotSetUp,
@@ -30,7 +31,6 @@ pub enum Standing {
 impl Standing {
     fn of(answer: Result<About, ClientError>) -> Self {
         match answer {
-            Ok(about) if !about.has_accounts => Self::NoServer,
             Ok(About {
                 member: Some(myself), ..
             }) => Self::SignedIn(myself),
@@ -53,6 +53,19 @@ impl Standing {
         is_news.then_some(found)
     }
 
+    /// The name of who is signed in.
+    pub fn member(&self) -> Option<&str> {
+        match self {
+            Self::SignedIn(myself) => Some(&myself.name),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody is signed in, and somebody else was `before`.
+    fn is_another_since(&self, before: &Self) -> bool {
+        self.member().is_some() && before.member().is_some() && self.member() != before.member()
+    }
+
     /// Whether it is a team server.
     pub fn is_server(&self) -> bool {
         matches!(self, Self::NotSetUp | Self::SignedOut | Self::SignedIn(_))
@@ -68,6 +81,7 @@ pub struct Team {
     changes: RwSignal<u32>,
     projects: RwSignal<Vec<ProjectShown>>,
     issuer: RwSignal<Option<String>>,
+    has_accounts: RwSignal<bool>,
 }
 
 impl Default for Team {
@@ -79,6 +93,7 @@ impl Default for Team {
             changes: RwSignal::new(0),
             projects: RwSignal::new(Vec::new()),
             issuer: RwSignal::new(None),
+            has_accounts: RwSignal::new(true),
         };
         team.find_out();
         team
@@ -97,11 +112,15 @@ impl Team {
         spawn_local(async move {
             let answer = self.server().about().await;
             let issuer = answer.as_ref().ok().and_then(|about| about.oidc.clone());
+            let has_accounts = answer.as_ref().ok().map(|about| about.has_accounts);
             // Somebody may have signed in or out meanwhile.
             if self.found.get_value() == before
                 && let Some(found) = self.standing_now().found(Standing::of(answer))
             {
                 self.issuer.set(issuer);
+                if let Some(has_accounts) = has_accounts {
+                    self.has_accounts.set(has_accounts);
+                }
                 self.stand(found);
             }
         });
@@ -125,14 +144,15 @@ impl Team {
     }
 
     fn stand(self, standing: Standing) {
-        let is_in = matches!(standing, Standing::SignedIn(_));
+        let goes_on = self
+            .standing
+            .with_untracked(|before| before.member() == standing.member());
         self.found.update_value(|found| *found += 1);
         self.standing.set(standing);
-        if is_in {
-            self.read_projects();
-        } else {
+        if !goes_on {
             self.projects.set(Vec::new());
         }
+        self.read_projects();
     }
 
     /// Somebody has signed in.
@@ -187,6 +207,12 @@ impl Team {
         self.issuer.get()
     }
 
+    /// Whether members have accounts here; else they sign in with tokens, and there are runs and shared keys alone. A reactive
+    /// caller is told of changes.
+    pub fn has_accounts(self) -> bool {
+        self.has_accounts.get()
+    }
+
     /// Rises with everything that is changed on the server from here.
     pub fn changes(self) -> u32 {
         self.changes.get()
@@ -209,7 +235,7 @@ impl Team {
         self.request(request).await.map_err(|error| sentence(&error))
     }
 
-    /// The same, and why not as the server says it.
+    /// The same, and why not as the server says it. What it answered to somebody else is not for whoever is signed in now.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -217,7 +243,14 @@ impl Team {
         self,
         request: impl AsyncFnOnce(Server) -> Result<A, ClientError>,
     ) -> Result<A, ClientError> {
+        let before = self.standing_now();
         let answer = request(self.server()).await;
+        if self
+            .standing
+            .with_untracked(|standing| standing.is_another_since(&before))
+        {
+            return Err(ClientError::Unreached("somebody else has signed in since".into()));
+        }
         if let Err(error) = &answer
             && let Some(standing) = self.standing.with_untracked(|standing| standing.after(error))
         {
@@ -225,6 +258,11 @@ impl Team {
         }
         answer
     }
+}
+
+/// Whether what changed in the browser's storage says that somebody signed in or out in another tab.
+pub fn is_told(event: &StorageEvent) -> bool {
+    event.key().as_deref() == Some(TOLD) && event.new_value().is_some()
 }
 
 /// Has them ask who is signed in: they hear of what changes in the browser's storage. Those of a browser that refuses it
@@ -277,7 +315,7 @@ mod tests {
         assert_eq!(about(false, None), Standing::NotSetUp);
         assert_eq!(about(true, None), Standing::SignedOut);
         assert_eq!(about(true, Some(ada())), Standing::SignedIn(ada()));
-        assert_eq!(said(true, false, Some(ada())), Standing::NoServer);
+        assert_eq!(said(true, false, Some(ada())), Standing::SignedIn(ada()));
         let page = Standing::of(Err(ClientError::UnexpectedAnswer { status: 200 }));
         assert_eq!(page, Standing::NoServer);
         let offline = Standing::of(Err(ClientError::Unreached("there is no network".into())));
@@ -304,5 +342,17 @@ mod tests {
         assert_eq!(here.after(&refused(403)), None);
         assert_eq!(here.after(&ClientError::Unreached("no answer came".into())), None);
         assert_eq!(Standing::SignedOut.after(&refused(401)), None);
+    }
+
+    #[test]
+    fn what_one_member_asked_for_is_not_for_the_next() {
+        let bea = Standing::SignedIn(Myself {
+            name: "bea".into(),
+            ..ada()
+        });
+        let ada = Standing::SignedIn(ada());
+        assert!(bea.is_another_since(&ada) && !ada.is_another_since(&ada));
+        // Who signs in, or out, hears what came of it.
+        assert!(!ada.is_another_since(&Standing::SignedOut) && !Standing::SignedOut.is_another_since(&ada));
     }
 }

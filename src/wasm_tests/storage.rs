@@ -300,6 +300,7 @@ async fn mirrors_of_the_server_s_runs_are_forgotten_together_and_no_others() {
             start_at: None,
             lines: 1,
             revision: 0,
+            is_of_training: false,
         }),
         ..record(&theirs, 2.0)
     };
@@ -309,10 +310,16 @@ async fn mirrors_of_the_server_s_runs_are_forgotten_together_and_no_others() {
         storage.add_lines(&record.id, 0, &lines, &lines).await.unwrap();
     }
     assert_eq!(storage.run(&theirs).await.unwrap(), Some(mirror));
+    // Another tab may write lines of one whose record is gone.
+    let late = mirror_id("fa90");
+    storage.add_lines(&late, 0, &[line(0)], &[line(0)]).await.unwrap();
     storage.delete_mirrors().await.unwrap();
     assert_eq!(storage.run(&theirs).await.unwrap(), None);
-    assert!(whole(&storage, &theirs).await.is_empty());
-    assert_eq!(whole(&storage, "beside-a-mirror").await.len(), 1);
+    for gone in [&theirs, &late] {
+        assert!(whole(&storage, gone).await.is_empty());
+    }
+    assert!(storage.has_record(&mine.id).await.unwrap());
+    assert_eq!(whole(&storage, &mine.id).await.len(), 1);
 }
 
 #[wasm_bindgen_test]

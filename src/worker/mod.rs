@@ -8,7 +8,6 @@ pub mod protocol;
 mod session;
 mod trial;
 mod work;
-mod yielding;
 
 use std::cell::{Cell, RefCell};
 

@@ -8,14 +8,14 @@ use capo_core::control::Control;
 use capo_core::journal::{Event, Journal, Status, SteerEvent};
 use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
-use capo_models::Notice;
+use capo_models::{Notice, Turn, Yielding};
+use futures::FutureExt as _;
 use wasm_bindgen_futures::spawn_local;
 use web_time::Instant;
 
 use super::protocol::{DataFiles, Report};
 use super::report;
 use super::session::Session;
-use super::yielding::Yielding;
 use crate::keys::Keys;
 use crate::storage::{Chunks, RunStatus, Saved, Storage, StorageError, StoredJournal, lock};
 
@@ -100,11 +100,8 @@ pub(super) fn unsaved() -> Chunks {
 
 async fn carry_out(work: Work, control: Control) -> Result<(), String> {
     let session = Session::new(&work.study, work.files.clone()).await?;
-    let models = Rc::new(Yielding::new(session.models(
-        &work.keys,
-        &control,
-        Rc::new(tell_of_wait),
-    )?));
+    let models = session.models(&work.keys, &control, Rc::new(tell_of_wait))?;
+    let models = Rc::new(Yielding::new(models, turn()));
     // Held until every line is written: another tab begins where the last one lies.
     let _held = if work.keep {
         Some(lock::hold(&work.run).await.map_err(|error| error.to_string())?)
@@ -152,6 +149,24 @@ async fn carry_out(work: Work, control: Control) -> Result<(), String> {
         keep_record(&storage, &work.run, journal.state(), times).await;
     }
     Ok(())
+}
+
+/// How long a worker computes before it looks at its messages.
+const TURN: Duration = Duration::from_millis(40);
+
+/// Turns of the worker's event loop.
+fn turn() -> Turn {
+    let last = Rc::new(Cell::new(Instant::now()));
+    Rc::new(move || {
+        (last.get().elapsed() >= TURN).then(|| {
+            let last = Rc::clone(&last);
+            async move {
+                gloo_timers::future::sleep(Duration::ZERO).await;
+                last.set(Instant::now());
+            }
+            .boxed_local()
+        })
+    })
 }
 
 fn tell_of_wait(notice: &Notice) {

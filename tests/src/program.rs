@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -296,6 +296,15 @@ impl Server {
     /// When it has ended already.
     pub fn kill(self) {
         self.running.signal(Signal::SIGKILL);
+    }
+
+    /// Ends it at once with all that it has started, where it was started in a group of its own.
+    ///
+    /// # Panics
+    /// When it has ended already.
+    pub fn kill_group(self) {
+        let id = i32::try_from(self.running.child.id()).expect("process ids are 31 bits");
+        killpg(Pid::from_raw(id), Signal::SIGKILL).expect("the programs are ours to signal");
     }
 
     /// Presses Ctrl-C.

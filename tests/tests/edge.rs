@@ -6,11 +6,10 @@
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
+#[expect(dead_code, reason = "other tests use other parts")]
+mod edge_worker;
+
 use std::convert::Infallible;
-use std::fs;
-use std::ops::Deref;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -19,17 +18,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use capo_gateway::cases::{KEY, MAX_BODY, cases, key_record};
-use capo_gateway::{Limits, NanoUsd};
+use capo_gateway::Limits;
+use capo_gateway::cases::{KEY, cases};
 use capo_tests::program::{Server, wait_until};
+use edge_worker::{Came, Team, ask, run, text, token};
 use futures::StreamExt as _;
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
-
-/// What the worker takes for its own origin.
-const ORIGIN: &str = "https://capo.example";
 
 const CHAT: &str = r#"{"model":"small-1","messages":[{"role":"user","content":"Hi"}],"max_tokens":50}"#;
 
@@ -92,138 +88,6 @@ impl Stub {
             go_on,
         }
     }
-}
-
-fn named(variable: &str) -> PathBuf {
-    let path = std::env::var_os(variable).map(PathBuf::from);
-    path.unwrap_or_else(|| panic!("no {variable}; run these tests by `cargo xtask test end-to-end`"))
-}
-
-/// What an operator says, put together.
-#[derive(Default)]
-struct Team {
-    members: Map<String, Value>,
-    projects: Map<String, Value>,
-    keys: Map<String, Value>,
-}
-
-fn token(member: &str) -> String {
-    format!("capo_of-{member}")
-}
-
-fn daily(limits: Limits) -> Value {
-    json!({ "usd": limits.usd_per_day.map(NanoUsd::usd), "requests": limits.requests_per_day })
-}
-
-impl Team {
-    fn member(&mut self, name: &str, more: Value) {
-        let hash = Sha256::digest(token(name));
-        let hash = hash
-            .iter()
-            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-        let mut member = more;
-        member["token_sha256"] = hash.into();
-        self.members.insert(name.to_owned(), member);
-    }
-
-    /// The cases' key with its project and members, under names that end so, for limits of a member, a project and a key.
-    fn case(&mut self, end: &str, base_url: &str, limits: [Limits; 3]) {
-        let [of_member, of_project, of_key] = limits.map(daily);
-        let [project, other] = ["help-desk", "other"].map(|name| format!("{name}{end}"));
-        for (name, project, role) in [
-            ("editor", &project, "editor"),
-            ("viewer", &project, "viewer"),
-            ("outsider", &other, "editor"),
-        ] {
-            let projects = json!({ project: role });
-            self.member(
-                &format!("{name}{end}"),
-                json!({ "projects": projects, "limits": of_member }),
-            );
-        }
-        let mut key = key_record(base_url);
-        key.as_object_mut().unwrap().remove("id");
-        key["projects"] = json!([project]);
-        key["secret"] = "TEAM_KEY".into();
-        key["limits"] = of_key;
-        self.keys.insert(format!("team{end}"), key);
-        self.projects.insert(project, json!({ "limits": of_project }));
-        self.projects.insert(other, json!({}));
-    }
-
-    /// The worker for them, with an administrator; what it keeps lies in a folder.
-    fn start(&mut self, state: &Path) -> Edge {
-        self.member("root", json!({ "is_admin": true }));
-        let vars = json!({
-            "MEMBERS": self.members, "PROJECTS": self.projects, "KEYS": self.keys,
-            "MAX_BODY": MAX_BODY.to_string(), "TEAM_KEY": KEY,
-        });
-        run(&vars, state)
-    }
-}
-
-/// The worker on its runtime, which would go on if it were killed.
-struct Edge(Option<Server>);
-
-impl Deref for Edge {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        self.0.as_ref().unwrap()
-    }
-}
-
-impl Drop for Edge {
-    fn drop(&mut self) {
-        self.0.take().unwrap().stop();
-    }
-}
-
-fn run(vars: &Value, state: &Path) -> Edge {
-    // Of the page what the runtime takes: the module of one that is built fast is too large for it.
-    let page = state.join("page");
-    fs::create_dir_all(&page).unwrap();
-    for file in ["index.html", "boot.js"] {
-        fs::copy(named("CAPO_PAGE").join(file), page.join(file)).unwrap();
-    }
-    let settings = json!({
-        "build": named("CAPO_EDGE"), "page": page, "state": state.join("objects"),
-        "port": 0, "upstream": ORIGIN, "vars": vars,
-    });
-    let mut node = Command::new("node");
-    node.arg(named("CAPO_EDGE").parent().unwrap().join("local.cjs"))
-        .arg(settings.to_string())
-        // What it leaves behind goes with the test.
-        .env("TMPDIR", state)
-        .env("NODE_PATH", named("CAPO_MINIFLARE"))
-        .stdin(Stdio::null());
-    Edge(Some(Server::start(&mut node)))
-}
-
-/// What came back, its body not read yet.
-type Came = ureq::http::Response<ureq::Body>;
-
-fn ask(server: &Server, method: &str, target: &str, headers: &[(&str, &str)], body: &str) -> Came {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .allow_non_standard_methods(true)
-        .build()
-        .into();
-    let url = format!("{}{target}", server.base_url);
-    let mut request = ureq::http::Request::builder().method(method).uri(url);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    if body.is_empty() {
-        agent.run(request.body(()).unwrap()).unwrap()
-    } else {
-        agent.run(request.body(body.to_owned()).unwrap()).unwrap()
-    }
-}
-
-fn text(came: Came) -> (u16, String) {
-    (came.status().as_u16(), came.into_body().read_to_string().unwrap())
 }
 
 /// Asks a model as a program of the member does.
@@ -404,7 +268,7 @@ fn the_page_is_served_and_says_what_stands_behind_it() {
         let (status, body) = text(came);
         assert_eq!(
             status,
-            if path == "/api/runs" { 404 } else { 200 },
+            if path == "/api/runs" { 401 } else { 200 },
             "{path}: {body}"
         );
         let is_page = body.contains("http-equiv=\"Content-Security-Policy\"");

@@ -7,6 +7,9 @@
 
 mod team_server;
 
+#[path = "team_server/shared_key.rs"]
+mod shared_key;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,11 +22,11 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Said;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 use prost::Message as _;
 use serde_json::{Value, json};
+use shared_key::{SECRET, shared_key};
 use team_server::{PASSWORD, ask, create_user, serving};
 use tempfile::TempDir;
 
-/// The provider's key, what a model is asked, and what it answers.
-const SECRET: &str = "sk-of-the-team";
+/// What a model is asked, and what it answers.
 const QUESTION: &str = "What is 2 + 2?";
 const ANSWER: &str = "Four, of course.";
 
@@ -83,30 +86,7 @@ fn ask_a_model(collector: &str) -> String {
     create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
     let mut serve = serving(folder.path(), "127.0.0.1:0");
     let server = Server::start(serve.args(["--otlp", collector]));
-    let credentials = json!({ "name": "ada", "password": PASSWORD });
-    let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-        .cookie
-        .unwrap();
-    let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
-    let made = |path: &str, body: Value| {
-        let answer = ask(&server, "POST", path, &headers, &body);
-        assert!(answer.status < 300, "{path}: {}", answer.body);
-        answer.body
-    };
-    made("/api/projects", json!({ "name": "sums", "title": "Sums" }));
-    let settings = json!({
-        "provider": "openai-compatible", "base_url": stub.base_url, "private_host": true,
-        "projects": ["sums"], "models": [{ "name": "stub" }],
-    });
-    made(
-        "/api/keys",
-        json!({ "name": "stub", "settings": settings, "secret": SECRET }),
-    );
-    let token = made(
-        "/api/tokens",
-        json!({ "name": "test", "scope": "write", "days": 1 }),
-    );
-    let token = token["secret"].as_str().unwrap().to_owned();
+    let token = shared_key(&server, &stub.base_url);
     let bearer = format!("Bearer {token}");
     let question = json!({ "model": "stub", "messages": [{ "role": "user", "content": QUESTION }] });
     let path = "/api/proxy/stub/v1/chat/completions";

@@ -8,7 +8,15 @@
 #[expect(dead_code, reason = "other tests use other parts")]
 mod team_server;
 
+#[path = "team_server/shared_key.rs"]
+mod shared_key;
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use capo_tests::arithmetic::luck;
@@ -17,12 +25,9 @@ use capo_tests::program::{Running, Server, command, run, wait_until};
 use capo_tests::stub::{Question, Stub};
 use capo_tests::study::Study;
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
-use team_server::{PASSWORD, ask, create_user};
+use shared_key::{SECRET, shared_key};
+use team_server::{PASSWORD, create_user};
 use tempfile::TempDir;
-
-/// The provider's key, which no worker writes anywhere.
-const SECRET: &str = "sk-of-the-team";
 
 /// Calls at once, as [`Study::new`] has it.
 const CONCURRENCY: u64 = 4;
@@ -76,30 +81,7 @@ impl Team {
         ]);
         serve.arg(&data).args(["--database", &database]);
         let server = Server::start(&mut serve);
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
-            .cookie
-            .unwrap();
-        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
-        let made = |path: &str, body: Value| {
-            let answer = ask(&server, "POST", path, &headers, &body);
-            assert!(answer.status < 300, "{path}: {}", answer.body);
-            answer.body
-        };
-        made("/api/projects", json!({ "name": "sums", "title": "Sums" }));
-        let settings = json!({
-            "provider": "openai-compatible", "base_url": provider, "private_host": true,
-            "projects": ["sums"], "models": [{ "name": "stub" }],
-        });
-        made(
-            "/api/keys",
-            json!({ "name": "stub", "settings": settings, "secret": SECRET }),
-        );
-        let token = made(
-            "/api/tokens",
-            json!({ "name": "test", "scope": "write", "days": 1 }),
-        );
-        let token = token["secret"].as_str().unwrap().to_owned();
+        let token = shared_key(&server, provider);
         Self {
             folder,
             database,
@@ -138,6 +120,56 @@ impl Team {
         let stage = shown.json()["stage"].clone();
         assert!(stage != "failed", "{}", shown.stdout);
         stage == "ended"
+    }
+}
+
+/// A way to the database that can be closed: what goes over it is cut off, as when the database is restarted.
+struct Way {
+    address: SocketAddr,
+    is_open: Arc<AtomicBool>,
+    ends: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Way {
+    fn to(database: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let way = Self {
+            address: listener.local_addr().unwrap(),
+            is_open: Arc::new(AtomicBool::new(true)),
+            ends: Arc::default(),
+        };
+        let (is_open, ends) = (Arc::clone(&way.is_open), Arc::clone(&way.ends));
+        thread::spawn(move || {
+            for here in listener.incoming().flatten() {
+                let there = TcpStream::connect(database).unwrap();
+                let mut ends = ends.lock().unwrap();
+                if !is_open.load(SeqCst) {
+                    continue;
+                }
+                for (from, to) in [(&here, &there), (&there, &here)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || {
+                        // Whoever goes away closes the other end, too.
+                        let _ = io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                ends.extend([here, there]);
+            }
+        });
+        way
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, SeqCst);
+    }
+
+    fn close(&self) {
+        let mut ends = self.ends.lock().unwrap();
+        self.is_open.store(false, SeqCst);
+        for end in ends.drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
     }
 }
 
@@ -202,4 +234,60 @@ fn workers_that_are_killed_lose_nothing_and_pay_again_at_most_for_what_was_in_fl
         worker.signal(Signal::SIGINT);
         assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
     }
+}
+
+#[test]
+fn a_database_that_is_away_for_a_while_ends_no_run_and_has_at_most_what_was_in_flight_paid_again() {
+    let Some(database) = database() else { return };
+    let study = Study::new("http://unused");
+    let latency = Duration::from_millis(15);
+    let reference = Stub::start_with(latency, None, study.models().script());
+    let stub = Stub::start_with(latency, Some(SECRET), study.models().script());
+    let study = study.with("http://unused", &reference.base_url);
+    let whole = study.file("whole.jsonl");
+    run(&mut study.optimize_to(&whole)).expect_code(0);
+    let study = study.with(&reference.base_url, &stub.base_url);
+    let requests = reference.requests();
+
+    let (user, rest) = database.split_once('@').unwrap();
+    let (address, name) = rest.split_once('/').unwrap();
+    let way = Way::to(address.parse().unwrap());
+    let through = format!("{user}@{}/{name}", way.address);
+    let team = Team::new(through, &stub.base_url);
+    let mut worker = team.worker();
+    let started = run(&mut team.command(&study, "optimize study.toml --remote --project sums --detach"));
+    let id = started.clone().expect_code(0).stdout.trim_end().to_owned();
+    // Shorter than the patience of who writes, and longer: then it is claimed anew.
+    let absences = [Duration::from_secs(1), Duration::from_secs(10)];
+    for absence in absences {
+        let before = stub.requests();
+        stub.admit(requests / 4);
+        wait_until("questions that wait", || {
+            let books = stub.books();
+            books.requests > before && books.open > 0 && stub.is_held()
+        });
+        way.close();
+        stub.admit(CONCURRENCY);
+        thread::sleep(absence);
+        way.open();
+    }
+    stub.admit_all();
+    wait_until("the end of the run", || team.is_over(&study, &id));
+
+    run(&mut team.command(&study, &format!("runs pull {id} --journal pulled.jsonl"))).expect_code(0);
+    let pulled = study.file("pulled.jsonl");
+    run(command(["journal", "verify"]).arg(&pulled)).expect_code(0);
+    assert_eq!(
+        outcome(&events(&pulled)),
+        outcome(&events(&whole)),
+        "rounds and result of the uninterrupted run"
+    );
+    let paid_again = stub.books().repeats(Question::is_rollout);
+    let most = absences.len() as u64 * CONCURRENCY;
+    assert!(
+        paid_again <= most,
+        "{paid_again} rollouts were paid again, not {most}"
+    );
+    worker.signal(Signal::SIGINT);
+    assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
 }

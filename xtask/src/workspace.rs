@@ -25,12 +25,13 @@ pub(crate) const MEASURE: &str = "capo-rewriter-measure";
 /// features differ is compiled again. What runs on CUDA is linted, and run by the archive of `cargo xtask bench gpu`.
 pub(crate) const NATIVE: [&str; 5] = ["--workspace", "--exclude", CUDA, "--features", TRAIN];
 /// The packages that must also build for the browser, or for Cloudflare's runtime. `capo-edge` is empty natively.
-pub(crate) const BROWSER: [&str; 7] = [
+pub(crate) const BROWSER: [&str; 8] = [
     "capo-core",
     "capo-world",
     "capo-models",
     "capo-workloads",
     "capo-gateway",
+    "capo-hosted",
     "capo-edge",
     "capo-web",
 ];

@@ -15,8 +15,8 @@ pub struct About {
     /// What people call the OpenID Connect issuer at which they can sign in, too.
     #[serde(default)]
     pub oidc: Option<String>,
-    /// Whether people sign in here, to projects with runs; else it is a host of the page that passes calls to models on for
-    /// who sends a token.
+    /// Whether people have accounts here, with passwords, that are made and ended here; else an operator says elsewhere who is
+    /// a member, whose token then stands in place of a password, and here are projects' runs and shared keys alone.
     #[serde(default = "yes")]
     pub has_accounts: bool,
     /// Who is signed in.

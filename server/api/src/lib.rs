@@ -14,6 +14,7 @@ mod projects;
 mod prompts;
 mod role;
 mod runs;
+mod trainings;
 
 pub use accounts::{
     About, Credentials, FirstAdmin, InvitationMade, InvitationShown, MemberChange, MemberShown, Myself,
@@ -39,6 +40,11 @@ pub use role::{Role, Scope, UnknownWord};
 pub use runs::{
     FileShown, MOST_FILE, MOST_JOURNAL, NewBranch, NewRun, RunChange, RunDetail, RunOrder, RunOrigin,
     RunPage, RunShown, RunStage, RunWish, event, events_path, journal_path,
+};
+pub use trainings::{
+    CheckpointShown, NewTraining, REWRITER, TRAINING_EVENT, TrainingDetail, TrainingKind, TrainingList,
+    TrainingOrder, TrainingShown, TrainingStart, TrainingState, checkpoint_path, rewriter_model,
+    training_events_path,
 };
 
 /// A moment in RFC 3339, in UTC.

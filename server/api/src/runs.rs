@@ -51,6 +51,11 @@ pub enum RunOrigin {
     Server,
     /// Somebody pushed it from a browser or a command line.
     Pushed,
+    /// It is the search of a training, which alone says when it ends and goes on.
+    Training {
+        /// Id of the training.
+        training: String,
+    },
     /// It shares the beginning of another run.
     Branch {
         /// Id of the other run.

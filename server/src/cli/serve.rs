@@ -19,7 +19,7 @@ use super::failure::{Ending, Failure, print};
 use super::layout::counted;
 use super::oidc::OidcArgs;
 use crate::serve::{
-    self, BackupError, Key, Measured, NamedRewriter, Options, ServeError, Served, TlsFiles, Traces,
+    self, BackupError, Key, Measured, NamedRewriter, Options, ServeError, Served, TlsFiles, Traces, Training,
 };
 
 /// Serve the page and the team's accounts, projects and prompts to browsers and programs.
@@ -71,6 +71,8 @@ pub(crate) struct ServeArgs {
     oidc: OidcArgs,
     #[command(flatten)]
     worker: Worker,
+    #[command(flatten)]
+    training: Training,
 }
 
 /// How a process works on runs.
@@ -114,6 +116,11 @@ pub(crate) struct WorkerArgs {
     said: Said,
     #[command(flatten)]
     worker: Worker,
+    /// The folder `trainings` of the server, as this machine sees it; without it, this worker works on no trainings.
+    #[arg(long, value_name = "DIR")]
+    trainings_folder: Option<PathBuf>,
+    #[command(flatten)]
+    training: Training,
 }
 
 /// What a process says of what it does.
@@ -323,6 +330,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         master: args.master_key_file,
         page,
         worker: args.worker.settings(),
+        training: args.training,
         rate: NonZeroU32::new(args.rate),
         measured,
         tls,
@@ -344,12 +352,14 @@ pub(crate) fn join(args: WorkerArgs) -> Result<Ending, Failure> {
         .worker
         .settings()
         .ok_or_else(|| Failure::usage("a worker works on one run at least: --runs 1"))?;
+    let training = args.training.in_folder(args.trainings_folder);
     let traces = args.said.start()?;
     let worked = runtime()?.block_on(serve::join(
         &args.database,
         &args.files,
         args.master_key_file,
         settings,
+        training,
     ));
     if let Some(traces) = traces {
         traces.end();
@@ -476,6 +486,7 @@ impl From<ServeError> for Failure {
             | ServeError::NoPage
             | ServeError::FirstIsAdmin
             | ServeError::TwiceNamed(_)
+            | ServeError::Training(_)
             | ServeError::Backup(BackupError::Postgres(_)) => Self::usage(error.to_string()),
             _ => Self::new(error.to_string()),
         }

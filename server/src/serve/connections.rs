@@ -16,6 +16,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tower::Service as _;
@@ -29,6 +30,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long it may take to send the head of a request, and stay without one: reverse proxies keep connections for the next
 /// request, those that are used most for two minutes.
 const HEAD: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 150 });
+
+/// How long a client may take no byte of its answer.
+const TAKE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 120 });
 
 /// How long to wait where the system has no more files for connections.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -111,10 +115,12 @@ async fn serve(
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().call(request)
     });
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(TAKE));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let _ = watcher.watch(connection).await;
 }
 
@@ -130,7 +136,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let who = async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.ip().to_string();
-        let router = Router::new().route("/", axum::routing::get(who));
+        let much = axum::routing::get(async || vec![0; MUCH]);
+        let router = Router::new()
+            .route("/", axum::routing::get(who))
+            .route("/much", much);
         let (end, ending) = oneshot::channel();
         let ending = async move { drop(ending.await) };
         let served = tokio::spawn(answer(listener, None, router, 2, ending));
@@ -146,6 +155,10 @@ mod tests {
     }
 
     const WHOLE: &[u8] = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n";
+    const LARGE: &[u8] = b"GET /much HTTP/1.1\r\nhost: here\r\n\r\n";
+
+    /// Bytes of an answer that no socket holds by itself.
+    const MUCH: usize = 64 << 20;
 
     #[tokio::test]
     async fn who_never_ends_a_request_is_let_go_and_has_no_more_than_a_share_until_then() {
@@ -167,6 +180,19 @@ mod tests {
         fourth.write_all(WHOLE).await.unwrap();
         let text = rest(fourth).await;
         assert!(text.contains("200 OK") && text.ends_with("127.0.0.1"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_of_an_answer_is_let_go() {
+        let (address, _end, _served) = serving().await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(LARGE).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        tokio::time::sleep(2 * TAKE).await;
+        let mut left = Vec::new();
+        let _ = stream.read_to_end(&mut left).await;
+        assert!(left.len() < MUCH, "{} bytes", left.len());
     }
 
     #[tokio::test]

@@ -8,6 +8,9 @@ mod metrics;
 mod models;
 mod otlp;
 mod tls;
+#[cfg(feature = "train")]
+mod trainer;
+mod trainings;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -21,7 +24,7 @@ use capo_team::seal::MasterKey;
 use capo_team::store::{Actor, Member};
 use capo_team::{
     Files, FilesError, OidcSettings, Page, PageError, Server, SetUp, Settings, Store, StoreError,
-    WorkerSettings, password, router, work,
+    WorkerSettings, password, router, train, work,
 };
 use tokio::net::TcpListener;
 
@@ -35,6 +38,7 @@ pub(crate) use self::models::NamedRewriter;
 pub(crate) use self::otlp::Traces;
 pub(crate) use self::tls::TlsFiles;
 use self::tls::{Certificate, TlsError};
+pub(crate) use self::trainings::{Training, TrainingError};
 use crate::interrupt::Interrupts;
 use crate::simulate::SimulateError;
 use crate::stderr::warn;
@@ -65,6 +69,8 @@ pub(crate) struct Options {
     pub(crate) page: Served,
     /// How it works on runs; not at all without.
     pub(crate) worker: Option<WorkerSettings>,
+    /// How it works on trainings.
+    pub(crate) training: Training,
     /// Requests a second of each caller; as many as they like without.
     pub(crate) rate: Option<NonZeroU32>,
     /// Whether and for whom it counts what it does.
@@ -146,6 +152,9 @@ pub(crate) enum ServeError {
         "a worker joins a server through its PostgreSQL database; name it with --database postgres://USER:PASSWORD@HOST/NAME"
     )]
     OneMachine,
+    /// Its trainings.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
     /// The first account is no administrator's.
     #[error("the first account administers the server: make it with --admin")]
     FirstIsAdmin,
@@ -214,6 +223,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     let models = models::routes(options.rewriters).await?;
     let mut folder = Folder::open(options.folder.as_deref())?;
     let store = open(options.database.as_deref(), &folder).await?;
+    store.read_clock().await?;
+    let now = store.clock();
     // Of a file this process is the only one: it holds the folder.
     if options.database.is_none() {
         let forgotten = store.take_over(now(), true).await?;
@@ -226,6 +237,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     store.beat(now()).await?;
     let master = master_key(&MasterFile::new(options.master.as_deref(), folder.path()), &store).await?;
     let files = files(options.files.as_deref(), folder.path()).await?;
+    let trainings = options.training.at(&folder.path().join("trainings"))?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {
         address: options.address,
@@ -272,9 +284,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         models: Some(models),
         is_encrypted: certificate.is_some(),
         oidc: options.oidc,
+        trainings,
         ..Settings::default()
     };
-    let server = Server::new(store.clone(), now, settings);
+    let server = Server::new(store.clone(), store.clock(), settings);
     let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
     server.take_contents().await?;
     store.beat(now()).await?;
@@ -303,9 +316,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
             None => Ok(()),
         }
     };
+    let training = train(server.clone(), interrupts.asked());
     let ending = async {
-        let ((), worked) = tokio::join!(serving, working);
-        worked?;
+        let ((), worked, trained) = tokio::join!(serving, working, training);
+        worked.and(trained)?;
         server.finish().await;
         Ok::<_, io::Error>(())
     };
@@ -323,7 +337,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         ended = ending => ended?,
         () = patience => warn("some requests did not end in time; calls to providers count at their full amounts"),
         () = insisted => {}
-        () = store.keep_alive(now) => {}
+        () = store.keep_alive() => {}
         () = server.keep_clearing() => {}
         () = metrics::sum_up(metrics.as_ref()) => {}
         () = reading => {}
@@ -341,11 +355,13 @@ pub(crate) async fn join(
     place: &str,
     master: Option<PathBuf>,
     settings: WorkerSettings,
+    training: Training,
 ) -> Result<(), ServeError> {
     if !database.starts_with("postgres") {
         return Err(ServeError::OneMachine);
     }
     let store = Store::open(database).await?;
+    store.read_clock().await?;
     let master = match master {
         Some(path) => {
             let file = MasterFile::new(Some(&path), std::path::Path::new(""));
@@ -363,17 +379,20 @@ pub(crate) async fn join(
     let settings_of_server = Settings {
         master,
         files: Some(files(Some(place), Path::new("")).await?),
+        trainings: training.elsewhere()?,
         ..Settings::default()
     };
-    let server = Server::new(store.clone(), now, settings_of_server);
+    let server = Server::new(store.clone(), store.clock(), settings_of_server);
     let server = server.map_err(|error| ServeError::Client(error.to_string()))?;
     server.take_contents().await?;
     let insisted = interrupts.insisted();
-    store.beat(now()).await?;
+    store.beat(store.clock()()).await?;
+    let working = work(server.clone(), settings, interrupts.asked());
+    let training = train(server.clone(), interrupts.asked());
     tokio::select! {
-        worked = work(server.clone(), settings, interrupts.asked()) => worked?,
+        (worked, trained) = async { tokio::join!(working, training) } => worked.and(trained)?,
         () = insisted => return Ok(()),
-        () = store.keep_alive(now) => {}
+        () = store.keep_alive() => {}
     }
     if tokio::time::timeout(GRACE, server.finish()).await.is_err() {
         warn("some calls to providers did not end in time; they count at their full amounts");

@@ -31,19 +31,32 @@ impl LocalModels for LocalRewriters<'_> {
         let start = self.folder.resolve("");
         let folder = PolicyFolder::find_from(&start, model);
         let folder = folder.map_err(|error| LocalError::Table(error.to_string()))?;
-        let drawn = StatedDrawing {
-            temperature: spec.temperature,
-            max_tokens: spec.max_tokens.map(u32::from),
-            max_batch: spec.concurrency.map(usize::from),
-        };
-        let engine = Device::of_environment().and_then(|device| device.open());
-        let on_device = |error| LocalError::Device(format!("{error} ({DEVICE} names the device)"));
-        let rewriter = engine
-            .map_err(on_device)?
-            .rewriter(name, &folder, drawn.drawing(), told_cuts(), self.stop.clone())
-            .map_err(|error| LocalError::Table(error.to_string()))?;
-        Ok(rewriter)
+        open(name, &folder, spec, self.stop.clone())
     }
+}
+
+/// Opens the rewriter in a folder as a table of a study describes it, on the device that the environment names.
+///
+/// # Errors
+/// When it does not read, or the device does not run it.
+pub fn open(
+    name: &str,
+    folder: &PolicyFolder,
+    spec: &ModelSpec,
+    stop: Stop,
+) -> Result<Rc<dyn Llm>, LocalError> {
+    let drawn = StatedDrawing {
+        temperature: spec.temperature,
+        max_tokens: spec.max_tokens.map(u32::from),
+        max_batch: spec.concurrency.map(usize::from),
+    };
+    let engine = Device::of_environment().and_then(|device| device.open());
+    let on_device = |error| LocalError::Device(format!("{error} ({DEVICE} names the device)"));
+    let rewriter = engine
+        .map_err(on_device)?
+        .rewriter(name, folder, drawn.drawing(), told_cuts(), stop)
+        .map_err(|error| LocalError::Table(error.to_string()))?;
+    Ok(rewriter)
 }
 
 /// Puts a rewriter that was trained to be one in the place of the study's, who stays the critic where there is no

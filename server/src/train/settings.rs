@@ -59,14 +59,22 @@ impl TrainingSettings {
             return Ok(Self::default());
         };
         let text = read_text("settings file", path)?;
-        toml::from_str(&text).map_err(|error: toml::de::Error| {
+        Self::parse(&text).map_err(|message| SettingsError::Content {
+            path: path.to_owned(),
+            message,
+        })
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// What it says that is unknown or impossible, and in which line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start));
             let line = before.map_or(1, |before| before.matches('\n').count() + 1);
             let message = error.message().lines().collect::<Vec<_>>().join("; ");
-            SettingsError::Content {
-                path: path.to_owned(),
-                message: format!("line {line}: {message}"),
-            }
+            format!("line {line}: {message}")
         })
     }
 }

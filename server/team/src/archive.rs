@@ -1,4 +1,5 @@
-//! A project as one file: a tar archive of documents, journals and data files, in the order in which they are needed.
+//! A project as one file: a tar archive of documents, journals and data files, in the order in which they are needed. Trainings
+//! stay where they are: their folders lie on one machine, and name models there.
 //!
 //! | member | |
 //! |---|---|

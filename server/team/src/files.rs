@@ -56,6 +56,18 @@ pub enum FilesError {
     Nowhere,
 }
 
+impl FilesError {
+    /// Whether there is no more room for it.
+    pub(crate) fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        causes.any(|cause| {
+            let cause = cause.downcast_ref::<std::io::Error>();
+            cause.is_some_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded))
+        })
+    }
+}
+
 impl fmt::Display for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.place)
@@ -162,6 +174,14 @@ impl Files {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What is told where a data file that a study names does not read.
+pub(crate) fn lacks_file(path: &str, sha256: &str) -> String {
+    format!(
+        "the data file `{path}` ({sha256}) is not there: the project lacks it, or this process looks elsewhere than the \
+         server keeps data files (--files)"
+    )
 }
 
 fn refused(place: &str, problem: &dyn fmt::Display) -> FilesError {

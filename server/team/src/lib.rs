@@ -13,10 +13,11 @@ pub mod password;
 mod places;
 pub mod seal;
 pub mod secret;
+pub mod shared_keys;
 mod spans;
 pub mod store;
-mod study;
 mod telemetry;
+pub mod trainings;
 mod worker;
 
 pub use files::{Files, FilesError};
@@ -26,4 +27,5 @@ pub use places::{Place, Places, network};
 pub use spans::SPANS;
 pub use store::{Store, StoreError};
 pub use telemetry::Metrics;
+pub use trainings::train;
 pub use worker::{WorkerSettings, work};

@@ -93,6 +93,8 @@ pub(crate) struct Person {
     /// An e-mail address that the issuer has verified.
     email: Option<String>,
     username: Option<String>,
+    /// Whether the issuer said all that it was asked.
+    pub(crate) is_whole: bool,
 }
 
 /// An issuer, and what it last said of itself.
@@ -188,16 +190,25 @@ impl Oidc {
         }
         let mut email = verified(claims.email(), claims.email_verified());
         let mut username = claims.preferred_username().map(|name| name.to_string());
+        let mut is_whole = true;
         // Many issuers say who it is only when they are asked once more.
         if claims.email().is_none() && client.user_info_url().is_some() {
-            let said: CoreUserInfoClaims = client
+            let said = client
                 .user_info(tokens.access_token().clone(), Some(claims.subject().clone()))
                 .map_err(|error| OidcError::Unreached(error.to_string()))?
                 .request_async(&send)
-                .await
-                .map_err(|error| OidcError::Unreached(format!("its user info endpoint: {error}")))?;
-            email = verified(said.email(), said.email_verified());
-            username = username.or_else(|| said.preferred_username().map(|name| name.to_string()));
+                .await;
+            let said: Option<CoreUserInfoClaims> = said
+                // Who has an account is known without.
+                .inspect_err(
+                    |error| tracing::warn!(%error, "the user info endpoint of the OpenID Connect issuer"),
+                )
+                .ok();
+            is_whole = said.is_some();
+            if let Some(said) = said {
+                email = verified(said.email(), said.email_verified());
+                username = username.or_else(|| said.preferred_username().map(|name| name.to_string()));
+            }
         }
         let subject = claims.subject().to_string();
         let label = email.clone().or_else(|| username.clone());
@@ -209,6 +220,7 @@ impl Oidc {
             },
             email,
             username,
+            is_whole,
         })
     }
 

@@ -247,6 +247,10 @@ fn Summary(
                 Some(quantity.optional(progress.get().best))
             })
         };
+        let lasted = move || {
+            progress.track();
+            format::lasted(run.elapsed() / 1000.0)
+        };
         let gate = move || {
             let progress = progress.get();
             progress
@@ -279,6 +283,7 @@ fn Summary(
                 <td class="nw">{gate}</td>
                 <td class="num">{move || format::count(progress.get().rollouts)}</td>
                 <td class="num">{move || format::dollars(progress.get().usd)}</td>
+                <td class="num">{lasted}</td>
             </tr>
         }
     };
@@ -304,6 +309,9 @@ fn Summary(
                             </th>
                             <th scope="col" class="num">
                                 "Spent"
+                            </th>
+                            <th scope="col" class="num">
+                                "Ran for"
                             </th>
                         </tr>
                     </thead>

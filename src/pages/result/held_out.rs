@@ -1,12 +1,12 @@
 //! Plate B: the held-out table.
 
-use capo_core::certificate::{Certificate, Verdict};
+use capo_core::certificate::Certificate;
 use capo_core::estimate::Estimate;
 use leptos::prelude::*;
 
 use crate::charts::bullet::{Bullet, BulletData};
 use crate::charts::unit::Unit;
-use crate::components::{HeldOutGate, verdict_words};
+use crate::components::{CertificateTable, HeldOutGate};
 use crate::format::{NOTHING, Quantity, count};
 use crate::run::outcome::{MetricRow, Outcome};
 use crate::run::studied::Shown as _;
@@ -32,7 +32,15 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
                 .map(|outcome| (outcome.certificates.clone(), outcome.rows.clone()))
         });
         let (certificates, rows) = found.unwrap_or_default();
-        let of_one = |certificate| view! { <Tested certificate rows=rows.clone()/> };
+        let of_one = |certificate: Certificate| {
+            let rows = rows.clone();
+            let quantity = move |metric: &str| {
+                let row = rows.iter().find(|row| row.metric.name() == metric);
+                row.map_or(Quantity::Ratio, |row| row.metric.quantity())
+            };
+            let name = format!("Test of {}", certificate.candidate.short());
+            view! { <CertificateTable certificate name quantity/> }
+        };
         certificates.into_iter().map(of_one).collect_view()
     };
     view! {
@@ -64,69 +72,6 @@ pub(super) fn HeldOutPlate(outcome: Memo<Option<Outcome>>) -> impl IntoView {
             </div>
             {certificates}
         </section>
-    }
-}
-
-/// A prompt tested on the examples kept for it.
-#[component]
-fn Tested(certificate: Certificate, rows: Vec<MetricRow>) -> impl IntoView {
-    let title = format!(
-        "Test of {}: {}",
-        certificate.candidate.short(),
-        certificate.sentence()
-    );
-    let of_constraint = |row: MetricRow| {
-        let finding = certificate.constraints.get(row.metric.name())?.clone();
-        let quantity = row.metric.quantity();
-        let shown =
-            |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| quantity.value(value));
-        let threshold = row
-            .threshold
-            .map_or_else(|| NOTHING.to_owned(), |threshold| quantity.limit(threshold));
-        let verdict = verdict_words(finding.verdict);
-        let bullet = BulletData {
-            value: finding.mean,
-            error: finding.mean.zip(finding.upper).map(|(mean, upper)| upper - mean),
-            feasible: finding.verdict == Verdict::Certified,
-            reference: None,
-            reach: bullet(&row).reach.max(1.15 * finding.upper.unwrap_or(0.0)),
-            ..bullet(&row)
-        };
-        Some(view! {
-            <tr>
-                <th scope="row">{row.metric.label()}</th>
-                <td class="nw">{verdict}</td>
-                <td class="num">{shown(finding.mean)}</td>
-                <td class="num">{shown(finding.upper)}</td>
-                <td class="num">{shown(finding.simultaneous)}</td>
-                <td class="num">{threshold}</td>
-                <td class="col-range">
-                    <Bullet data=bullet/>
-                </td>
-            </tr>
-        })
-    };
-    let findings = rows.into_iter().filter_map(of_constraint).collect_view();
-    view! {
-        <div class="scroll" tabindex="0" role="group" aria-label="Test, scrolls sideways">
-            <table class="mid sticky-1 held-out">
-                <caption>{title}</caption>
-                <thead>
-                    <tr>
-                        <th scope="col">"Constraint"</th>
-                        <th scope="col">"Verdict"</th>
-                        <th scope="col" class="num">"Mean"</th>
-                        <th scope="col" class="num">"At most, by itself"</th>
-                        <th scope="col" class="num">"At most, all at once"</th>
-                        <th scope="col" class="num">"Threshold"</th>
-                        <th scope="col" class="col-range">
-                            "Mean, bound, threshold" <small>"bar: to the bound by itself"</small>
-                        </th>
-                    </tr>
-                </thead>
-                <tbody>{findings}</tbody>
-            </table>
-        </div>
     }
 }
 

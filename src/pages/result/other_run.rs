@@ -15,7 +15,7 @@ use crate::format::{self, listed};
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome::Outcome;
 use crate::run::studied::Shown as _;
-use crate::storage::{RunRecord, Storage};
+use crate::storage::RunRecord;
 
 /// The name of the other run in the address.
 const WITH: &str = "with";
@@ -47,11 +47,16 @@ pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
     let runs = expect_context::<Runs>();
     let query = use_query_map();
     let chosen = Memo::new(move |_| query.with(|query| query.get(WITH)));
-    let kept = LocalResource::new(others);
+    let kept = LocalResource::new(move || {
+        runs.cleared();
+        runs.kept()
+    });
     let list = move || {
         let own = run.id();
-        let kept = kept.get().unwrap_or_default();
-        kept.into_iter()
+        // Without a list there is nothing to choose, and the plate says so.
+        let kept = kept.get().and_then(Result::ok).unwrap_or_default();
+        kept.runs
+            .into_iter()
             .filter(|record| record.id != own)
             .collect::<Vec<_>>()
     };
@@ -75,14 +80,6 @@ pub(super) fn OtherRunPlate(run: Run) -> impl IntoView {
             </Show>
             {move || compared.get().map(|compared| view! { <Remark compared/> })}
         </section>
-    }
-}
-
-async fn others() -> Vec<RunRecord> {
-    match Storage::open().await {
-        // Without a list there is nothing to choose, and the plate says so.
-        Ok(storage) => storage.runs().await.unwrap_or_default().runs,
-        Err(_) => Vec::new(),
     }
 }
 

@@ -33,10 +33,32 @@ pub(super) fn Bulk(
     };
     let count = Memo::new(move |_| listed.selected.with(std::collections::BTreeSet::len));
     let may = Memo::new(move |_| listed.chosen().iter().all(|run| listed.may_order(run)));
-    let compare = move || {
-        let ids: Vec<String> = listed.chosen().into_iter().map(|run| run.id).collect();
+    // That of the first, if there is one, and whether it is selected too.
+    let baseline = Memo::new(move |_| {
+        let chosen = listed.chosen();
+        let baseline = listed.baseline(chosen.first()?)?;
+        let is_chosen = chosen.contains(&baseline);
+        Some((baseline.id, is_chosen))
+    });
+    let is_apart = move || baseline.with(|baseline| matches!(baseline, Some((_, false))));
+    let is_baseline = move || baseline.with(|baseline| matches!(baseline, Some((_, true))));
+    let turn = move |_| {
+        if let Some(run) = untrack(|| listed.chosen()).first() {
+            listed.turn_baseline(run);
+        }
+    };
+    // Differences are against the first.
+    let address = move |first: Option<String>| {
+        let others = listed.chosen().into_iter().map(|run| run.id);
+        let others = others.filter(|id| Some(id) != first.as_ref());
+        let ids: Vec<String> = first.iter().cloned().chain(others).collect();
         format!("/compare?runs={}", ids.join(","))
     };
+    let compare = move || {
+        let first = baseline.get().filter(|(_, is_chosen)| *is_chosen);
+        address(first.map(|(id, _)| id))
+    };
+    let against = move || address(baseline.get().map(|(id, _)| id));
     let hint = move || match count.get() {
         0 if listed.is_empty() => "",
         _ if !may.get() => "Editors of a run’s project rename and delete it.",
@@ -53,6 +75,16 @@ pub(super) fn Bulk(
                         <A href=compare attr:class="button">
                             "Compare " {count} " runs"
                         </A>
+                    </Show>
+                    <Show when=is_apart>
+                        <A href=against attr:class="button">
+                            "Compare with the baseline"
+                        </A>
+                    </Show>
+                    <Show when=move || count.get() == 1>
+                        <button type="button" on:click=turn>
+                            {move || if is_baseline() { "Clear baseline" } else { "Set as baseline" }}
+                        </button>
                     </Show>
                     <button type="button" on:click=move |_| export(runs, listed.chosen(), said)>
                         "Export"

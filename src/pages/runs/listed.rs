@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt as _};
 use leptos::leptos_dom::helpers::set_interval_with_handle;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
+use super::baseline::{Against, Baselines};
 use super::on_server::{OnServer, merged};
 use super::rows::{Row, State};
 use crate::components::may_order;
 use crate::frame::imports::Imports;
 use crate::live::{Run, Runs};
-use crate::storage::{RunList, RunRecord, Storage, lock, mirror_id};
-use crate::team::{Server, Standing, Team};
+use crate::storage::{RunList, RunRecord, lock, mirror_id};
+use crate::team::{Server, Team};
 
 /// How often a list with a run that goes on is read anew.
 const EVERY: Duration = Duration::from_millis(1500);
@@ -22,14 +24,15 @@ const EVERY: Duration = Duration::from_millis(1500);
 const ASKED: u32 = 3;
 const RAREST: u32 = 48;
 
+/// Requests about single runs that are under way at once: a browser makes few to one server.
+const AT_ONCE: usize = 4;
+
 /// The list and what is selected in it. Clones are the same list.
 #[derive(Clone, Copy)]
 pub(super) struct Listed {
     runs: Runs,
-    /// What the server lists, and why it does not.
     on_server: RwSignal<OnServer>,
     asking: StoredValue<ServerAsked>,
-    pub(super) refused: RwSignal<Option<String>>,
     /// `None` until it is read.
     rows: RwSignal<Option<Result<Vec<Row>, String>>>,
     /// Names of runs that only a newer version of the page can read.
@@ -38,6 +41,7 @@ pub(super) struct Listed {
     pub(super) selected: RwSignal<BTreeSet<String>>,
     /// What names are looked for.
     pub(super) looked_for: RwSignal<String>,
+    baselines: Baselines,
 }
 
 /// How the server is asked.
@@ -67,23 +71,28 @@ impl Listed {
                 waits: false,
                 pace: ASKED,
             }),
-            refused: RwSignal::new(None),
             rows: RwSignal::new(None),
             newer: RwSignal::new(Vec::new()),
             selected: RwSignal::new(BTreeSet::new()),
             looked_for: RwSignal::new(String::new()),
+            baselines: Baselines::kept(),
         };
         Effect::new(move |_| {
             imports.arrived();
+            runs.cleared();
             listed.refresh();
         });
         let standing = team.standing();
-        Effect::new(move |_| {
+        Effect::new(move |before: Option<Option<String>>| {
             team.changes();
             // Read, not only tracked: a memo that nobody reads knows of no change.
-            let is_in = standing.with(|standing| matches!(standing, Standing::SignedIn(_)));
+            let member = standing.with(|standing| standing.member().map(str::to_owned));
+            if before.is_some_and(|before| before != member) {
+                listed.on_server.set(OnServer::default());
+            }
             listed.asking.update_value(|asking| asking.pace = ASKED);
-            listed.ask_server(is_in, 0);
+            listed.ask_server(member.is_some(), 0);
+            member
         });
         let goes_on = move |states: &[State]| {
             listed.rows.with_untracked(|rows| {
@@ -122,7 +131,6 @@ impl Listed {
             asking.waits = is_in;
         });
         if !is_in {
-            self.on_server.set(OnServer::default());
             return self.refresh();
         }
         let count = self.asking.get_value().count;
@@ -144,35 +152,40 @@ impl Listed {
                     RAREST.min(2 * asking.pace)
                 };
             });
-            self.refused.set(read.as_ref().err().cloned());
-            if let Ok(read) = read {
-                self.on_server.set(read);
+            match read {
+                Ok(read) => self.on_server.set(read),
+                Err(why) => self.on_server.update(|known| known.refused = Some(why)),
             }
             self.refresh();
         });
     }
 
-    /// What the server says of the runs on those pages, and of others that are mirrored here: at first of all, then of those
-    /// that go on. Mirrors of runs that it does not have any more are deleted.
+    /// What the server says of the runs on those pages, of baselines, and of others that are mirrored here: at first of all,
+    /// then of those that go on. Mirrors of runs that it does not have any more are deleted.
     async fn read(self, known: u32, more: u32) -> Result<OnServer, String> {
         // Before the list is: it has what is mirrored later.
-        let kept = async { Storage::open().await?.runs().await };
         // A browser that keeps nothing has no mirrors.
-        let kept = kept.await.unwrap_or_default().runs;
+        let kept = self.runs.kept().await.unwrap_or_default().runs;
         let page = async |before: Option<String>| {
             let request = async |server: Server| server.runs(None, before.as_deref()).await;
             self.runs.team().ask(request).await
         };
         let mut read = OnServer::read(known + more, page).await?;
-        for id in read.lacks(&kept, known == 0) {
-            match self
-                .runs
-                .team()
-                .request(async |server: Server| server.run(&id).await)
-                .await
-            {
+        let lacking = read.lacks(&kept, known == 0, &self.baselines.now());
+        let answers = lacking.into_iter().map(async |id| {
+            let request = async |server: Server| server.run(&id).await;
+            let answer = self.runs.team().request(request).await;
+            (id, answer)
+        });
+        let mut answers = stream::iter(answers).buffered(AT_ONCE);
+        while let Some((id, answer)) = answers.next().await {
+            match answer {
                 Ok(detail) => read.add(detail.run),
-                Err(error) if error.status() == Some(404) => self.runs.gone(&mirror_id(&id)).await,
+                Err(error) if error.status() == Some(404) => {
+                    let id = mirror_id(&id);
+                    self.baselines.forget(&id);
+                    self.runs.gone(&id).await;
+                }
                 // What is known of it stands.
                 Err(_) => {}
             }
@@ -185,6 +198,11 @@ impl Listed {
         self.ask_server(true, 1);
     }
 
+    /// Why the server lists nothing new.
+    pub(super) fn refused(self) -> Option<String> {
+        self.on_server.with(|listed| listed.refused.clone())
+    }
+
     /// Whether the server has more to list.
     pub(super) fn has_more(self) -> bool {
         self.on_server.with(|listed| listed.more.is_some())
@@ -193,26 +211,20 @@ impl Listed {
     /// Reads the list anew.
     pub(super) fn refresh(self) {
         spawn_local(async move {
-            let read = async { Storage::open().await?.runs().await };
-            let read = read.await.map_err(|error| error.to_string());
             let held = lock::held().await;
             // Asked last: who signs out meanwhile is shown nothing of the team.
+            let read = self.runs.kept().await.map_err(|error| error.to_string());
             let Some(there) = self.on_server.try_with_untracked(OnServer::records) else {
                 return;
             };
-            let is_out = matches!(
-                self.runs.team().standing_now(),
-                Standing::SignedOut | Standing::NotSetUp
-            );
             let read = match read {
                 // A browser that keeps nothing shows those of the team all the same.
                 Err(_) if !there.is_empty() => Ok(RunList::default()),
                 read => read,
             };
             let running: BTreeSet<String> = self.runs.running().iter().map(Run::id).collect();
-            let rows = read.map(|mut listed| -> Vec<Row> {
+            let rows = read.map(|listed| -> Vec<Row> {
                 self.newer.set(listed.newer);
-                listed.runs.retain(|record| record.server.is_none() || !is_out);
                 let rows = merged(listed.runs, there)
                     .into_iter()
                     .map(|record| Row::new(record, &running, &held));
@@ -245,6 +257,33 @@ impl Listed {
         let selected = self.selected.get();
         let all = self.all().into_iter();
         all.filter(|record| selected.contains(&record.id)).collect()
+    }
+
+    /// The baseline of a run's project, or of this browser's own.
+    pub(super) fn baseline(self, run: &RunRecord) -> Option<RunRecord> {
+        self.rows.with(|rows| {
+            let all = rows.iter().flatten().flatten().map(|row| &row.record);
+            self.baselines.of(run, all).cloned()
+        })
+    }
+
+    /// Whether any run is measured against one.
+    pub(super) fn has_baseline(self) -> bool {
+        self.rows.with(|rows| {
+            let mut all = rows.iter().flatten().flatten().map(|row| &row.record);
+            all.any(|run| self.baselines.of(run, std::iter::once(run)).is_some())
+        })
+    }
+
+    /// How a run stands to its baseline.
+    pub(super) fn against(self, run: &RunRecord) -> Option<Against> {
+        self.baseline(run).map(|baseline| Against::new(run, &baseline))
+    }
+
+    /// Makes a run the baseline in place of another one, or no longer.
+    pub(super) fn turn_baseline(self, run: &RunRecord) {
+        let former = untrack(|| self.baseline(run));
+        self.baselines.turn(&run.id, former.as_ref());
     }
 
     /// Whether one may do more with a run than look at it.

@@ -1,6 +1,7 @@
 //! The list of runs: those kept in this browser, and those of the team.
 
 mod actions;
+mod baseline;
 mod bulk;
 mod listed;
 mod on_server;
@@ -162,6 +163,9 @@ fn Footing(listed: Listed) -> impl IntoView {
         <Show when=move || !listed.is_empty()>
             <p class="reading">
                 {kept} " The objective is on the search examples; open a run for its held-out figures."
+                {move || {
+                    listed.has_baseline().then_some(" Below best and spent stands the difference to the baseline.")
+                }}
             </p>
         </Show>
     }

@@ -1,8 +1,10 @@
 //! The team's runs as the server lists them, page by page.
 
+use std::collections::BTreeSet;
+
 use capo_api::{RunPage, RunShown};
 
-use crate::storage::{RunRecord, ServerRun};
+use crate::storage::{RunRecord, server_id};
 
 /// The runs of all one's projects, as far as they were listed; those added last first.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,6 +14,8 @@ pub(super) struct OnServer {
     pub(super) pages: u32,
     /// What the next page begins after; `None` when all are listed.
     pub(super) more: Option<String>,
+    /// Why it says nothing new.
+    pub(super) refused: Option<String>,
 }
 
 impl OnServer {
@@ -40,12 +44,19 @@ impl OnServer {
         self.runs.push(run);
     }
 
-    /// Ids of mirrors kept here of runs that are not on these pages: `all`, or those that go on.
-    pub(super) fn lacks(&self, kept: &[RunRecord], all: bool) -> Vec<String> {
-        let lacks = |server: &ServerRun| self.runs.iter().all(|run| run.id != server.id);
+    /// Ids of runs that are not on these pages: of mirrors kept here, `all` or those that go on, and of what is wanted
+    /// though no mirror is kept.
+    pub(super) fn lacks(&self, kept: &[RunRecord], all: bool, wanted: &BTreeSet<String>) -> Vec<String> {
         let mirrors = kept.iter().filter_map(|record| record.server.as_ref());
-        let lacking = mirrors.filter(|server| (all || server.goes_on()) && lacks(server));
-        lacking.map(|server| server.id.clone()).collect()
+        let mirrors = mirrors.filter(|server| all || server.goes_on());
+        let is_kept = |id: &str| kept.iter().any(|record| record.id == id);
+        let wanted = wanted.iter().filter(|id| !is_kept(id));
+        let ids = mirrors
+            .map(|server| server.id.as_str())
+            .chain(wanted.filter_map(|id| server_id(id)));
+        ids.filter(|id| self.runs.iter().all(|run| run.id != *id))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// As records of mirrors, of which there need be none.
@@ -79,7 +90,7 @@ mod tests {
     use futures::executor::block_on;
 
     use super::*;
-    use crate::storage::{RunStatus, mirror_id};
+    use crate::storage::{RunStatus, ServerRun, mirror_id};
 
     fn shown(id: &str) -> RunShown {
         RunShown {
@@ -152,8 +163,13 @@ mod tests {
             mirror("y", RunStage::Ended),
         ];
         let listed = block_on(OnServer::read(1, async |_| Ok::<_, ()>(page(&["a"], None)))).unwrap();
-        assert_eq!(listed.lacks(&kept, true), ["x", "y"]);
-        assert_eq!(listed.lacks(&kept, false), ["x"]);
+        let lacks = |all, wanted: &[&str]| {
+            let wanted = wanted.iter().map(|id| mirror_id(id)).collect();
+            listed.lacks(&kept, all, &wanted)
+        };
+        assert_eq!(lacks(true, &[]), ["x", "y"]);
+        assert_eq!(lacks(false, &[]), ["x"]);
+        assert_eq!(lacks(false, &["a", "y", "z"]), ["x", "z"]);
     }
 
     fn record(id: &str, about: &str, touched: f64) -> RunRecord {

@@ -138,6 +138,7 @@ pub(super) enum Column {
     Best,
     Gate,
     Spent,
+    Time,
     Date,
 }
 
@@ -168,7 +169,10 @@ impl Order {
                 ..self
             };
         }
-        let descending = matches!(by, Column::Best | Column::Gate | Column::Spent | Column::Date);
+        let descending = matches!(
+            by,
+            Column::Best | Column::Gate | Column::Spent | Column::Time | Column::Date
+        );
         Self { by, descending }
     }
 
@@ -182,6 +186,7 @@ impl Order {
             Column::Best => number(one.progress.best).total_cmp(&number(other.progress.best)),
             Column::Gate => a.gate().cmp(&b.gate()),
             Column::Spent => number(one.progress.usd).total_cmp(&number(other.progress.usd)),
+            Column::Time => one.times.last().total_cmp(&other.times.last()),
             Column::Date => one.touched.total_cmp(&other.touched),
         };
         if self.descending {
@@ -271,6 +276,7 @@ mod tests {
                 start_at: None,
                 lines: 0,
                 revision: 0,
+                is_of_training: false,
             });
             Row::new(record, &BTreeSet::new(), &BTreeSet::from(["there".to_owned()]))
         };

@@ -5,6 +5,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::use_navigate;
 
+use super::baseline::Against;
 use super::listed::Listed;
 use super::rows::{Column, Next, Order, Row, arranged, shared_range};
 use crate::charts::scale::Range;
@@ -20,7 +21,7 @@ use crate::storage::RunRecord;
 use crate::studies;
 
 /// Columns of the table, for cells that go across.
-const COLUMNS: usize = 10;
+const COLUMNS: usize = 11;
 
 /// What the objectives of all runs are shown as: they lie in [0, 1].
 const UNIT: Unit = Unit(Quantity::Rate);
@@ -67,7 +68,7 @@ pub(super) fn RunTable(
                             </small>
                         </th> {header(Column::Best, Signal::derive(best))}
                         {header(Column::Gate, fixed("Gate on search"))} {header(Column::Spent, fixed("Spent"))}
-                        {header(Column::Date, fixed("Date"))} <th scope="col">
+                        {header(Column::Time, fixed("Ran for"))} {header(Column::Date, fixed("Date"))} <th scope="col">
                             <span class="sr">"Action"</span>
                         </th>
                     </tr>
@@ -91,7 +92,7 @@ pub(super) fn RunTable(
 #[component]
 fn MoreOnServer(listed: Listed) -> impl IntoView {
     view! {
-        {move || listed.refused.get().map(|why| view! { <p class="note is-i" role="status">{why}</p> })}
+        {move || listed.refused().map(|why| view! { <p class="note is-i" role="status">{why}</p> })}
         <Show when=move || listed.has_more()>
             <p class="reading">
                 <button type="button" class="link" on:click=move |_| listed.ask_more()>
@@ -131,7 +132,7 @@ fn Sortable(by: Column, name: Signal<String>, order: RwSignal<Order>) -> impl In
         })
     };
     let class = match by {
-        Column::Best | Column::Spent | Column::Date => "num",
+        Column::Best | Column::Spent | Column::Time | Column::Date => "num",
         Column::Name | Column::State | Column::Method | Column::Gate => "",
     };
     view! {
@@ -197,6 +198,14 @@ fn RunRow(
             {at_cap}
         })
     };
+    let against = Memo::new(move |_| row.with(|row| listed.against(&row.as_ref()?.record)));
+    let is_baseline = Memo::new(move |_| against.get() == Some(Against::Itself));
+    let differs = move |read: fn(Against) -> Option<String>| {
+        move || {
+            let words = against.get().and_then(read)?;
+            Some(view! { <div class="note">{words} <span class="sr">" against the baseline"</span></div> })
+        }
+    };
     let next =
         Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.next(listed.may_order(&row.record)))));
     view! {
@@ -215,6 +224,7 @@ fn RunRow(
                 <A href=format!("/run/{}", id.get_value())>
                     <b>{text(|row| row.record.name.clone())}</b>
                 </A>
+                <Show when=move || is_baseline.get()>" " <span class="tag plain">"baseline"</span></Show>
                 <div class="note">{text(Row::note)}</div>
             </th>
             <td class="nw">{tags}</td>
@@ -224,14 +234,17 @@ fn RunRow(
                     <Spark data=spark/>
                 </Show>
             </td>
-            <td class="num">{text(|row| Quantity::Rate.optional(row.record.progress.best))}</td>
+            <td class="num">
+                {text(|row| Quantity::Rate.optional(row.record.progress.best))} {differs(Against::best)}
+            </td>
             <td class="nw">
                 {move || match gate.get() {
                     Some(feasible) => view! { <Gate feasible/> }.into_any(),
                     None => format::NOTHING.into_any(),
                 }}
             </td>
-            <td class="num">{text(spent)}</td>
+            <td class="num">{text(spent)} {differs(Against::spent)}</td>
+            <td class="num nw">{text(|row| format::lasted(row.record.times.last()))}</td>
             <td class="num nw">{text(|row| date_and_time(&js_sys::Date::new(&row.record.touched.into())))}</td>
             <td class="nw">
                 {move || next.get().map(|next| view! { <NextAction next listed raised id=id.get_value()/> })}

@@ -11,7 +11,7 @@ use super::form::Form;
 use super::models::{fresh, role_name};
 use super::place::Place;
 use crate::shared_keys::{PROJECT, address, name};
-use crate::team::{Server, Standing, Team};
+use crate::team::{Server, Team};
 
 /// A key, and the project on whose account it is used.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +132,6 @@ pub(super) fn KeyChoice(role: Role) -> impl IntoView {
         offered.with(|offered| offered.iter().position(is_meant))
     });
     let is_lost = Memo::new(move |_| now.with(Option::is_some) && place.get().is_none());
-    let standing = expect_context::<Team>().standing();
     let change = move |event| {
         let picked = event_target_value(&event).parse::<usize>().ok();
         let shared = picked.and_then(|place| offered.with_untracked(|offered| offered.get(place).cloned()));
@@ -168,13 +167,11 @@ pub(super) fn KeyChoice(role: Role) -> impl IntoView {
         </Show>
         <Show when=move || now.with(Option::is_some)>
             <span class="note">
-                {move || match (is_lost.get(), standing.get()) {
-                    (false, _) => "This server adds the key; the page never has it.",
-                    (true, Standing::NoServer) => {
-                        "This host adds the key for who sends a token: among the further headers, x-api-key: $CAPO_TOKEN."
-                    }
-                    (true, _) => {
+                {move || {
+                    if is_lost.get() {
                         "This server has it asked only while you are signed in and a project of yours shares the key."
+                    } else {
+                        "This server adds the key; the page never has it."
                     }
                 }}
             </span>

@@ -40,7 +40,11 @@ pub(super) fn Start() -> impl IntoView {
         form.problems.with(|problems| !problems.iter().all(of_models))
     });
     let unready = Memo::new(move |_| form.problems.with(|problems| !problems.is_empty()));
+    let is_sending = move || sending.get().then_some("true");
     let begin = move |study: Result<Study, Vec<Problem>>, keys: Keys| {
+        if sending.get_untracked() {
+            return;
+        }
         let study = study.map_err(|problems| {
             let first = problems.into_iter().next();
             first.map(|problem| problem.message).unwrap_or_default()
@@ -98,7 +102,8 @@ pub(super) fn Start() -> impl IntoView {
             <button
                 class="primary"
                 type="button"
-                disabled=move || sending.get() || unready.get() || !missing.with(Vec::is_empty)
+                disabled=move || unready.get() || !missing.with(Vec::is_empty)
+                aria-disabled=is_sending
                 aria-describedby="start-why"
                 on:click=run
             >
@@ -111,7 +116,12 @@ pub(super) fn Start() -> impl IntoView {
                 {move || missing.with(|missing| why(form, missing))}
             </div>
             <Show when=move || simulated.get()>
-                <button type="button" disabled=move || sending.get() || unready_anyway.get() on:click=simulate.clone()>
+                <button
+                    type="button"
+                    disabled=move || unready_anyway.get()
+                    aria-disabled=is_sending
+                    on:click=simulate.clone()
+                >
                     "Run with simulated models instead"
                 </button>
             </Show>

@@ -15,20 +15,33 @@ where
     S: Fn(Myself) -> AnyView + Send + Sync + 'static,
 {
     page_title(move || title.get());
-    let standing = expect_context::<Team>().standing();
+    let team = expect_context::<Team>();
+    let standing = team.standing();
     view! {
         <div class="page-head">
             <h1>{title}</h1>
             {move || standing.with(|standing| match standing {
-                Standing::SignedIn(myself) => Some(view! { <TeamNav is_admin=myself.is_admin/> }),
+                Standing::SignedIn(myself) if team.has_accounts() => Some(view! { <TeamNav is_admin=myself.is_admin/> }),
                 _ => None,
             })}
         </div>
         {move || match standing.get() {
+            Standing::SignedIn(_) if !team.has_accounts() => elsewhere().into_any(),
             Standing::SignedIn(myself) => show(myself),
             Standing::SignedOut => view! { <SignInForm/> }.into_any(),
             other => without_server(&other).into_any(),
         }}
+    }
+}
+
+/// What stands in place of a page where there are no accounts.
+fn elsewhere() -> impl IntoView {
+    view! {
+        <Message what="Members, projects and keys are configured where this page is hosted." info=true>
+            <p>
+                <A href="/runs">"Runs"</A>
+            </p>
+        </Message>
     }
 }
 

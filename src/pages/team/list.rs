@@ -56,7 +56,8 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Listing<T> {
         listing
     }
 
-    fn load(self) {
+    /// Asks for the rows, once more where something has changed elsewhere.
+    pub(super) fn load(self) {
         let fetched = self.fetch.with_value(|fetch| fetch());
         self.asked.update_value(|asked| *asked += 1);
         let place = self.asked.get_value();

@@ -17,6 +17,7 @@ mod prompts;
 mod removal;
 mod server;
 mod sign_in;
+mod trainings;
 
 pub use account::AccountPage;
 pub use data::DataSetPage;
@@ -26,3 +27,4 @@ pub use project::ProjectPage;
 pub use projects::ProjectsPage;
 pub use prompts::{AddToPrompts, PromptPage};
 pub use server::ServerPage;
+pub use trainings::{NewTrainingPage, TrainingPage};

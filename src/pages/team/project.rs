@@ -16,6 +16,7 @@ use super::keys::ProjectKeys;
 use super::list::{List, Listing};
 use super::prompts::PromptsOf;
 use super::removal::Removal;
+use super::trainings::TrainingsOf;
 use crate::team::{Asking, Server, removal, role_means};
 
 /// The project of this address.
@@ -53,6 +54,7 @@ fn Project(name: String, title: RwSignal<Option<String>>, myself: Myself) -> imp
         Some(view! {
             <DataOf project=name.clone() role/>
             <PromptsOf project=name.clone()/>
+            <TrainingsOf project=name.clone() role/>
             <Members name=name.clone() role myself=myself.clone()/>
             <ProjectKeys project=name.clone()/>
             {decides}

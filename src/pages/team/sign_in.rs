@@ -7,7 +7,7 @@ use super::form::{Field, Form, Line, named, password};
 use super::issuer::AtIssuer;
 use crate::team::{Asking, Server};
 
-/// Name and password, or the issuer.
+/// Name and password, or the issuer; where there are no accounts, name and token.
 #[component]
 pub(super) fn SignInForm() -> impl IntoView {
     let asking = Asking::default();
@@ -24,12 +24,19 @@ pub(super) fn SignInForm() -> impl IntoView {
         };
         asking.send(sign_in, |()| ());
     };
+    let words = move || {
+        if asking.team.has_accounts() {
+            "Password"
+        } else {
+            "Token"
+        }
+    };
     view! {
         <section class="plate door" aria-label="Sign in">
             <AtIssuer words="Sign in with" request=OidcRequest::SignIn/>
             <Form asking words=("Sign in", "Signing in…") primary=true submit>
                 <Field id="name" label="Name" line=name autocomplete="username"/>
-                <Field id="password" label="Password" line=secret kind="password" autocomplete="current-password"/>
+                <Field id="password" label=words() line=secret kind="password" autocomplete="current-password"/>
             </Form>
         </section>
     }

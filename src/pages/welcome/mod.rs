@@ -13,8 +13,8 @@ use crate::charts::map::CandidateMap;
 use crate::components::{Message, page_title, use_begin};
 use crate::format::{self, Quantity};
 use crate::keys::Keys;
-use crate::live::{NewRun, prepare_worker};
-use crate::storage::{RunRecord, Storage};
+use crate::live::{NewRun, Runs, prepare_worker};
+use crate::storage::RunRecord;
 use crate::studies;
 use crate::worker::protocol::DataFiles;
 
@@ -172,7 +172,11 @@ fn demonstration() -> Result<NewRun, String> {
 /// The runs kept in this browser, the latest few.
 #[component]
 fn YourRuns() -> impl IntoView {
-    let runs = LocalResource::new(|| async { Storage::open().await?.runs().await });
+    let runs = expect_context::<Runs>();
+    let runs = LocalResource::new(move || {
+        runs.cleared();
+        runs.kept()
+    });
     let list = move |runs: &[RunRecord]| {
         if runs.is_empty() {
             return view! {

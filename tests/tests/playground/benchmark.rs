@@ -53,14 +53,14 @@ fn archive(data: &Path, folder: &Path, files: &[&str]) -> PathBuf {
 }
 
 /// Drops a file or folder where the benchmark is asked for.
-pub(crate) async fn drop_on_page(browser: &Browser, path: &Path) {
+pub(crate) async fn drop_on_page(browser: &Browser, paths: &[&Path]) {
     let place = browser
         .js("const { x, y } = document.querySelector('.drop').getBoundingClientRect(); return [x + 9, y + 9]")
         .await;
     for kind in ["dragEnter", "dragOver", "drop"] {
         let event = json!({
             "type": kind, "x": place[0], "y": place[1],
-            "data": { "items": [], "files": [path], "dragOperationsMask": 1 },
+            "data": { "items": [], "files": paths, "dragOperationsMask": 1 },
         });
         browser.devtools("Input.dispatchDragEvent", event).await;
     }
@@ -106,7 +106,7 @@ async fn a_folder_of_the_benchmark_is_kept_for_all_studies() {
     assert!(!problem.contains("not in this browser yet"), "{problem}");
     browser.click("Forget the benchmark").await;
     browser.until_shown("Drop the folder").await;
-    drop_on_page(&browser, &folder).await;
+    drop_on_page(&browser, &[&folder]).await;
     browser.until_shown("Airline, retail and telecom").await;
     browser.click("Forget the benchmark").await;
     browser.until_shown("Drop the folder").await;

@@ -6,6 +6,10 @@
 )]
 
 mod benchmark;
+mod edge;
+#[expect(dead_code, reason = "other tests use other parts")]
+#[path = "../edge_worker/mod.rs"]
+mod edge_worker;
 mod hardships;
 mod lasting;
 mod new_study;
@@ -16,6 +20,7 @@ mod team_keys;
 mod team_oidc;
 mod team_prompts;
 mod team_runs;
+mod team_trainings;
 mod trace;
 mod typing;
 

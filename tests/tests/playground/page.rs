@@ -72,6 +72,11 @@ impl Host {
         }
     }
 
+    /// Where it is, as `http://HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Opens the page at `path` in a window of 1440 × 1000.
     ///
     /// # Panics

@@ -24,14 +24,20 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     let (server, link) = server(&folder);
     let ada = browser(&server).await;
     let invitation = made_project(&ada, &server, &link).await;
-    ada.until_shown("Upload a data set, or drop it here").await;
+    ada.until_shown("Upload data sets, or drop them here").await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
     let rows = format!("question,answer\n{CELL},2\nwhat?,that\nwho?,them\n");
     ada.choose("Data set", &written(files.path(), "rows.csv", &rows))
         .await;
     ada.until_shown("rows.csv was taken in, 3 rows.").await;
     let torn = written(files.path(), "torn.jsonl", "{\"q\":1}\n{\"q\":}\n");
-    drop_on_page(&ada, &torn).await;
+    let more = written(
+        files.path(),
+        "more.jsonl",
+        "{\"question\":\"a\",\"answer\":\"b\"}\n",
+    );
+    drop_on_page(&ada, &[&torn, &more]).await;
+    ada.until_shown("torn.jsonl was not taken in.").await;
     ada.until_shown("torn.jsonl line 2: not JSON: expected value at column 6")
         .await;
     assert_eq!(
@@ -39,12 +45,6 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
         "/team/projects/help-desk",
         "it is no journal to be opened"
     );
-    let more = written(
-        files.path(),
-        "more.jsonl",
-        "{\"question\":\"a\",\"answer\":\"b\"}\n",
-    );
-    drop_on_page(&ada, &more).await;
     ada.until_shown("more.jsonl was taken in, 1 rows.").await;
 
     // Whoever may only read sees it, and changes nothing.
@@ -80,12 +80,12 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
         const option = [...(list?.options ?? [])].find((one) => one.text.includes('more.jsonl'));
         if (!option) return false;
         list.value = option.value;
-        list.dispatchEvent(new Event('change', { bubbles: true }));
         return true";
     ada.until("the team's data can be chosen", async || {
         ada.js(pick).await == json!(true)
     })
     .await;
+    ada.click("Take it in").await;
     ada.until_shown("more.jsonl was taken in, 1 rows.").await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
 

@@ -159,6 +159,13 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
         crate::journal(&bea).await.is_empty()
     })
     .await;
+    ada.go("/").await;
+    ada.until("it is listed on the first page", async || {
+        !ada.text(".your-runs ul").await.is_empty()
+    })
+    .await;
+    ada.click("Sign out").await;
+    ada.until_shown("None in this browser yet").await;
 }
 
 #[tokio::test]
@@ -188,15 +195,33 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     ada.until_shown("branched after round 2").await;
     ada.until_shown("2 of 6 rounds").await;
 
-    // One row in the browser, two on the server.
+    // One row in the browser, two on the server, of which one is measured against the other, also after a reload.
     ada.go("/runs").await;
     ada.until_shown("branched after round 2").await;
     until_count(&ada, ROWS, 3).await;
-    ada.js(
-        "[...document.querySelectorAll('table.runs tr')].find((one) => one.innerText.includes('branched'))
-            .querySelector('input').click(); return true",
-    )
-    .await;
+    let select = async |what: &str| {
+        let select = "[...document.querySelectorAll('table.runs tr')].find((one) => one.innerText.includes(arguments[0]))
+            .querySelector('input').click(); return true";
+        ada.js_with(select, vec![json!(what)]).await;
+    };
+    select("branched").await;
+    ada.click("Set as baseline").await;
+    ada.until_shown(" pts").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.reload().await;
+    ada.until_shown(" pts").await;
+    assert_eq!(
+        ada.text("table.runs").await.matches(" pts").count(),
+        1,
+        "those of its project"
+    );
+    select(" pts").await;
+    ada.click("Compare with the baseline").await;
+    ada.until_shown("Differences from Help desk, branched after round 2")
+        .await;
+    ada.click("Choose other runs").await;
+    until_count(&ada, ROWS, 3).await;
+    select("branched").await;
     ada.click("Delete…").await;
     ada.until_shown("for everybody of its project").await;
     ada.click("Delete").await;

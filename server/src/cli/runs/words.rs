@@ -64,6 +64,7 @@ pub(super) fn origin(origin: &RunOrigin) -> String {
     match origin {
         RunOrigin::Server => "the server".into(),
         RunOrigin::Pushed => "a journal that was pushed".into(),
+        RunOrigin::Training { training } => format!("the training {}", short(training)),
         RunOrigin::Branch { run, round } => format!("{} up to round {round}", short(run)),
     }
 }

@@ -11,6 +11,7 @@ use capo_core::summary::Summary;
 use capo_models::Environment;
 use capo_rewriter::engine::OnlineContext;
 use capo_rewriter::folder::{GRPO, JOURNAL};
+use capo_team::shared_keys;
 use serde_json::json;
 
 use super::{TrainingArguments, checkpoints, deciding, shown};
@@ -33,7 +34,7 @@ use crate::train::{TrainError, told_cuts};
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct GrpoArgs {
     #[command(flatten)]
-    training: TrainingArguments,
+    pub(super) training: TrainingArguments,
     /// Policy to start from: the folder of a fine-tuning, a checkpoint, an adapter or a model, or a repository of
     /// the hub as owner/name@revision.
     #[arg(long, value_name = "NAME")]
@@ -55,12 +56,13 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     settings.grpo.seed = seed;
     settings.grpo.learning_rate = args.learning_rate.unwrap_or(settings.grpo.learning_rate);
     file.setup()?;
+    args.training.check_hosted(&file)?;
 
     settings.grpo.check().map_err(TrainError::from)?;
     let engine = args.training.device.open_all().map_err(TrainError::from)?;
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
-    let wires = Wires::default();
+    let wires = Wires::by(shared_keys::of_environment().map_err(Failure::usage)?);
     let sampler = settings.sampler.open(&folder, &Environment, &wires);
     let sampler = sampler.map_err(TrainError::from)?;
     let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": deciding(&settings.drawing) });

@@ -3,17 +3,20 @@
 mod grpo;
 mod sft;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use capo_rewriter::checkpoint::{Checkpoints, Identity};
 use capo_rewriter::engine::{Engine, Learns, Start};
 use capo_rewriter::folder::{CHECKPOINTS, PolicyFolder, TRAINING};
 use capo_rewriter::lora::LoraConfig;
+use capo_team::trainings::LOCK;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::StudyArgument;
 use super::failure::{Ending, Failure};
+use crate::interrupt::heed_standard_input;
 use crate::session::StudyFile;
 use crate::train::settings::TrainingSettings;
 use crate::train::{Device, TrainError};
@@ -51,9 +54,34 @@ struct TrainingArguments {
     json: bool,
     #[command(flatten)]
     device: Device,
+    /// A team server works on this training: it ends in good order when standard input is closed.
+    #[arg(long, hide = true, requires = "out")]
+    supervised: bool,
 }
 
 impl TrainingArguments {
+    /// Of a team server's training: waits until no other process works in its folder, and hears that it is to end.
+    fn supervise(&self) -> Result<Option<File>, Failure> {
+        let Some(folder) = self.out.as_ref().filter(|_| self.supervised) else {
+            return Ok(None);
+        };
+        let lock = File::create(folder.join(LOCK))?;
+        lock.lock()?;
+        heed_standard_input()?;
+        Ok(Some(lock))
+    }
+
+    /// Refuses what a team server runs for nobody, whatever it checked itself.
+    fn check_hosted(&self, file: &StudyFile) -> Result<(), Failure> {
+        let is_own = capo_workloads::of(&file.study.workload).is_some_and(|kind| kind.own_agent);
+        if self.supervised && is_own {
+            return Err(Failure::usage(
+                "a team server runs no programs of a study's own, and asks no addresses of its own",
+            ));
+        }
+        Ok(())
+    }
+
     fn settings(&self) -> Result<TrainingSettings, Failure> {
         Ok(TrainingSettings::read(self.settings.as_deref()).map_err(TrainError::from)?)
     }
@@ -141,6 +169,9 @@ fn shown(folder: &Path) -> String {
 
 /// Runs the command.
 pub(crate) fn run(args: &TrainArgs) -> Result<Ending, Failure> {
+    let (Training::Sft(sft::SftArgs { training, .. }) | Training::Grpo(grpo::GrpoArgs { training, .. })) =
+        &args.training;
+    let _held = training.supervise()?;
     match &args.training {
         Training::Sft(args) => sft::run(args),
         Training::Grpo(args) => grpo::run(args),

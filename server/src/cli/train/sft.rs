@@ -33,7 +33,7 @@ use capo_core::table::Table;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SftArgs {
     #[command(flatten)]
-    training: TrainingArguments,
+    pub(super) training: TrainingArguments,
     /// Journals of runs to learn from.
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     journals: Vec<PathBuf>,
@@ -70,7 +70,6 @@ struct Outcome {
 /// Runs the command.
 pub(crate) fn run(args: &SftArgs) -> Result<Ending, Failure> {
     let file = args.training.study.read()?;
-    file.setup()?;
     let seed = file.study.study.seed;
     let mut settings = args.training.settings()?;
     settings.sft.seed = seed;

@@ -11,9 +11,9 @@ use axum::response::{IntoResponse, Response};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use super::Server;
 use super::caller::{Visitor, credential};
 use super::problem::Refusal;
+use super::{Server, UPLOADS};
 use crate::places::{Place, Places};
 
 /// Requests that are answered at a time.
@@ -48,6 +48,7 @@ pub(super) struct Bounds {
     of_members: Places,
     calls_of_members: Places,
     watchers: Places,
+    uploads_of_members: Places,
 }
 
 impl Bounds {
@@ -60,6 +61,7 @@ impl Bounds {
             of_members: Places::new(UNDER_WAY, UNDER_WAY / 4),
             calls_of_members: Places::new(CALLS, CALLS / 4),
             watchers: Places::new(WATCHERS, WATCHERS / 4),
+            uploads_of_members: Places::new(UNDER_WAY, UPLOADS / 2),
         }
     }
 
@@ -71,6 +73,11 @@ impl Bounds {
     /// The same for a call to a model.
     pub(super) fn call(&self, member: &str) -> Result<Place, Refusal> {
         self.calls_of_members.take(member).ok_or_else(Refusal::busy)
+    }
+
+    /// The same for something large that they send, or are sent: under way or waiting for its turn.
+    pub(super) fn upload(&self, member: &str) -> Result<Place, Refusal> {
+        self.uploads_of_members.take(member).ok_or_else(Refusal::busy)
     }
 
     /// A member's place among the watchers.

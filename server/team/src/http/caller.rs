@@ -22,6 +22,9 @@ pub(super) const PASS: &str = "capo_run_";
 pub(super) const COOKIE: &str = "capo_session";
 const SECURE_COOKIE: &str = "__Host-capo_session";
 
+/// How long after they signed in people may give their account another way in, in milliseconds.
+const LATELY: Millis = 30 * 60 * 1000;
+
 /// The name of a session's cookie.
 pub(super) fn cookie_name(server: &Server) -> &'static str {
     if server.is_secure() { SECURE_COOKIE } else { COOKIE }
@@ -223,6 +226,17 @@ impl Caller {
         match self.means {
             Credential::Session(_) => Ok(()),
             Credential::Token(_) | Credential::Run(_) => Err(Refusal::forbidden(words)),
+        }
+    }
+
+    /// Refuses those who signed in too long ago: who finds a browser open is not to make themselves a way in.
+    pub(super) fn lately(&self) -> Result<(), Refusal> {
+        match &self.means {
+            Credential::Session(session) if self.visitor.at - session.created_at <= LATELY => Ok(()),
+            _ => Err(Refusal::forbidden(format!(
+                "You signed in more than {} minutes ago. Sign out, sign in again, and then link the identity.",
+                LATELY / 60_000
+            ))),
         }
     }
 

@@ -2,33 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use capo_api::{DataSetName, Membership, NewDataSet, Problem, ProjectName, Role, Title};
 use serde::Serialize;
-use tokio::sync::mpsc;
 
 use super::Server;
 use super::caller::Caller;
 use super::extract::{Path, moment};
+use super::pieces::{self, Left, Pieces};
 use super::problem::Refusal;
 use crate::archive::{ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, PROJECT};
 use crate::store::{Project, Prompt, Run, StoreError};
-
-/// Bytes of a piece, pieces that wait for a slow reader, and how long one may take nothing.
-const PIECE: usize = 64 << 10;
-const WAITING: usize = 4;
-const STALLED: Duration = Duration::from_mins(1);
 
 /// Runs and versions that are listed at once, and bytes of a journal that are read.
 const PAGE: u32 = 100;
 const AT_ONCE: usize = 1 << 20;
 
-/// All that a project has but keys and who may sign in, as a tar archive that another server imports.
+/// All that a project has but keys, trainings and who may sign in, as a tar archive that another server imports.
 #[utoipa::path(
     get, path = "/api/projects/{project}/export", operation_id = "export_project", params(("project" = String, Path)),
     security(("session" = []), ("token" = [])),
@@ -41,45 +34,31 @@ pub(super) async fn export(
 ) -> Result<Response, Refusal> {
     let (project, _) = caller.project(&server, &project, Role::Admin).await?;
     // Data files are held in memory, one at a time.
-    let permit = server.upload().await?;
-    let (sender, pieces) = mpsc::channel(WAITING);
+    let permit = server.upload(&caller).await?;
+    let (pieces, body) = pieces::body();
     let name = format!("attachment; filename=\"{}.tar\"", project.name);
     tokio::spawn(async move {
-        let archive = Archive { server, sender };
+        let archive = Archive { server, pieces };
         match archive.write(&project).await {
-            // A body that ends without this is no whole one.
-            Ok(()) => drop(archive.sender.send(Ok(Bytes::new())).await),
-            Err(Broken::Left) => {}
-            Err(error) => {
-                tracing::warn!(project = project.name, %error, "an export broke off");
-                // Whoever reads it is to know that it is not whole.
-                let _ = archive.sender.send(Err(io::Error::other(error))).await;
-            }
+            Ok(()) => archive.pieces.end().await,
+            Err(Broken::Left(_)) => {}
+            // Whoever reads it sees that it is not whole.
+            Err(error) => tracing::warn!(project = project.name, %error, "an export broke off"),
         }
         drop(permit);
-    });
-    let body = futures::stream::unfold(Some(pieces), |pieces| async {
-        let mut pieces = pieces?;
-        match pieces.recv().await {
-            Some(Ok(piece)) if piece.is_empty() => None,
-            Some(Ok(piece)) => Some((Ok(piece), Some(pieces))),
-            Some(Err(error)) => Some((Err(error), None)),
-            None => Some((Err(io::Error::other("the export broke off")), None)),
-        }
     });
     let head = [
         (header::CONTENT_TYPE, "application/x-tar".to_owned()),
         (header::CONTENT_DISPOSITION, name),
     ];
-    Ok((head, Body::from_stream(body)).into_response())
+    Ok((head, body).into_response())
 }
 
 /// Why an archive does not come to its end.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
-    /// Whoever read it has gone, or takes nothing.
-    #[error("nobody reads it any more")]
-    Left,
+    #[error(transparent)]
+    Left(#[from] Left),
     /// A journal got another first line meanwhile.
     #[error("the run {0} has begun meanwhile; export the project once more")]
     Changed(String),
@@ -92,7 +71,7 @@ enum Broken {
 /// An archive as it is written.
 struct Archive {
     server: Server,
-    sender: mpsc::Sender<io::Result<Bytes>>,
+    pieces: Pieces,
 }
 
 impl Archive {
@@ -263,16 +242,7 @@ impl Archive {
         self.send(vec![0; (512 - over) % 512]).await
     }
 
-    /// Sends in small pieces, of which each may take as long as [`STALLED`].
     async fn send(&self, content: Vec<u8>) -> Result<(), Broken> {
-        let mut left = Bytes::from(content);
-        while !left.is_empty() {
-            let piece = left.split_to(left.len().min(PIECE));
-            let sent = tokio::time::timeout(STALLED, self.sender.send(Ok(piece))).await;
-            if !matches!(sent, Ok(Ok(()))) {
-                return Err(Broken::Left);
-            }
-        }
-        Ok(())
+        Ok(self.pieces.send(content).await?)
     }
 }

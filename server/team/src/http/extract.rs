@@ -1,6 +1,6 @@
 //! What is read from a request, refused as a [`Refusal`] when it cannot be.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -18,6 +18,9 @@ use crate::store::Millis;
 
 /// How long a caller may take to send a document, or the next piece of something large.
 const BODY: Duration = Duration::from_secs(15);
+
+/// Bytes a second of a body, at least, over more than a few seconds.
+const PACE: f64 = 16_384.0;
 
 /// A document.
 pub(super) struct Json<T>(pub T);
@@ -99,15 +102,22 @@ pub(crate) fn moment(millis: Millis) -> Moment {
     moment.expect("within the bounds").to_string()
 }
 
-/// A body of any kind, of at most so many bytes, as it comes; one of which nothing comes for too long breaks off.
+/// A body of any kind, of at most so many bytes, as it comes; one of which nothing comes for too long breaks off, and one that
+/// comes more slowly than [`PACE`].
 pub(super) fn pieces(body: Body, most: usize) -> impl Stream<Item = Result<Bytes, Refusal>> + Send {
-    let begun = Some((body.into_data_stream(), most));
+    let begun = Some((body.into_data_stream(), most, BODY));
     futures::stream::unfold(begun, move |state| async move {
-        let (mut pieces, left) = state?;
-        let refusal = match tokio::time::timeout(BODY, pieces.next()).await {
+        // What whoever reads it takes for itself is not the sender's time.
+        let (mut pieces, left, patience) = state?;
+        let asked = Instant::now();
+        let refusal = match tokio::time::timeout(patience, pieces.next()).await {
             Ok(None) => return None,
             Ok(Some(Ok(piece))) => match left.checked_sub(piece.len()) {
-                Some(left) => return Some((Ok(piece), Some((pieces, left)))),
+                Some(left) => {
+                    let earned = Duration::from_secs_f64(piece.len() as f64 / PACE);
+                    let patience = patience.saturating_sub(asked.elapsed()) + earned;
+                    return Some((Ok(piece), Some((pieces, left, patience.min(BODY)))));
+                }
                 None => Refusal::unreadable(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     format!("The body is larger than {} MiB.", most >> 20),

@@ -174,7 +174,7 @@ pub(super) async fn put(
     if let Some(file) = store.file(&project, &named, server.now()).await? {
         return Ok(Json(shown(named, &file)));
     }
-    let _one = server.upload().await?;
+    let _one = server.upload(&caller).await?;
     server.keep_file(&caller.actor(), &project, &named, body).await?;
     let file = store.kept_file(&project.id, &named).await?;
     Ok(Json(shown(named, &file.ok_or_else(Refusal::internal)?)))

@@ -13,6 +13,7 @@ use capo_api::{
 };
 use capo_core::reading::evidence::Evidence;
 use capo_core::study::{Format, Study};
+use capo_hosted::check_size;
 use futures::TryStreamExt as _;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -32,7 +33,6 @@ use super::runs::{Facts, verified};
 use crate::archive::{ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, PROJECT};
 use crate::secret::sha256;
 use crate::store::{AddedRun, AddedVersion, Millis, Project};
-use crate::study::check_size;
 
 /// Bytes of an archive, and of a document in it.
 const MOST: usize = 8 << 30;
@@ -67,7 +67,7 @@ pub(super) async fn import(
 ) -> Result<(StatusCode, Json<ProjectShown>), Refusal> {
     let name = named.name.map(ProjectName::try_from).transpose();
     let name = name.map_err(|error| Refusal::invalid(error.to_string()))?;
-    let permit = server.upload().await?;
+    let permit = server.upload(&caller).await?;
     let pieces = pieces(body, MOST).map_err(|Refusal(problem)| io::Error::other(problem.detail));
     let archive = SyncIoBridge::new(StreamReader::new(Box::pin(pieces)));
     // It goes on when the caller has gone: what they sent in part is taken back.
@@ -229,32 +229,31 @@ impl Import {
                 ))
             })?;
         }
-        let pushed = match journal {
-            Some(journal) => {
-                let verifying = self.server.0.verifying.clone();
-                let _one = self.handle.block_on(verifying.acquire_owned());
-                verified(&journal, String::new()).map_err(of_run)?
-            }
-            None => AddedRun {
+        let pushed = if let Some(journal) = journal {
+            let verifying = self.server.0.verifying.clone();
+            let _one = self.handle.block_on(verifying.acquire_owned());
+            verified(&journal, String::new()).map_err(of_run)?
+        } else {
+            let facts = Facts::of(&study);
+            AddedRun {
+                method: facts.method,
+                objective: facts.objective,
                 stage: Some(RunStage::Paused),
                 ..AddedRun::default()
-            },
+            }
         };
         let origin = match run.origin {
             RunOrigin::Branch { run, round } => {
                 let here = self.runs.get(&run).cloned();
                 here.map(|run| RunOrigin::Branch { run, round })
             }
-            RunOrigin::Server | RunOrigin::Pushed => None,
+            RunOrigin::Server | RunOrigin::Training { .. } | RunOrigin::Pushed => None,
         };
-        let facts = Facts::of(&study);
         let added = AddedRun {
             name: run.name.as_str().to_owned(),
             origin: Some(origin.unwrap_or(RunOrigin::Pushed)),
             study: run.study,
             files: run.files,
-            method: facts.method,
-            objective: facts.objective,
             author: Some(marked(&run.started_by)),
             created_at: Some(self.moment(&run.created_at)?),
             ..pushed

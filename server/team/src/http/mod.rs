@@ -3,6 +3,7 @@
 mod audit;
 mod bounds;
 mod caller;
+mod checkpoints;
 mod data_sets;
 mod events;
 mod export;
@@ -14,6 +15,7 @@ mod keys;
 mod members;
 mod oidc;
 mod page;
+mod pieces;
 mod problem;
 mod projects;
 mod prompts;
@@ -23,9 +25,11 @@ mod proxy_tests;
 mod runs;
 mod scrape;
 mod sessions;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod trainings;
 mod viewer;
 
 use std::collections::HashMap;
@@ -35,8 +39,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::DefaultBodyLimit;
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -60,11 +63,13 @@ use capo_models::prices::PriceTable;
 use crate::files::Files;
 use crate::oidc::{Oidc, OidcSettings};
 use crate::password;
+use crate::places::Place;
 use crate::seal::MasterKey;
 use crate::secret::Secret;
 use crate::spans;
-use crate::store::{Millis, Run, Store};
+use crate::store::{Millis, Run, Store, Training};
 use crate::telemetry::Metrics;
+use crate::trainings::Trainings;
 use problem::Refusal;
 
 /// Bytes of a document that is sent here, at most.
@@ -115,7 +120,9 @@ struct Parts {
     admitted: Mutex<HashMap<String, Admitted>>,
     /// Something about runs has changed that workers have not heard of.
     runs_changed: Notify,
-    tails: events::Tails,
+    tails: tail::Tails<Run>,
+    training_tails: tail::Tails<Training>,
+    trainings: Option<Trainings>,
     /// Journals and studies that are read through at a time: each may be large.
     reading: Arc<Semaphore>,
     verifying: Arc<Semaphore>,
@@ -161,6 +168,8 @@ pub struct Settings {
     pub models: Option<Router>,
     /// Where people can sign in, too.
     pub oidc: Option<OidcSettings>,
+    /// How rewriters are trained; without it nobody does.
+    pub trainings: Option<Trainings>,
 }
 
 /// The secret by which the first administrator is made.
@@ -217,7 +226,9 @@ impl Server {
             oidc: settings.oidc.map(Oidc::new).transpose()?,
             admitted: Mutex::default(),
             runs_changed: Notify::new(),
-            tails: events::Tails::default(),
+            tails: tail::Tails::default(),
+            training_tails: tail::Tails::default(),
+            trainings: settings.trainings,
             reading: Arc::new(Semaphore::new(READINGS)),
             verifying: Arc::new(Semaphore::new(1)),
             uploads: Arc::new(Semaphore::new(UPLOADS)),
@@ -273,24 +284,29 @@ impl Server {
         (self.0.clock)()
     }
 
+    /// How rewriters are trained here, if they are.
+    pub(crate) fn trainings(&self) -> Option<&Trainings> {
+        self.0.trainings.as_ref()
+    }
+
     /// What models cost unless somebody says otherwise.
     pub(crate) fn prices(&self) -> &Arc<PriceTable> {
         &self.0.gateway.prices
     }
 
-    /// Lets a run ask models on the account of its member and project, by the pass that is returned.
-    pub(crate) fn admit_run(&self, run: &Run) -> Secret {
+    /// Lets a run or a training ask models on the account of a member and a project, by the pass that is returned.
+    pub(crate) fn admit(&self, member: &str, project: &str) -> Secret {
         let pass = Secret::new(caller::PASS);
         let admitted = Admitted {
-            member: run.member.clone(),
-            project: run.project.clone(),
+            member: member.to_owned(),
+            project: project.to_owned(),
         };
         self.passes(|passes| passes.insert(pass.hash(), admitted));
         pass
     }
 
     /// Lets it ask no more.
-    pub(crate) fn dismiss_run(&self, pass: &Secret) {
+    pub(crate) fn dismiss(&self, pass: &Secret) {
         self.passes(|passes| passes.remove(&pass.hash()));
     }
 
@@ -323,9 +339,10 @@ impl Server {
         permit(&self.0.verifying).await
     }
 
-    /// The right to send something large.
-    async fn upload(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        permit(&self.0.uploads).await
+    /// The right of a member to send something large, or to be sent it.
+    async fn upload(&self, caller: &caller::Caller) -> Result<(Place, OwnedSemaphorePermit), Refusal> {
+        let place = self.0.bounds.upload(&caller.member.id)?;
+        Ok((place, permit(&self.0.uploads).await?))
     }
 
     /// Whether cookies may go over encrypted connections only.
@@ -453,6 +470,12 @@ fn routes_described() -> (Router<Server>, Document) {
             prompts::remove_label
         ))
         .routes(routes!(prompts::history))
+        .routes(routes!(trainings::list, trainings::add))
+        .routes(routes!(trainings::show, trainings::delete))
+        .routes(routes!(trainings::order))
+        .routes(routes!(trainings::events))
+        .routes(routes!(checkpoints::list))
+        .routes(routes!(checkpoints::fetch))
         .routes(routes!(audit::list));
     router.split_for_parts()
 }
@@ -477,9 +500,17 @@ pub(crate) fn proxy_router(server: Server) -> Router {
         .with_state(server)
 }
 
-/// Lets who is known ask the server's own models.
-async fn known(_caller: caller::Caller, request: Request, next: Next) -> Response {
-    next.run(request).await
+/// Lets who is known ask the server's own models: calls as those that the proxy passes on.
+async fn known(
+    State(server): State<Server>,
+    caller: caller::Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let _place = server.0.bounds.call(&caller.member.id)?;
+    // Of the places for other requests it takes none.
+    drop(caller);
+    Ok(next.run(request).await)
 }
 
 /// All routes over a server, and the page where there is one.

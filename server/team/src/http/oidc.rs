@@ -109,6 +109,7 @@ fn linking(wish: &OidcRequest, caller: Result<Caller, Refusal>) -> Result<Option
     }
     let caller = caller?;
     caller.in_person()?;
+    caller.lately()?;
     Ok(Some(caller))
 }
 
@@ -218,6 +219,7 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
         }
         return Ok(member);
     }
+    whole(person)?;
     // The first account is that of who set the server up.
     if oidc.admits(person) && store.is_set_up().await? {
         // Who was shut out does not come in again under another name.
@@ -242,6 +244,15 @@ async fn known(server: &Server, oidc: &Oidc, visitor: &Visitor, person: &Person)
     )))
 }
 
+/// Of whom nothing is known but what the issuer says, it must have said all.
+fn whole(person: &Person) -> Result<(), Refusal> {
+    if person.is_whole {
+        Ok(())
+    } else {
+        Err(Refusal::issuer())
+    }
+}
+
 /// A new member by an invitation.
 async fn joined(
     server: &Server,
@@ -249,6 +260,7 @@ async fn joined(
     person: &Person,
     invitation: &str,
 ) -> Result<Member, Refusal> {
+    whole(person)?;
     let name = server.store().free_name(&person.name()).await?;
     let (actor, secret) = (visitor.actor(&name), Secret::presented(invitation));
     let by = SignsInBy::Identity(&person.identity);

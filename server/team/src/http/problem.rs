@@ -199,6 +199,17 @@ impl Refusal {
         )
     }
 
+    /// Nobody trains rewriters here.
+    pub(super) fn without_trainings() -> Self {
+        Self::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "/problems/no-trainings",
+            "No trainings here",
+            "This server trains no rewriters: its `capo` was built without the feature `train`, or was started with \
+             --trainings 0.",
+        )
+    }
+
     /// Something here is broken; what, is for the log.
     pub(super) fn internal() -> Self {
         Self::new(
@@ -216,6 +227,16 @@ impl Refusal {
             "/problems/unavailable",
             "Not available",
             "The database, or the place of data files, does not answer; the server's log says why.",
+        )
+    }
+
+    /// The database has no more room, or the place of data files.
+    pub(super) fn full() -> Self {
+        Self::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "/problems/full",
+            "Full",
+            "The server's disk is full: nothing was written. Once its administrator has made room, try again.",
         )
     }
 }
@@ -263,6 +284,10 @@ impl From<StoreError> for Refusal {
                 Self::unavailable()
             }
             StoreError::Files(error) => error.into(),
+            error if error.is_full() => {
+                tracing::error!(%error, "the disk of the database is full");
+                Self::full()
+            }
             error => {
                 tracing::error!(%error, "a request failed");
                 Self::internal()
@@ -274,7 +299,11 @@ impl From<StoreError> for Refusal {
 impl From<FilesError> for Refusal {
     fn from(error: FilesError) -> Self {
         tracing::error!(%error, "data files cannot be kept or read");
-        Self::unavailable()
+        if error.is_full() {
+            Self::full()
+        } else {
+            Self::unavailable()
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::extract::{Json, Path, Query, moment};
 use super::members::{invited, open};
 use super::problem::Refusal;
 use crate::store::{Invited, MemberRole, Project};
+use crate::trainings::forget;
 
 pub(super) fn shown((project, role): (Project, Role)) -> ProjectShown {
     ProjectShown {
@@ -108,7 +109,13 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Refusal> {
     let (project, _) = caller.project(&server, &project, Role::Admin).await?;
     caller.in_person()?;
+    let trainings = server.store().trainings(&project.id).await?;
     server.store().delete_project(&caller.actor(), &project).await?;
+    if let Some(here) = server.trainings() {
+        for training in &trainings {
+            forget(&here.folder_of(&training.id)).await;
+        }
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -317,7 +317,7 @@ async fn is_from_elsewhere(server: &Server, run: &Run) -> Result<bool, Refusal> 
     let mut origin = run.origin.clone();
     loop {
         let of = match origin {
-            RunOrigin::Server => return Ok(false),
+            RunOrigin::Server | RunOrigin::Training { .. } => return Ok(false),
             RunOrigin::Pushed => return Ok(true),
             RunOrigin::Branch { run, .. } => run,
         };

@@ -22,7 +22,7 @@ use tracing::Span;
 use super::Server;
 use super::caller::{Known, Visitor, is_own_page};
 use super::problem::{Kind, Refusal};
-use crate::store::{ChargedTo, Millis, StoredKey};
+use crate::store::{ChargedTo, Millis, Project, StoredKey};
 use crate::{spans, telemetry};
 
 /// How long a provider may take to be reached, and to send the next piece of its answer: models think for minutes.
@@ -153,9 +153,15 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let _place = paying_member
         .map(|known| server.0.bounds.call(&known.member.id))
         .transpose()?;
-    let kept = server.store().key(id).await?;
+    let projects = async {
+        match &known {
+            Some(known) => server.store().projects(&known.member).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    let (kept, projects) = tokio::try_join!(server.store().key(id), projects)?;
     let (caller, payers) = match (&known, &kept) {
-        (Some(known), Some(kept)) => paying(server, known, kept, &parts.headers).await?,
+        (Some(known), Some(kept)) => paying(projects, known, kept, &parts.headers)?,
         (Some(_), None) => (Some(Member::without_project()), None),
         (None, _) => (None, None),
     };
@@ -244,13 +250,12 @@ fn gateway(server: &Server, headers: &HeaderMap) -> Gateway {
 }
 
 /// On whose account a member asks, see [`Member::paying`]; a run always on its project's.
-async fn paying(
-    server: &Server,
+fn paying(
+    mut projects: Vec<(Project, Role)>,
     known: &Known,
     kept: &StoredKey,
     headers: &HeaderMap,
 ) -> Result<(Option<Member>, Option<ChargedTo>), Stopped> {
-    let mut projects = server.store().projects(&known.member).await?;
     let mut named = headers.get(PROJECT).and_then(|name| name.to_str().ok());
     if let Some(id) = known.project_of_run() {
         projects.retain(|(project, _)| project.id == id);

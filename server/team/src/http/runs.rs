@@ -9,10 +9,11 @@ use capo_api::{
     MOST_JOURNAL, NewBranch, NewRun, Problem, Role, RunChange, RunDetail, RunOrder, RunOrigin, RunPage,
     RunShown, RunStage, RunWish, Title,
 };
-use capo_core::journal::{self, Event, Journal, MemoryJournal, SteerEvent, parse_line};
+use capo_core::journal::{self, Event, Journal, MemoryJournal, parse_line};
 use capo_core::reading::progress::Progress;
-use capo_core::study::{Format, Study};
+use capo_core::study::Study;
 use capo_core::verify;
+use capo_hosted::{Prepared, by_hand, check_size, steering};
 use capo_workloads::files::MemoryFiles;
 use futures::executor::block_on;
 use serde::Deserialize;
@@ -22,8 +23,8 @@ use super::caller::Caller;
 use super::extract::{Json, Path, Query, bounded, millis, moment};
 use super::problem::Refusal;
 use super::{Server, in_background};
+use crate::shared_keys;
 use crate::store::{AddedRun, KeptFile, Project, Run, StoreError};
-use crate::study::{Prepared, SharedKeys, check_size};
 
 /// Runs of one page of a list.
 const PAGE: u32 = 100;
@@ -167,10 +168,12 @@ async fn keep(
     Ok((StatusCode::CREATED, Json(shown(run))))
 }
 
-/// What lists say of a study.
+/// What lists say of a study, and what else of it is looked at.
 pub(super) struct Facts {
     pub(super) method: String,
     pub(super) objective: String,
+    /// Ids of the trainings whose rewriters it asks.
+    rewriters: Vec<String>,
 }
 
 impl Facts {
@@ -178,13 +181,14 @@ impl Facts {
         Self {
             method: study.study.method.clone(),
             objective: study.objective.metric.clone(),
+            rewriters: Vec::new(),
         }
     }
 }
 
 /// Reads a study with its data as a worker will, and refuses what cannot run, or cannot go on with a journal that begins with
 /// this line.
-async fn check(
+pub(super) async fn check(
     server: &Server,
     project: &Project,
     study: &str,
@@ -206,12 +210,7 @@ async fn check(
         }
         files.insert(path.clone(), server.content(&file).await?);
     }
-    let keys = server.store().keys().await?.into_iter().map(|kept| kept.key);
-    let keys = SharedKeys {
-        keys: keys.filter(|key| key.is_shared_with(&project.id)).collect(),
-        origin: "http://127.0.0.1".into(),
-        pass: "unused".into(),
-    };
+    let keys = shared_keys::of_project(server.store(), &project.id, "http://127.0.0.1", "unused").await?;
     let study = study.to_owned();
     let checked = in_background(reader, move || {
         let prepared = Prepared::new(&study, &files)?;
@@ -227,10 +226,27 @@ async fn check(
                     .to_owned(),
             );
         }
-        Ok(Facts::of(problem.study()))
+        Ok(Facts {
+            rewriters: prepared.rewriters(),
+            ..Facts::of(problem.study())
+        })
     })
     .await?;
-    checked.map_err(|error: String| Refusal::invalid(error))
+    let facts = checked.map_err(|error: String| Refusal::invalid(error))?;
+    for training in &facts.rewriters {
+        super::checkpoints::with_checkpoint(server, project, training).await?;
+    }
+    Ok(facts)
+}
+
+/// Refuses what a training alone decides of the run that is its search.
+async fn decides(server: &Server, run: &Run) -> Result<(), Refusal> {
+    match server.store().training_of_run(&run.id).await? {
+        None => Ok(()),
+        Some(name) => Err(Refusal::conflict(format!(
+            "This run is the search of the training {name}: stop, resume or delete that. It cannot be branched."
+        ))),
+    }
 }
 
 /// A data file that a study names, which its project must have.
@@ -300,6 +316,7 @@ pub(super) async fn delete(
     Path(run): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     let run = caller.run(&server, &run, Role::Editor).await?;
+    decides(&server, &run).await?;
     server.store().delete_run(&caller.actor(), &run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -317,6 +334,7 @@ pub(super) async fn order(
     Json(order): Json<RunOrder>,
 ) -> Result<Json<RunShown>, Refusal> {
     let run = caller.run(&server, &run, Role::Editor).await?;
+    decides(&server, &run).await?;
     let (store, actor) = (server.store(), caller.actor());
     match order {
         RunOrder::Pause => store.wish(&actor, &run, RunWish::Pause).await?,
@@ -337,47 +355,14 @@ pub(super) async fn order(
         }
         RunOrder::Steer { change } => {
             let study = store.run_study(&run.id).await?;
-            let change = steering(change, &run, &study.text)?;
+            let change =
+                steering(change, run.progress.by_round.len(), &study.text).map_err(Refusal::invalid)?;
             store.steer(&actor, &run, &change).await?;
         }
         RunOrder::Withdraw { change } => store.withdraw_steers(&actor, &run, &change).await?,
     }
     server.tell_of_runs();
     Ok(Json(shown(store.run(&run.id).await?)))
-}
-
-/// Of a change what people may change by hand, checked against the study of the run.
-fn steering(change: SteerEvent, run: &Run, study: &str) -> Result<SteerEvent, Refusal> {
-    let study = Study::parse(study, Format::Toml)
-        .map_err(|error| Refusal::invalid(format!("The study of the run does not read: {error}")))?;
-    let closed = run.progress.by_round.len().saturating_sub(1);
-    let change = SteerEvent {
-        round: u32::try_from(closed).unwrap_or(u32::MAX),
-        ..by_hand(change)?
-    };
-    if change.is_empty() {
-        return Err(Refusal::invalid(
-            "Nothing is changed; name `thresholds` or `multipliers`.",
-        ));
-    }
-    change
-        .check(&study)
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
-    Ok(change)
-}
-
-/// Of a change the thresholds and multipliers.
-fn by_hand(change: SteerEvent) -> Result<SteerEvent, Refusal> {
-    if change.budget.is_some() {
-        return Err(Refusal::invalid(
-            "A budget stands in the study: resume the run under one with another budget.",
-        ));
-    }
-    Ok(SteerEvent {
-        thresholds: change.thresholds,
-        multipliers: change.multipliers,
-        ..SteerEvent::default()
-    })
 }
 
 /// The whole journal of a run.
@@ -405,8 +390,10 @@ pub(super) async fn branch(
     Json(new): Json<NewBranch>,
 ) -> Result<(StatusCode, Json<RunShown>), Refusal> {
     let run = caller.run(&server, &run, Role::Editor).await?;
+    // Its journal names a rewriter that lies in the training's folder.
+    decides(&server, &run).await?;
     let (project, _) = caller.project(&server, &run.project_name, Role::Editor).await?;
-    let change = by_hand(new.change)?;
+    let change = by_hand(new.change).map_err(Refusal::invalid)?;
     let study = server.store().run_study(&run.id).await?;
     if new.start {
         check(&server, &project, &study.text, &study.files, None).await?;
@@ -486,7 +473,7 @@ pub(super) async fn push(
     for (path, sha256) in &files {
         named_file(&server, &project, path, sha256).await?;
     }
-    let _one = server.upload().await?;
+    let _one = server.upload(&caller).await?;
     let content = bounded(body, MOST_JOURNAL).await?;
     let verifying = server.verifier().await?;
     let added = in_background(verifying, move || verified(&content, name)).await?;

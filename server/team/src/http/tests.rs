@@ -9,6 +9,7 @@ mod oidc;
 mod prompts;
 mod routes;
 mod runs;
+mod trainings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -23,6 +24,7 @@ use super::*;
 use crate::fixture::{self, DAY, NOW, STUDY};
 use crate::secret::sha256;
 use crate::store::{Actor, AddedDataSet, AddedRun, AddedVersion, Identity, Invited, Member};
+use crate::trainings::tests::by_shell;
 use capo_api::{Role, Scope};
 
 /// A table that the project has as a data set.
@@ -67,8 +69,10 @@ struct Team {
     set_up: SetUp,
     master: MasterKey,
     secrets: Vec<(Who, Secret)>,
-    ids: [(&'static str, String); 10],
+    ids: [(&'static str, String); 12],
     folder: tempfile::TempDir,
+    /// Where folders of trainings lie.
+    trainings: tempfile::TempDir,
 }
 
 fn by(name: &str) -> Actor {
@@ -88,11 +92,13 @@ impl Team {
         let set_up = SetUp::new();
         let master = MasterKey::new();
         assert!(store.is_master(&master).await.unwrap());
+        let trainings = tempfile::tempdir().unwrap();
         let now = clock.clone();
         let settings = Settings {
             set_up: Some(set_up.clone()),
             master: Some(master.clone()),
             files: Some(Files::in_folder(folder.path()).unwrap()),
+            trainings: Some(by_shell("cat; exit 3", trainings.path())),
             ..Settings::default()
         };
         let server = Server::new(store.clone(), move || now.load(Relaxed), settings).unwrap();
@@ -106,6 +112,7 @@ impl Team {
             secrets: Vec::new(),
             ids: Default::default(),
             folder,
+            trainings,
         }
     }
 
@@ -184,6 +191,7 @@ impl Team {
             ..AddedRun::default()
         };
         let run = store.add_run(&by("ada"), &alpha, &ada, added).await.unwrap();
+        let (learned, training) = trainings::added(&team, &alpha, &ada).await;
         let text = AddedVersion {
             text: "Greet the customer.".into(),
             ..AddedVersion::default()
@@ -231,6 +239,8 @@ impl Team {
             ("SEEN", version.fingerprint),
             ("FILE", sha256),
             ("DATA", data.id),
+            ("LEARNED", learned),
+            ("TRAINING", training.id),
         ];
         team
     }

@@ -62,8 +62,9 @@ pub async fn back_up(
 /// What lets somebody in without a password. One that was withdrawn after a copy was made is in the copy.
 const LETS_IN: [&str; 3] = ["sessions", "tokens", "invitations"];
 
-/// Checks a copy, takes the master key out of it, which is returned where there is one, and lets go of the runs that were
-/// under way: whoever worked on them has another database. Sessions, tokens and invitations end unless they are to be kept.
+/// Checks a copy, takes the master key out of it, which is returned where there is one, and lets go of the runs and trainings
+/// that were under way: whoever worked on them has another database. Sessions, tokens and invitations end unless they are to
+/// be kept.
 ///
 /// # Errors
 /// When it is damaged, is no database of a server, a newer version wrote it, or its keys were encrypted with another master
@@ -113,10 +114,13 @@ pub async fn make_ready(
             .execute(&mut connection)
             .await?;
     }
-    if has_table(&mut connection, "runs").await? {
-        sqlx::query("UPDATE runs SET lease_until = 0 WHERE stage = 'running'")
-            .execute(&mut connection)
-            .await?;
+    for (table, stands) in [("runs", "stage"), ("trainings", "state")] {
+        if has_table(&mut connection, table).await? {
+            let statement = format!("UPDATE {table} SET lease_until = 0 WHERE {stands} = 'running'");
+            sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut connection)
+                .await?;
+        }
     }
     connection.close().await?;
     Ok(master)

@@ -131,18 +131,40 @@ async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> 
     Ok(())
 }
 
-async fn consumption(
+/// A member, a project and a key, as `$1` to `$6`.
+const PAYERS: &str =
+    "((scope = $1 AND subject = $2) OR (scope = $3 AND subject = $4) OR (scope = $5 AND subject = $6))";
+
+/// What each of them has, in their order, of the rows of a statement that names them as [`PAYERS`] does.
+fn in_order<T: Default>(
+    rows: &[AnyRow],
+    payers: &ChargedTo,
+    read: fn(&AnyRow) -> Result<T, StoreError>,
+) -> Result<[T; 3], StoreError> {
+    let mut found = <[T; 3]>::default();
+    for row in rows {
+        let scope = scope_of(row)?;
+        for (found, payer) in found.iter_mut().zip(payers.all()) {
+            if payer.0 == scope {
+                *found = read(row)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+async fn consumptions(
     transaction: &mut Transaction<'_, Any>,
-    (scope, subject): (Scope, &str),
+    payers: &ChargedTo,
     day: u64,
-) -> Result<Consumption, StoreError> {
-    let row = sqlx::query("SELECT * FROM consumption WHERE scope = $1 AND subject = $2 AND day = $3")
-        .bind(word(scope))
-        .bind(subject)
-        .bind(number(day))
-        .fetch_optional(&mut **transaction)
-        .await?;
-    row.map_or_else(|| Ok(Consumption::default()), |row| consumed(&row))
+) -> Result<[Consumption; 3], StoreError> {
+    let statement = format!("SELECT * FROM consumption WHERE {PAYERS} AND day = $7");
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for (scope, subject) in payers.all() {
+        query = query.bind(word(scope)).bind(subject.to_owned());
+    }
+    let rows = query.bind(number(day)).fetch_all(&mut **transaction).await?;
+    in_order(&rows, payers, consumed)
 }
 
 fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
@@ -155,23 +177,26 @@ fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
 
 async fn write(
     transaction: &mut Transaction<'_, Any>,
-    (scope, subject): (Scope, &str),
+    payers: &ChargedTo,
     day: u64,
-    consumption: Consumption,
+    consumptions: [Consumption; 3],
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO consumption (scope, subject, day, used, reserved, requests) VALUES ($1, $2, $3, $4, $5, $6) \
+    let mut query = sqlx::query(
+        "INSERT INTO consumption (day, scope, subject, used, reserved, requests) \
+         VALUES ($1, $2, $3, $4, $5, $6), ($1, $7, $8, $9, $10, $11), ($1, $12, $13, $14, $15, $16) \
          ON CONFLICT (scope, subject, day) DO UPDATE SET \
          used = excluded.used, reserved = excluded.reserved, requests = excluded.requests",
     )
-    .bind(word(scope))
-    .bind(subject)
-    .bind(number(day))
-    .bind(number(consumption.used.get()))
-    .bind(number(consumption.reserved.get()))
-    .bind(number(consumption.requests))
-    .execute(&mut **transaction)
-    .await?;
+    .bind(number(day));
+    for ((scope, subject), consumption) in payers.all().into_iter().zip(consumptions) {
+        query = query
+            .bind(word(scope))
+            .bind(subject.to_owned())
+            .bind(number(consumption.used.get()))
+            .bind(number(consumption.reserved.get()))
+            .bind(number(consumption.requests));
+    }
+    query.execute(&mut **transaction).await?;
     Ok(())
 }
 
@@ -423,12 +448,12 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn limits_of(&self, payers: &ChargedTo) -> Result<[Limits; 3], StoreError> {
-        let [member, project, key] = payers.all();
-        Ok([
-            self.limits(member.0, member.1).await?,
-            self.limits(project.0, project.1).await?,
-            self.limits(key.0, key.1).await?,
-        ])
+        let statement = format!("SELECT * FROM limits WHERE {PAYERS}");
+        let mut query = sqlx::query(AssertSqlSafe(statement));
+        for (scope, subject) in payers.all() {
+            query = query.bind(word(scope)).bind(subject.to_owned());
+        }
+        in_order(&query.fetch_all(&self.read).await?, payers, limits_in)
     }
 
     /// Sets aside what a request may cost, or refuses it: of two that want the last of a limit one is admitted.
@@ -444,23 +469,24 @@ impl Store {
     ) -> Result<Result<OpenReservation, Problem>, StoreError> {
         let day = day_of(at);
         let mut transaction = self.begin().await?;
-        lock(&mut transaction).await?;
-        let mut accounts = Vec::new();
-        for ((scope, subject), limits) in payers.all().into_iter().zip(limits) {
-            let consumption = consumption(&mut transaction, (scope, subject), day).await?;
-            accounts.push(Account {
+        if !self.is_sqlite {
+            lock(&mut transaction).await?;
+        }
+        let consumptions = consumptions(&mut transaction, &payers, day).await?;
+        let scopes = payers.all().map(|(scope, _)| scope);
+        let mut accounts: Vec<Account> = std::iter::zip(scopes, std::iter::zip(limits, consumptions))
+            .map(|(scope, (limits, consumption))| Account {
                 scope,
                 limits,
                 consumption,
-            });
-        }
+            })
+            .collect();
         let reservation = match reserve(&mut accounts, amount, day) {
             Ok(reservation) => reservation,
             Err(problem) => return Ok(Err(problem)),
         };
-        for (payer, account) in payers.all().into_iter().zip(&accounts) {
-            write(&mut transaction, payer, day, account.consumption).await?;
-        }
+        let consumptions = std::array::from_fn(|place| accounts[place].consumption);
+        write(&mut transaction, &payers, day, consumptions).await?;
         let id = secret::id();
         sqlx::query(
             "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
@@ -490,7 +516,9 @@ impl Store {
     /// When the database fails.
     pub async fn settle(&self, aside: &OpenReservation, cost: NanoUsd) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
-        lock(&mut transaction).await?;
+        if !self.is_sqlite {
+            lock(&mut transaction).await?;
+        }
         let deleted = sqlx::query("DELETE FROM reservations WHERE id = $1")
             .bind(&aside.id)
             .execute(&mut *transaction)
@@ -499,11 +527,11 @@ impl Store {
             return Ok(());
         }
         let day = aside.reservation.day;
-        for payer in aside.payers.all() {
-            let mut consumption = consumption(&mut transaction, payer, day).await?;
+        let mut consumptions = consumptions(&mut transaction, &aside.payers, day).await?;
+        for consumption in &mut consumptions {
             consumption.settle(&aside.reservation, cost);
-            write(&mut transaction, payer, day, consumption).await?;
         }
+        write(&mut transaction, &aside.payers, day, consumptions).await?;
         Ok(transaction.commit().await?)
     }
 

@@ -23,10 +23,13 @@ mod sessions;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tokens;
+mod training_work;
+mod trainings;
 mod workers;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
@@ -46,6 +49,8 @@ pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
 pub use runs::{AddedRun, Run, RunStudy};
 pub use sessions::Session;
 pub use tokens::Token;
+pub use training_work::{TrainingLease, TrainingLeft};
+pub use trainings::{AddedTraining, Training};
 pub use workers::{Lease, Left, NotKept, Told};
 
 use crate::files::FilesError;
@@ -89,14 +94,14 @@ pub enum StoreError {
     /// A key would go where it did not go before.
     #[error("the key goes to another host now: give it anew")]
     OtherHost,
-    /// A worker works on the run, or will.
-    #[error("this run is under way; pause or stop it first")]
+    /// Somebody works on the run or training, or will.
+    #[error("this is under way; stop it first")]
     Working,
-    /// The run is queued, or a worker works on it.
-    #[error("this run goes on already")]
+    /// The run or training is queued, or somebody works on it.
+    #[error("this goes on already")]
     GoesOn,
-    /// Nobody works on the run.
-    #[error("this run is not under way")]
+    /// Nobody works on the run or training.
+    #[error("this is not under way")]
     AtRest,
     /// Somebody else has moved the label.
     #[error("the label {label} is on {} by now; look at what it is on before you move it", place(*.version))]
@@ -156,6 +161,21 @@ pub enum StoreError {
     Migration(MigrateError),
 }
 
+impl StoreError {
+    /// Whether there is no more room for it.
+    pub(crate) fn is_full(&self) -> bool {
+        let code = match self {
+            Self::Database(sqlx::Error::Database(said)) => said.code(),
+            _ => None,
+        };
+        code.is_some_and(|code| [SQLITE_FULL, POSTGRES_FULL].contains(&&*code))
+    }
+}
+
+/// By which the databases say that the disk is full.
+const SQLITE_FULL: &str = "13";
+const POSTGRES_FULL: &str = "53100";
+
 /// A database of the team server.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -165,6 +185,8 @@ pub struct Store {
     is_sqlite: bool,
     /// By which the database knows this process from others that work on it.
     process: Arc<str>,
+    /// Milliseconds by which the clock that all these processes share is ahead of this machine's.
+    ahead: Arc<AtomicI64>,
 }
 
 impl Store {
@@ -187,6 +209,19 @@ impl Store {
         let open = |connections: u32| {
             let options = AnyPoolOptions::new().acquire_timeout(PATIENCE);
             options
+                // A file is not lost between two statements, as a connection over a network may be.
+                .test_before_acquire(!is_sqlite)
+                // SQLite itself takes back what a full disk ended, which the driver never learns: that connection begins nothing
+                // more.
+                .after_release(|connection, _| {
+                    Box::pin(async move {
+                        if connection.is_in_transaction() {
+                            // What is to be taken back may still be on its way.
+                            connection.ping().await?;
+                        }
+                        Ok(!connection.is_in_transaction())
+                    })
+                })
                 .max_connections(connections)
                 .after_connect(move |connection, _| {
                     Box::pin(async move {
@@ -223,6 +258,7 @@ impl Store {
             write,
             is_sqlite,
             process: crate::secret::id().into(),
+            ahead: Arc::default(),
         })
     }
 
@@ -249,8 +285,13 @@ impl Store {
         self.read.close().await;
     }
 
+    /// Begins to write; of a file nobody else writes from then on.
     async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        Ok(self.write.begin().await?)
+        Ok(if self.is_sqlite {
+            self.write.begin_with("BEGIN IMMEDIATE").await?
+        } else {
+            self.write.begin().await?
+        })
     }
 }
 

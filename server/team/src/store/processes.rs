@@ -1,5 +1,7 @@
 //! Which servers and workers live, and what becomes of what the others left.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::{Millis, Store, StoreError};
@@ -7,7 +9,7 @@ use super::{Millis, Store, StoreError};
 /// How often a process says that it lives.
 const BEAT: Duration = Duration::from_secs(20);
 
-/// One of which nothing was heard for so many beats is no more, as far as machines' clocks agree.
+/// One of which nothing was heard for so many beats is no more.
 const SILENCE: u32 = 6;
 
 /// That no process which was heard of since `$1` has a row.
@@ -18,12 +20,45 @@ fn in_millis(duration: Duration) -> Millis {
     Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
 }
 
+/// This machine's clock, in milliseconds since 1970.
+fn local() -> Millis {
+    jiff::Timestamp::now().as_millisecond()
+}
+
 impl Store {
+    /// The clock that all processes of a database share, in milliseconds since 1970: that of PostgreSQL as it was read last,
+    /// else the machine's.
+    pub fn clock(&self) -> impl Fn() -> Millis + Send + Sync + 'static + use<> {
+        let ahead = Arc::clone(&self.ahead);
+        move || local() + ahead.load(Relaxed)
+    }
+
+    /// Reads the clock that all share.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn read_clock(&self) -> Result<(), StoreError> {
+        if self.is_sqlite {
+            return Ok(());
+        }
+        let mut connection = self.write.acquire().await?;
+        let before = local();
+        let select = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
+        let shared: Millis = sqlx::query_scalar(select).fetch_one(&mut *connection).await?;
+        // Somewhere on the way it was read.
+        let here = before + (local() - before) / 2;
+        self.ahead.store(shared - here, Relaxed);
+        Ok(())
+    }
+
     /// Says now and then that this process lives, and takes over what others left, for as long as it is polled.
-    pub async fn keep_alive(&self, clock: impl Fn() -> Millis) {
+    pub async fn keep_alive(&self) {
+        let clock = self.clock();
         let (mut beats, mut last) = (0, clock());
         loop {
             tokio::time::sleep(BEAT).await;
+            // Where it cannot be read, nor can it be said that this process lives.
+            let read = self.read_clock().await;
             let now = clock();
             // A machine that slept, or whose clock was set, has heard nobody meanwhile.
             if !(0..2 * in_millis(BEAT)).contains(&(now - last)) {
@@ -31,7 +66,11 @@ impl Store {
             }
             last = now;
             // Where the database did not answer for a while nobody was heard: those who live come first.
-            let done = match self.beat(now).await {
+            let beaten = match read {
+                Ok(()) => self.beat(now).await,
+                Err(error) => Err(error),
+            };
+            let done = match beaten {
                 Ok(()) if beats < SILENCE => {
                     beats += 1;
                     continue;
@@ -70,7 +109,7 @@ impl Store {
     }
 
     /// Takes over what processes left that ended without a word, all others where this is the only one: what they had set
-    /// aside counts in full, and their runs are anybody's. Returns how many calls to models that were.
+    /// aside counts in full, and their runs and trainings are anybody's. Returns how many calls to models that were.
     ///
     /// # Errors
     /// When the database fails.
@@ -82,6 +121,7 @@ impl Store {
         };
         let settled = self.settle_forgotten(now, heard_since).await?;
         self.release_forsaken(heard_since).await?;
+        self.release_forsaken_trainings(heard_since).await?;
         sqlx::query("DELETE FROM processes WHERE heard_at < $1")
             .bind(heard_since)
             .execute(&self.write)

@@ -6,7 +6,7 @@ use capo_api::{RunOrigin, RunStage, RunWish};
 use capo_core::journal::Status;
 use capo_core::reading::progress::{Progress, Times};
 use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
 use super::columns::{document, number, written, written_word};
 use super::journals::insert_lines;
@@ -132,6 +132,50 @@ const RUNS: &str = "SELECT runs.id, runs.project, runs.member, runs.name, runs.o
                     projects.name AS project_name, COALESCE(runs.author, members.name) AS member_name FROM runs \
                     JOIN projects ON projects.id = runs.project JOIN members ON members.id = runs.member";
 
+/// Inserts a run of a project, on the account of a member, which holds the files that it names, and returns its id.
+pub(super) async fn insert_run(
+    transaction: &mut Transaction<'static, Any>,
+    actor: &Actor,
+    project: &Project,
+    member: &Member,
+    new: &AddedRun,
+) -> Result<String, StoreError> {
+    let id = secret::id();
+    let origin = new.origin.clone().unwrap_or(RunOrigin::Server);
+    let action = match origin {
+        RunOrigin::Server | RunOrigin::Training { .. } => "run.start",
+        RunOrigin::Pushed => "run.push",
+        RunOrigin::Branch { .. } => "run.branch",
+    };
+    sqlx::query(
+        "INSERT INTO runs (id, project, member, name, origin, study, files, method, objective, stage, status, \
+         created_at, start_at, touched_at, fence, lease_until, lines, revision, steered, claims, progress, times, \
+         author) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $12, 0, 0, $14, 0, 0, 0, $15, '[]', $16)",
+    )
+    .bind(&id)
+    .bind(&project.id)
+    .bind(&member.id)
+    .bind(&new.name)
+    .bind(written(&origin))
+    .bind(&new.study)
+    .bind(written(&new.files))
+    .bind(&new.method)
+    .bind(&new.objective)
+    .bind(written(&new.stage.unwrap_or(RunStage::Queued)))
+    .bind(new.status.as_ref().map(written))
+    .bind(new.created_at.unwrap_or(actor.at))
+    .bind(new.start_at)
+    .bind(number(new.lines.len()))
+    .bind(written(&new.progress))
+    .bind(&new.author)
+    .execute(&mut **transaction)
+    .await?;
+    Store::hold_files(transaction, &id, &project.id, &new.files, actor.at).await?;
+    insert_lines(transaction, &id, 0, &new.lines).await?;
+    audit::write(transaction, actor, action, &new.name, Some(&project.id)).await?;
+    Ok(id)
+}
+
 impl Store {
     /// Keeps a run of a project, on the account of a member.
     ///
@@ -144,40 +188,8 @@ impl Store {
         member: &Member,
         new: AddedRun,
     ) -> Result<Run, StoreError> {
-        let id = secret::id();
-        let origin = new.origin.unwrap_or(RunOrigin::Server);
-        let action = match origin {
-            RunOrigin::Server => "run.start",
-            RunOrigin::Pushed => "run.push",
-            RunOrigin::Branch { .. } => "run.branch",
-        };
         let mut transaction = self.begin().await?;
-        sqlx::query(
-            "INSERT INTO runs (id, project, member, name, origin, study, files, method, objective, stage, status, \
-             created_at, start_at, touched_at, fence, lease_until, lines, revision, steered, claims, progress, times, \
-             author) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $12, 0, 0, $14, 0, 0, 0, $15, '[]', $16)",
-        )
-        .bind(&id)
-        .bind(&project.id)
-        .bind(&member.id)
-        .bind(&new.name)
-        .bind(written(&origin))
-        .bind(&new.study)
-        .bind(written(&new.files))
-        .bind(&new.method)
-        .bind(&new.objective)
-        .bind(written(&new.stage.unwrap_or(RunStage::Queued)))
-        .bind(new.status.as_ref().map(written))
-        .bind(new.created_at.unwrap_or(actor.at))
-        .bind(new.start_at)
-        .bind(number(new.lines.len()))
-        .bind(written(&new.progress))
-        .bind(&new.author)
-        .execute(&mut *transaction)
-        .await?;
-        Self::hold_files(&mut transaction, &id, &project.id, &new.files, actor.at).await?;
-        insert_lines(&mut transaction, &id, 0, &new.lines).await?;
-        audit::write(&mut transaction, actor, action, &new.name, Some(&project.id)).await?;
+        let id = insert_run(&mut transaction, actor, project, member, &new).await?;
         transaction.commit().await?;
         self.run(&id).await
     }

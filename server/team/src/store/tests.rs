@@ -2,6 +2,7 @@
 
 mod files;
 mod prompts;
+mod trainings;
 
 use std::future::Future;
 
@@ -55,6 +56,22 @@ pub(crate) fn on_each<F: Future<Output = ()>>(test: impl Fn(Store) -> F) {
         store.close().await;
         run(format!("DROP DATABASE {name}")).await;
     });
+}
+
+impl Store {
+    /// Lets a file grow no more, as on a full disk, or again; whether this is one.
+    pub(crate) async fn set_full(&self, is_full: bool) -> bool {
+        let most = if is_full { 1 } else { u32::MAX - 1 };
+        if self.is_sqlite {
+            // Never below what it has.
+            let pragma = format!("PRAGMA max_page_count = {most}");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(pragma))
+                .execute(&self.write)
+                .await
+                .unwrap();
+        }
+        self.is_sqlite
+    }
 }
 
 /// The address of a PostgreSQL server, with a slash at the end.

@@ -84,19 +84,19 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn token(&self, secret: &Secret, now: Millis) -> Result<Option<(Token, Member)>, StoreError> {
-        let row = sqlx::query("SELECT * FROM tokens WHERE secret = $1 AND expires_at > $2")
+        let token = sqlx::query("SELECT * FROM tokens WHERE secret = $1 AND expires_at > $2")
             .bind(secret.hash())
             .bind(now)
-            .fetch_optional(&self.read)
-            .await?;
-        let Some(row) = row else { return Ok(None) };
-        let token = Token::of(&row)?;
-        let member: String = row.try_get("member")?;
-        let row = sqlx::query("SELECT * FROM members WHERE id = $1 AND disabled_at IS NULL")
-            .bind(member)
-            .fetch_optional(&self.read)
-            .await?;
-        let Some(row) = row else { return Ok(None) };
+            .fetch_optional(&self.read);
+        let member = sqlx::query(
+            "SELECT * FROM members WHERE id = (SELECT member FROM tokens WHERE secret = $1) AND disabled_at IS NULL",
+        )
+        .bind(secret.hash())
+        .fetch_optional(&self.read);
+        let (Some(token), Some(member)) = tokio::try_join!(token, member)? else {
+            return Ok(None);
+        };
+        let token = Token::of(&token)?;
         if token.seen_at.is_none_or(|seen| now - seen >= TOUCH) {
             let touched = sqlx::query("UPDATE tokens SET seen_at = $1 WHERE id = $2")
                 .bind(now)
@@ -105,7 +105,7 @@ impl Store {
                 .await;
             super::unless_written(touched);
         }
-        Ok(Some((token, Member::of(&row)?)))
+        Ok(Some((token, Member::of(&member)?)))
     }
 
     /// The tokens of a member, expired ones too, the newest first.

@@ -76,8 +76,9 @@ impl Store {
         until: Millis,
         most_of_member: u32,
     ) -> Result<Option<(Lease, Run)>, StoreError> {
-        let ready = "(stage = 'queued' AND (start_at IS NULL OR start_at <= $1)) \
-                     OR (stage = 'running' AND lease_until <= $1)";
+        let ready = "((stage = 'queued' AND (start_at IS NULL OR start_at <= $1)) \
+                     OR (stage = 'running' AND lease_until <= $1)) \
+                     AND NOT EXISTS (SELECT 1 FROM trainings WHERE run = runs.id)";
         // Most of the time there is none, and nothing is locked for that.
         let statement = format!("SELECT id FROM runs WHERE {ready} LIMIT 1");
         let any = sqlx::query(AssertSqlSafe(statement))

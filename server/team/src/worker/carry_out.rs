@@ -12,15 +12,18 @@ use capo_core::arena::Clock;
 use capo_core::control::Control;
 use capo_core::journal::{Event, FinishedEvent, Journal, JournalError, Status};
 use capo_core::reading::progress::{Progress, Times};
+use capo_hosted::{Prepared, SharedKeys, Waiting, silent};
 use capo_workloads::files::MemoryFiles;
 
 use super::Shared;
-use super::rows::{Database, Rows, Waiting};
+use super::rows::{Database, Rows};
+use crate::files::lacks_file;
 use crate::http::Server;
 use crate::secret::Secret;
+use crate::shared_keys;
 use crate::store::{Lease, Left, Run};
-use crate::study::{Prepared, SharedKeys, silent};
 use crate::telemetry;
+use crate::trainings::Rewriters;
 
 /// How long a run that was told to stop waits for calls under way.
 const MOMENT: Duration = Duration::from_millis(1_500);
@@ -126,8 +129,19 @@ pub(super) fn carry_out(
         Err(error) => return Carried::Failed(format!("the system gives no event queue: {error}")),
     };
     let carried = async {
-        match prepared(server, database, &run, origin, pass) {
-            Ok((prepared, keys)) => search(server, database, lease, run, prepared, &keys, shared).await,
+        match prepared(server, database, &run, origin, pass, shared) {
+            Ok((prepared, keys, rewriters)) => {
+                search(
+                    server,
+                    database,
+                    lease,
+                    run,
+                    prepared,
+                    (&keys, &rewriters),
+                    shared,
+                )
+                .await
+            }
             Err(carried) => carried,
         }
     };
@@ -140,36 +154,37 @@ fn prepared(
     run: &Run,
     origin: &str,
     pass: &Secret,
-) -> Result<(Prepared, SharedKeys), Carried> {
-    let (server, id, project) = (server.clone(), run.id.clone(), run.project.clone());
+    shared: &Arc<Shared>,
+) -> Result<(Prepared, SharedKeys, Rewriters), Carried> {
+    let (of, id, project) = (server.clone(), run.id.clone(), run.project.clone());
+    let (origin, pass) = (origin.to_owned(), pass.reveal().to_owned());
     let read = database.wait(async move {
-        let study = server.store().run_study(&id).await?;
+        let store = of.store();
+        let study = store.run_study(&id).await?;
         let mut files = MemoryFiles::new();
         for (path, sha256) in &study.files {
-            match server.file_content(&project, sha256).await? {
+            match of.file_content(&project, sha256).await? {
                 Some(content) => files.insert(path.clone(), content),
-                None => {
-                    return Ok(Err(format!(
-                        "the data file `{path}` ({sha256}) is not there: the project lacks it, or this process looks elsewhere \
-                         than the server keeps data files (--files)"
-                    )));
-                }
+                None => return Ok(Err(lacks_file(path, sha256))),
             }
         }
-        Ok::<_, crate::store::StoreError>(Ok((study.text, files, server.store().keys().await?)))
+        let keys = shared_keys::of_project(store, &project, &origin, &pass).await?;
+        let trainings = store.trainings(&project).await?;
+        let trainings: Vec<_> = trainings.into_iter().map(|training| training.id).collect();
+        Ok::<_, crate::store::StoreError>(Ok((study.text, files, keys, trainings)))
     });
     let read = read
         .map_err(|error| lost(run, &error))?
         .map_err(|error| lost(run, &error))?;
-    let (study, files, keys) = read.map_err(Carried::Failed)?;
-    let keys = keys.into_iter().map(|kept| kept.key);
-    let keys = SharedKeys {
-        keys: keys.filter(|key| key.is_shared_with(&run.project)).collect(),
-        origin: origin.to_owned(),
-        pass: pass.reveal().to_owned(),
-    };
+    let (study, files, keys, trainings) = read.map_err(Carried::Failed)?;
     let prepared = Prepared::new(&study, &files).map_err(Carried::Failed)?;
-    Ok((prepared, keys))
+    let heard = Arc::clone(shared);
+    let rewriters = Rewriters {
+        trainings: server.trainings().cloned(),
+        of_project: trainings,
+        stopped: Arc::new(move || heard.change(|news| news.is_to_end())),
+    };
+    Ok((prepared, keys, rewriters))
 }
 
 async fn search(
@@ -178,7 +193,7 @@ async fn search(
     lease: &Lease,
     run: Run,
     prepared: Prepared,
-    keys: &SharedKeys,
+    (keys, rewriters): (&SharedKeys, &Rewriters),
     shared: &Arc<Shared>,
 ) -> Carried {
     let waiting = Rc::new(RefCell::new(Waiting::default()));
@@ -190,8 +205,8 @@ async fn search(
         is_ending: Cell::new(false),
         is_lost: Cell::new(false),
     });
-    let models = match prepared.models(keys, server.prices(), &ear.control) {
-        Ok(models) => models,
+    let models = match prepared.models(keys, Some(rewriters), server.prices(), &ear.control) {
+        Ok(models) => Rc::new(models),
         Err(error) => return Carried::Failed(error),
     };
     let now = {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use capo_core::reading::progress::{Progress, Times};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use self::carry_out::{Carried, carry_out};
 use self::rows::Database;
@@ -73,6 +73,13 @@ struct News {
     figures: Option<(Progress, Times)>,
 }
 
+impl News {
+    /// Whether what models in this process have under way is to end.
+    fn is_to_end(&self) -> bool {
+        self.is_ending || self.is_lost || self.told.as_ref().is_some_and(|told| told.wish.is_some())
+    }
+}
+
 impl Shared {
     fn change<T>(&self, change: impl FnOnce(&mut News) -> T) -> T {
         // Nothing panics while it has it.
@@ -95,10 +102,7 @@ pub async fn work(
     settings: WorkerSettings,
     ending: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
-    // Its own port, which nobody reaches from elsewhere, and which no reverse proxy stands before.
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let origin = format!("http://{}", listener.local_addr()?);
-    let proxy = tokio::spawn(axum::serve(listener, proxy_router(server.clone())).into_future());
+    let (origin, proxy) = open_proxy(&server).await?;
     let mut under_way = JoinSet::new();
     let mut shared: HashMap<Lease, Arc<Shared>> = HashMap::new();
     let mut ending = std::pin::pin!(ending);
@@ -140,12 +144,38 @@ pub async fn work(
     Ok(())
 }
 
-/// The pass by which a run asks models, which ends with it.
-struct Admission(Server, Secret);
+/// Opens the proxy by which what works here asks models: on its own port, which nobody reaches from elsewhere, and which no
+/// reverse proxy stands before. Returns its origin.
+///
+/// # Errors
+/// When no port of this machine is free.
+pub(crate) async fn open_proxy(
+    server: &Server,
+) -> std::io::Result<(String, JoinHandle<std::io::Result<()>>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let origin = format!("http://{}", listener.local_addr()?);
+    let proxy = axum::serve(listener, proxy_router(server.clone()));
+    Ok((origin, tokio::spawn(proxy.into_future())))
+}
+
+/// The pass by which a run or a training asks models, which ends with it.
+pub(crate) struct Admission(Server, Secret);
+
+impl Admission {
+    /// On the account of a member and a project, by their ids.
+    pub(crate) fn of(server: &Server, member: &str, project: &str) -> Self {
+        Self(server.clone(), server.admit(member, project))
+    }
+
+    /// The pass itself.
+    pub(crate) fn pass(&self) -> &str {
+        self.1.reveal()
+    }
+}
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.0.dismiss_run(&self.1);
+        self.0.dismiss(&self.1);
     }
 }
 
@@ -160,7 +190,7 @@ async fn attend(
 ) -> Lease {
     let id = run.id.clone();
     let _under_way = UnderWay::begin();
-    let pass = Admission(server.clone(), server.admit_run(&run));
+    let pass = Admission::of(&server, &run.member, &run.project);
     // What it was told before somebody claimed it.
     if let Ok(told) = server.store().told(&lease).await {
         shared.tell(|news| news.told = Some(told));

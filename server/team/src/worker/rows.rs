@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use capo_core::journal::{Event, JournalStore, LineId, SteerEvent, StoreError};
+use capo_core::journal::{JournalStore, LineId, StoreError};
+use capo_hosted::Waiting;
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, ready};
 use tokio::runtime::Handle;
@@ -73,44 +74,6 @@ fn ended() -> StoreError {
     StoreError("the server is ending".into())
 }
 
-/// What a run was told that its next round takes up, by the number under which the database has it.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    /// Those that wait, in order.
-    pub(super) changes: VecDeque<(i64, SteerEvent)>,
-    /// The last that the journal has taken up.
-    pub(super) taken: i64,
-    /// Whether others wait than those that the run knows of.
-    pub(super) is_news: bool,
-}
-
-impl Waiting {
-    /// Takes over what the database has, but what the journal has taken up and the database not yet forgotten.
-    pub(super) fn replace(&mut self, changes: Vec<(i64, SteerEvent)>) {
-        let waits = |(number, change): &(i64, SteerEvent)| *number > self.taken && !change.is_empty();
-        let changes: VecDeque<_> = changes.into_iter().filter(waits).collect();
-        self.is_news |= changes != self.changes;
-        self.changes = changes;
-    }
-
-    /// Notes that the journal has taken a change up, if it is one of these; returns its number.
-    fn take(&mut self, taken: &SteerEvent) -> Option<i64> {
-        let is_it = |(_, change): &(i64, SteerEvent)| {
-            let of_round = SteerEvent {
-                round: taken.round,
-                ..change.clone()
-            };
-            of_round == *taken
-        };
-        let place = self.changes.iter().position(is_it)?;
-        self.taken = self.changes[place].0;
-        // They are taken up in order: what came before it waits no more.
-        self.changes.drain(..=place);
-        self.is_news = true;
-        Some(self.taken)
-    }
-}
-
 /// The rows of one run.
 pub(super) struct Rows {
     database: Database,
@@ -142,23 +105,13 @@ impl Rows {
             taken: None,
         }
     }
-
-    /// Notes whether a line takes up a change that somebody asked for.
-    fn note(&mut self, line: &str) {
-        if !line.starts_with(r#"{"event":"steer""#) {
-            return;
-        }
-        if let Ok(Event::Steer(steer)) = serde_json::from_str(line)
-            && let Some(number) = self.waiting.borrow_mut().take(&steer)
-        {
-            self.taken = Some(number);
-        }
-    }
 }
 
 impl JournalStore for Rows {
     fn append(&mut self, line: &str) -> Result<LineId, StoreError> {
-        self.note(line);
+        if let Some(number) = self.waiting.borrow_mut().note(line) {
+            self.taken = Some(number);
+        }
         self.buffered.push(line.to_owned());
         Ok(self.kept + self.buffered.len() as u64 - 1)
     }

@@ -1,11 +1,12 @@
 //! Runs carried out by workers, on both databases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 use capo_api::{RunStage, RunWish};
 use capo_core::journal::{Event, Journal, MemoryJournal, Status, SteerEvent, parse_line};
 use capo_core::verify;
+use capo_hosted::{Prepared, SharedKeys};
 use futures::executor::block_on;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +16,7 @@ use crate::fixture::{self, STUDY};
 use crate::http::Settings;
 use crate::seal::MasterKey;
 use crate::store::tests::on_each;
-use crate::store::{Actor, AddedRun, Member, Project, Store};
-use crate::study::{Prepared, SharedKeys};
+use crate::store::{Actor, AddedRun, AddedVersion, Member, Project, Store};
 use capo_workloads::files::MemoryFiles;
 
 /// As long as a worker has a run here.
@@ -59,6 +59,10 @@ impl Worker {
 
 impl Place {
     async fn new(store: Store) -> Self {
+        Self::with_clock(store, now).await
+    }
+
+    async fn with_clock(store: Store, clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
         let member = store.set_up(&by("ada"), "ada", "kept").await.unwrap();
         let project = store
             .add_project(&by("ada"), &member, "alpha", "Alpha")
@@ -73,7 +77,7 @@ impl Place {
             ..Settings::default()
         };
         Self {
-            server: Server::new(store.clone(), now, settings).unwrap(),
+            server: Server::new(store.clone(), clock, settings).unwrap(),
             store,
             project,
             member,
@@ -205,6 +209,72 @@ fn a_server_that_ends_leaves_its_runs_to_the_next() {
         worker.end().await;
         assert!(ended.status != Some(Status::Stopped), "{ended:?}");
         check(&place.lines(&run).await);
+    });
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_costs_nothing() {
+    on_each(|store| async move {
+        if !store.set_full(false).await {
+            return;
+        }
+        let place = Place::new(store.clone()).await;
+        let run = place.add(&slow()).await;
+        let worker = place.worker();
+        place.once(&run, |run| run.lines > 5).await;
+        store.set_full(true).await;
+        let large = AddedVersion {
+            text: "x".repeat(1 << 18),
+            note: None,
+            source: None,
+            made: None,
+        };
+        let refused = store
+            .add_prompt_version(&by("ada"), &place.project, "large", &large)
+            .await;
+        let refused = refused.unwrap_err();
+        assert!(refused.is_full(), "{refused}");
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        store.set_full(false).await;
+        let ended = place.ended(&run).await;
+        worker.end().await;
+        assert_eq!(ended.error, None);
+        let lines = place.lines(&run).await;
+        check(&lines);
+        assert_eq!(lines.len(), uninterrupted(&place, &slow()).await.len());
+    });
+}
+
+/// The lines of a run that nothing befalls.
+async fn uninterrupted(place: &Place, study: &str) -> Vec<String> {
+    let run = place.add(study).await;
+    let worker = place.worker();
+    place.ended(&run).await;
+    worker.end().await;
+    place.lines(&run).await
+}
+
+#[test]
+fn a_clock_that_jumps_costs_no_line_of_a_run() {
+    on_each(|store| async move {
+        const HOUR: Millis = 3_600_000;
+        let ahead = Arc::new(AtomicI64::new(0));
+        let jumping = Arc::clone(&ahead);
+        let place = Place::with_clock(store, move || now() + jumping.load(Relaxed)).await;
+        let run = place.add(&slow()).await;
+        let worker = place.worker();
+        for (lines, jump) in [(5, HOUR), (12, -HOUR), (20, 0)] {
+            place
+                .once(&run, |run| run.lines > lines || run.stage == RunStage::Ended)
+                .await;
+            ahead.store(jump, Relaxed);
+        }
+        let ended = place.ended(&run).await;
+        worker.end().await;
+        assert_eq!(ended.error, None);
+        let lines = place.lines(&run).await;
+        check(&lines);
+        assert_eq!(lines.len(), uninterrupted(&place, &slow()).await.len());
     });
 }
 
@@ -464,7 +534,7 @@ fn what_the_server_does_not_run_is_told_with_why() {
         ),
         (
             format!("{STUDY}\n[models.rewriter]\nprovider = \"local\"\nmodel = \"/etc\""),
-            "runs no models of its own",
+            "of models of its own",
         ),
         (
             STUDY.replace(

@@ -1,6 +1,8 @@
 //! Files on their way to a project.
 
-use capo_api::{DataSetName, MOST_FILE};
+use std::collections::VecDeque;
+
+use capo_api::{DataSetName, DataSetShown, MOST_FILE};
 use capo_core::ids::hex;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
@@ -8,55 +10,107 @@ use sha2::{Digest as _, Sha256};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{DragEvent, File};
 
-use crate::components::Choose;
+use crate::components::{Choose, Message};
 use crate::format::count;
-use crate::pages::team::form::{Refused, named};
-use crate::team::{Asking, Server};
+use crate::frame::drop_target::dropped;
+use crate::pages::team::form::named;
+use crate::team::{Server, Team};
 
-/// A place to drop a file, and a button to choose one.
+/// A file, and what became of it: nothing yet, or why it was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sent {
+    name: String,
+    came: Option<Result<u64, String>>,
+}
+
+/// Files that are sent one after the other, as long as the page is shown. Copies are the same.
+#[derive(Clone, Copy)]
+struct Queue {
+    team: Team,
+    waiting: StoredValue<VecDeque<File>, LocalStorage>,
+    sent: RwSignal<Vec<Sent>>,
+}
+
+impl Queue {
+    fn new() -> Self {
+        Self {
+            team: expect_context(),
+            waiting: StoredValue::new_local(VecDeque::new()),
+            sent: RwSignal::new(Vec::new()),
+        }
+    }
+
+    fn take(self, project: String, files: Vec<File>) {
+        if files.is_empty() {
+            return;
+        }
+        let rests = self
+            .sent
+            .with_untracked(|sent| sent.iter().all(|file| file.came.is_some()));
+        self.sent.update(|sent| {
+            if rests {
+                sent.clear();
+            }
+            sent.extend(files.iter().map(|file| Sent {
+                name: file.name(),
+                came: None,
+            }));
+        });
+        self.waiting.update_value(|waiting| waiting.extend(files));
+        if rests {
+            spawn_local(self.send_all(project));
+        }
+    }
+
+    async fn send_all(self, project: String) {
+        while let Some(Some(file)) = self.waiting.try_update_value(VecDeque::pop_front) {
+            let came = self.send(&project, &file).await.map(|set| set.rows);
+            let _ = self.sent.try_update(|sent| {
+                if let Some(first) = sent.iter_mut().find(|file| file.came.is_none()) {
+                    first.came = Some(came);
+                }
+            });
+        }
+    }
+
+    async fn send(self, project: &str, file: &File) -> Result<DataSetShown, String> {
+        let (name, bytes) = read(file).await?;
+        let sha256 = hex(&Sha256::digest(&bytes));
+        let add = async move |server: Server| server.add_data_set(project, name, sha256, bytes).await;
+        self.team.ask(add).await
+    }
+}
+
+/// A place to drop files, and a button to choose some.
 #[component]
 pub(super) fn Upload(project: String) -> impl IntoView {
-    let asking = Asking::default();
-    let (over, taken) = (RwSignal::new(false), RwSignal::new(None::<String>));
-    let take = move |file: File| {
-        let project = project.clone();
-        taken.set(None);
-        asking.refused.set(None);
-        spawn_local(async move {
-            match read(&file).await {
-                Ok((name, bytes)) => {
-                    let sha256 = hex(&Sha256::digest(&bytes));
-                    let add =
-                        async move |server: Server| server.add_data_set(&project, name, sha256, bytes).await;
-                    asking.send(add, move |set| {
-                        taken.set(Some(format!(
-                            "{} was taken in, {} rows.",
-                            set.name,
-                            count(set.rows)
-                        )));
-                    });
-                }
-                Err(why) => drop(asking.refused.try_set(Some(why))),
-            }
-        });
-    };
+    let queue = Queue::new();
+    let over = RwSignal::new(false);
     let chosen = {
-        let take = take.clone();
-        Callback::new(move |files: Vec<File>| files.into_iter().for_each(take.clone()))
+        let project = project.clone();
+        Callback::new(move |files| queue.take(project.clone(), files))
     };
     let drop_in = move |event: DragEvent| {
         event.prevent_default();
         over.set(false);
-        let files = event.data_transfer().and_then(|transfer| transfer.files());
-        if let Some(file) = files.and_then(|files| files.get(0)) {
-            take(file);
-        }
+        queue.take(project.clone(), dropped(&event));
     };
     let drag = move |event: DragEvent| {
         event.prevent_default();
         over.set(true);
     };
-    let busy = Signal::derive(move || asking.disabled().is_some());
+    let lines = move || {
+        let line = |line: String| view! { <p class="note">{line}</p> };
+        let lines = queue.sent.with(|sent| progress(sent));
+        lines.into_iter().map(line).collect_view()
+    };
+    let refused = move || {
+        let refused = queue.sent.get().into_iter().filter_map(|file| {
+            let why = file.came?.err()?;
+            Some(view! { <Message what=format!("{} was not taken in.", file.name)><p>{why}</p></Message> })
+        });
+        refused.collect_view()
+    };
     view! {
         <div
             class="drop"
@@ -66,28 +120,37 @@ pub(super) fn Upload(project: String) -> impl IntoView {
             on:drop=drop_in
         >
             <p>
-                "Upload a data set, or drop it here: a CSV or TSV file with a header line, JSON Lines with one object a line, or a ZIP of the tau2 \
+                "Upload data sets, or drop them here: CSV or TSV files with a header line, JSON Lines with one object a line, or a ZIP of the tau2 \
                  benchmark’s data."
             </p>
             <div class="row">
                 <Choose
-                    words="Choose a file"
+                    words="Choose files"
                     label="Data set"
                     accept=".csv,.tsv,.jsonl,.ndjson,.zip"
-                    disabled=busy
+                    multiple=true
                     chosen
                 />
             </div>
-            <p class="note" role="status">
-                {move || match taken.get() {
-                    _ if busy.get() => "Sending the file; the server reads it…".to_owned(),
-                    Some(taken) => taken,
-                    None => format!("At most {} MiB. Everybody in the project can read it.", MOST_FILE >> 20),
-                }}
+            <div role="status">{lines}</div>
+            <p class="note">
+                {format!("At most {} MiB each. Everybody in the project can read them.", MOST_FILE >> 20)}
             </p>
         </div>
-        <Refused asking/>
+        {refused}
     }
+}
+
+/// What became of files so far, one a line; what was refused stands elsewhere.
+fn progress(sent: &[Sent]) -> Vec<String> {
+    let mut is_first = true;
+    let line = |file: &Sent| match &file.came {
+        Some(Ok(rows)) => Some(format!("{} was taken in, {} rows.", file.name, count(*rows))),
+        Some(Err(_)) => None,
+        None if std::mem::take(&mut is_first) => Some(format!("Sending {}; the server reads it…", file.name)),
+        None => Some(format!("{} is sent next, while this page is open.", file.name)),
+    };
+    sent.iter().filter_map(line).collect()
 }
 
 /// The name of a file and what it holds.
@@ -95,15 +158,39 @@ async fn read(file: &File) -> Result<(DataSetName, Vec<u8>), String> {
     let name = named::<DataSetName>(&file.name())?;
     if file.size() > MOST_FILE as f64 {
         return Err(format!(
-            "{} is larger than the server takes, {} MiB.",
-            name.as_str(),
+            "It is larger than the server takes, {} MiB.",
             MOST_FILE >> 20
         ));
     }
     let read = JsFuture::from(file.array_buffer()).await;
-    let read = read.map_err(|_| {
-        let name = name.as_str();
-        format!("{name} cannot be read. It may have been moved or changed meanwhile.")
-    })?;
+    let read =
+        read.map_err(|_| "It cannot be read. It may have been moved or changed meanwhile.".to_owned())?;
     Ok((name, Uint8Array::new(&read).to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_files_each_says_what_became_of_it() {
+        let sent = |name: &str, came| Sent {
+            name: name.into(),
+            came,
+        };
+        let sent = [
+            sent("a.csv", Some(Ok(1200))),
+            sent("b.csv", Some(Err("It has no rows.".into()))),
+            sent("c.csv", None),
+            sent("d.csv", None),
+        ];
+        assert_eq!(
+            progress(&sent),
+            [
+                "a.csv was taken in, 1,200 rows.",
+                "Sending c.csv; the server reads it…",
+                "d.csv is sent next, while this page is open.",
+            ]
+        );
+    }
 }

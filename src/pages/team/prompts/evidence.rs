@@ -1,10 +1,9 @@
 //! What speaks for a version, in numbers.
 
-use capo_core::certificate::{Certificate, Finding};
 use capo_core::reading::evidence::Evidence;
 use leptos::prelude::*;
 
-use crate::components::{HeldOutGate, verdict_words};
+use crate::components::{CertificateTable, HeldOutGate};
 use crate::format::{NOTHING, Quantity, count, label};
 use crate::run::outcome::ended;
 
@@ -39,10 +38,11 @@ pub(super) fn Speaks(evidence: Option<Evidence>) -> impl IntoView {
             </p>
         }
     });
-    let tested = evidence
-        .certificate
-        .clone()
-        .map(|certificate| view! { <Tested certificate evidence=evidence.clone()/> });
+    let tested = evidence.certificate.clone().map(|certificate| {
+        let evidence = evidence.clone();
+        let quantity = move |metric: &str| quantity(&evidence, metric);
+        view! { <CertificateTable certificate name="Test" quantity/> }
+    });
     view! {
         <div class="row">
             <span class=class><span class=mark aria-hidden="true"></span>{verdict}</span>
@@ -140,44 +140,6 @@ fn HeldOut(evidence: Evidence) -> impl IntoView {
                     </tr>
                 </thead>
                 <tbody>{lines(&evidence).into_iter().map(row).collect_view()}</tbody>
-            </table>
-        </div>
-    }
-}
-
-/// The test of a version on the examples kept for it.
-#[component]
-fn Tested(certificate: Certificate, evidence: Evidence) -> impl IntoView {
-    let title = format!("Test: {}", certificate.sentence());
-    let row = |(metric, finding): (&String, &Finding)| {
-        let quantity = quantity(&evidence, metric);
-        view! {
-            <tr>
-                <th scope="row">{label(metric)}</th>
-                <td class="nw">{verdict_words(finding.verdict)}</td>
-                <td class="num">{quantity.optional(finding.mean)}</td>
-                <td class="num">{quantity.optional(finding.upper)}</td>
-                <td class="num">{quantity.optional(finding.simultaneous)}</td>
-                <td class="num">{quantity.limit(finding.threshold)}</td>
-            </tr>
-        }
-    };
-    let rows = certificate.constraints.iter().map(row).collect_view();
-    view! {
-        <div class="scroll" tabindex="0" role="group" aria-label="Test, scrolls sideways">
-            <table class="mid sticky-1">
-                <caption>{title}</caption>
-                <thead>
-                    <tr>
-                        <th scope="col">"Constraint"</th>
-                        <th scope="col">"Verdict"</th>
-                        <th scope="col" class="num">"Mean"</th>
-                        <th scope="col" class="num">"At most, by itself"</th>
-                        <th scope="col" class="num">"At most, all at once"</th>
-                        <th scope="col" class="num">"Threshold"</th>
-                    </tr>
-                </thead>
-                <tbody>{rows}</tbody>
             </table>
         </div>
     }

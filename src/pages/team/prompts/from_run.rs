@@ -26,7 +26,7 @@ pub fn AddToPrompts(
     let project = Memo::new(move |_| {
         let project = run.server()?.project;
         let has_ended = run.read(|folded| folded.state.finished().is_some());
-        (has_ended && team.role(&project) >= Some(Role::Editor)).then_some(project)
+        (has_ended && team.has_accounts() && team.role(&project) >= Some(Role::Editor)).then_some(project)
     });
     move || project.get().map(|project| view! { <Adding run best project/> })
 }

@@ -58,9 +58,15 @@ impl Team {
         document
     }
 
-    /// A project with a run that has ended, a branch of it, data that a study names, and a prompt with evidence and a label.
+    /// A project with a run that has ended, a branch of it, data that a study names, a prompt with evidence and a label, and a
+    /// training, which stays where it is.
     async fn with_all() -> Self {
         let team = Self::new().await;
+        // Its journal is none.
+        let (status, _) = team
+            .ask(Who::Editor, "DELETE", "/api/runs/LEARNED", Value::Null)
+            .await;
+        assert_eq!(status, 204);
         let worker = Worker::of(&team);
         let run = team.start(STUDY).await;
         team.ended(&run).await;
@@ -125,6 +131,12 @@ fn a_project_moves_to_another_server_with_all_that_it_has() {
         );
         let (again, _) = to.import("?name=beta", whole.clone()).await;
         assert_eq!(again, 409);
+        let trainings = [
+            from.got("/api/projects/alpha/trainings").await,
+            to.got("/api/projects/beta/trainings").await,
+        ];
+        let there = trainings.map(|page| page["trainings"].as_array().unwrap().len());
+        assert_eq!(there, [1, 0], "they stay with their folders");
 
         let known = [
             "name",

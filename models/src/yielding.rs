@@ -1,33 +1,28 @@
 //! Models that yield to the event loop.
 //!
-//! Simulated models answer at once. A search over them would never give the worker's event loop a
+//! Simulated models answer at once. Where a search has the only thread, one over them would never give the event loop a
 //! turn: nothing would be stored, shown or steered before its end.
 
-use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use capo_core::arena::Models;
 use capo_core::llm::{AgentScript, ChatRequest, ChatResponse, Llm, LlmError, RewriteForm, Role};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use web_time::Instant;
 
-/// How long a worker computes before it looks at its messages.
-const SLICE: Duration = Duration::from_millis(40);
+/// Asked before each call: what to wait for, where a turn of the event loop is due.
+pub type Turn = Rc<dyn Fn() -> Option<LocalBoxFuture<'static, ()>>>;
 
 /// Models whose calls give the event loop a turn now and then.
-pub(super) struct Yielding<M> {
+pub struct Yielding<M> {
     models: M,
-    last: Rc<Cell<Instant>>,
+    turn: Turn,
 }
 
 impl<M: Models> Yielding<M> {
-    pub(super) fn new(models: M) -> Self {
-        Self {
-            models,
-            last: Rc::new(Cell::new(Instant::now())),
-        }
+    /// These models.
+    pub fn new(models: M, turn: Turn) -> Self {
+        Self { models, turn }
     }
 }
 
@@ -35,22 +30,21 @@ impl<M: Models> Models for Yielding<M> {
     fn model(&self, role: Role) -> Rc<dyn Llm> {
         Rc::new(YieldingModel {
             model: self.models.model(role),
-            last: Rc::clone(&self.last),
+            turn: Rc::clone(&self.turn),
         })
     }
 }
 
 struct YieldingModel {
     model: Rc<dyn Llm>,
-    last: Rc<Cell<Instant>>,
+    turn: Turn,
 }
 
 impl YieldingModel {
     /// Gives the event loop a turn when it is due.
     async fn give_way(&self) {
-        if self.last.get().elapsed() >= SLICE {
-            gloo_timers::future::sleep(Duration::ZERO).await;
-            self.last.set(Instant::now());
+        if let Some(turn) = (self.turn)() {
+            turn.await;
         }
     }
 }

@@ -1,31 +1,34 @@
-//! A study that is to run on the server, joined with its workloads.
+//! A study that is to run on shared keys, joined with its workloads.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capo_api::REWRITER;
 use capo_core::control::Control;
 use capo_core::notice::Observer;
 use capo_core::study::{Format, Rounds, Study};
 use capo_gateway::SharedKey;
 use capo_models::gate::{Gate, Way};
+use capo_models::local_models::LocalModels;
 use capo_models::prices::PriceTable;
 use capo_models::providers::Provider;
-use capo_models::{Builder, Models, Secret, Setup, check_tables};
+use capo_models::{Builder, ModelSpec, Models, Secret, Setup, check_tables};
 use capo_workloads::files::MemoryFiles;
+use serde::Deserialize;
 
 /// No variables: what runs on the server uses shared keys alone.
 type NoKeys = BTreeMap<String, String>;
 
 /// The shared keys of a project, as ways to models.
-#[derive(Debug, Clone)]
-pub(crate) struct SharedKeys {
+#[derive(Debug, Clone, Deserialize)]
+pub struct SharedKeys {
     /// The keys that the project may use.
-    pub(crate) keys: Vec<SharedKey>,
+    pub keys: Vec<SharedKey>,
     /// Where they are asked, such as `http://127.0.0.1:4000`.
-    pub(crate) origin: String,
+    pub origin: String,
     /// What the proxy there knows the run by.
-    pub(crate) pass: String,
+    pub pass: String,
 }
 
 impl Gate for SharedKeys {
@@ -54,10 +57,15 @@ impl Gate for SharedKeys {
     }
 }
 
+/// The training that a table names whose model is one of the server's own.
+pub fn trained(spec: &ModelSpec) -> Option<&str> {
+    spec.model.as_deref()?.strip_prefix(REWRITER)
+}
+
 /// A study as the server runs it.
-pub(crate) struct Prepared {
+pub struct Prepared {
     /// The study with its workloads.
-    pub(crate) setup: Setup,
+    pub setup: Setup,
 }
 
 impl Prepared {
@@ -65,7 +73,7 @@ impl Prepared {
     ///
     /// # Errors
     /// What is wrong with the study or its data, or why the server does not run it.
-    pub(crate) fn new(study: &str, files: &MemoryFiles) -> Result<Self, String> {
+    pub fn new(study: &str, files: &MemoryFiles) -> Result<Self, String> {
         let study = Study::parse(study, Format::Toml).map_err(|error| error.to_string())?;
         study.seed_prompt().map_err(|error| error.to_string())?;
         if capo_workloads::of(&study.workload).is_some_and(|kind| kind.own_agent) {
@@ -81,10 +89,11 @@ impl Prepared {
             capo_workloads::build(&study.workload, files, seed).map_err(|error| error.to_string())?;
         let setup = Setup::new(study, workloads).map_err(|error| error.to_string())?;
         for (role, spec) in &setup.specs {
-            if spec.provider.get().name == "local" {
+            if spec.provider.get().name == "local" && trained(spec).is_none() {
                 return Err(format!(
-                    "models.{role}: the server runs no models of its own; serve the model with `capo rewriter serve` and \
-                     have an administrator add its address as a shared key"
+                    "models.{role}: of models of its own the server runs the rewriters of its trainings alone, as model = \
+                     \"{REWRITER}ID\"; serve another one with `capo rewriter serve` and have an administrator add its \
+                     address as a shared key"
                 ));
             }
         }
@@ -92,11 +101,21 @@ impl Prepared {
         Ok(Self { setup })
     }
 
+    /// Ids of the trainings whose rewriters it asks.
+    pub fn rewriters(&self) -> Vec<String> {
+        let named = self
+            .setup
+            .specs
+            .values()
+            .filter(|spec| spec.provider.get().name == "local");
+        named.filter_map(trained).map(str::to_owned).collect()
+    }
+
     /// What its models lack, in words; nothing where everybody can be asked.
     ///
     /// # Errors
     /// Every table that cannot be served.
-    pub(crate) fn check_models(&self, keys: &SharedKeys) -> Result<(), String> {
+    pub fn check_models(&self, keys: &dyn Gate) -> Result<(), String> {
         let none = NoKeys::new();
         let missing = Builder::new(&none)
             .gate(keys)
@@ -109,26 +128,30 @@ impl Prepared {
         }
     }
 
-    /// Who answers, until `control` interrupts it.
+    /// Who answers, until `control` interrupts it; `rewriters` opens those that were trained here.
     ///
     /// # Errors
     /// Which table of the study cannot be served.
-    pub(crate) fn models(
+    pub fn models(
         &self,
-        keys: &SharedKeys,
+        keys: &dyn Gate,
+        rewriters: Option<&dyn LocalModels>,
         prices: &Arc<PriceTable>,
         control: &Control,
-    ) -> Result<Rc<Models>, String> {
+    ) -> Result<Models, String> {
         let none = NoKeys::new();
         let study = self.setup.problem.study();
-        let models = Builder::new(&none)
-            .gate(keys)
+        let mut builder = Builder::new(&none).gate(keys);
+        if let Some(rewriters) = rewriters {
+            builder = builder.local(rewriters);
+        }
+        let models = builder
             .seed(study.study.seed)
             .prices(PriceTable::clone(prices))
             .control(control.clone())
             .observer(silent())
             .build(&study.models);
-        models.map(Rc::new).map_err(|error| error.to_string())
+        models.map_err(|error| error.to_string())
     }
 }
 
@@ -140,7 +163,7 @@ const MOST_ROUNDS: u32 = 10_000;
 ///
 /// # Errors
 /// Which setting is too large.
-pub(crate) fn check_size(study: &Study) -> Result<(), String> {
+pub fn check_size(study: &Study) -> Result<(), String> {
     if study.study.repeats > MOST_REPEATS {
         return Err(format!("study.repeats: a server takes at most {MOST_REPEATS}"));
     }
@@ -153,6 +176,6 @@ pub(crate) fn check_size(study: &Study) -> Result<(), String> {
 }
 
 /// Waits of models are nobody's news here.
-pub(crate) fn silent() -> Observer {
+pub fn silent() -> Observer {
     Rc::new(|_| {})
 }

@@ -1,0 +1,180 @@
+//! What a training's folder holds before its process begins: study, data, settings, journals, and the model.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use capo_api::TrainingStart;
+
+use super::{Begin, Job, Trainings};
+use crate::files::lacks_file;
+use crate::http::Server;
+use crate::store::{StoreError, Training};
+
+const INPUT: &str = "input";
+const STUDY: &str = "study";
+const STUDY_FILE: &str = "study.toml";
+const MODEL: &str = "model";
+
+/// Bytes of a journal that are read at once.
+const AT_ONCE: usize = 4 << 20;
+
+/// Whether a path names something below the folder that it starts from, and not the study, by whatever letters.
+pub(crate) fn is_below(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    !path.is_empty()
+        && !path.eq_ignore_ascii_case(STUDY_FILE)
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// The policy that a training starts from, where this machine has it.
+///
+/// # Errors
+/// What is not there.
+pub(super) fn begin(trainings: &Trainings, start: &TrainingStart) -> Result<Begin, String> {
+    match start {
+        TrainingStart::Model { name } => trainings.model(name).map(Begin::Model).ok_or_else(|| {
+            format!(
+                "there is no model `{name}` on this machine; an administrator of the server puts it there"
+            )
+        }),
+        TrainingStart::Training { training, step } => {
+            let folder = trainings.folder_of(training);
+            match step {
+                Some(step) => trainings.trainer.policy(&folder, *step).map(Begin::Policy),
+                None => Ok(Begin::Policy(folder)),
+            }
+        }
+        TrainingStart::Fresh {
+            vocabulary,
+            hidden,
+            layers,
+            context,
+        } => Ok(Begin::Fresh {
+            vocabulary: *vocabulary,
+            hidden: *hidden,
+            layers: *layers,
+            context: *context,
+        }),
+    }
+}
+
+/// The job of a training, all of whose files are there but perhaps the model.
+pub(super) struct Ready {
+    pub(super) job: Job,
+    /// What the model is made of, and the folder in which it is made, until it is whole.
+    pub(super) model: Option<(Begin, PathBuf)>,
+}
+
+/// Writes the files of a training, once: what it learns from stays the same, whatever becomes of the runs.
+///
+/// # Errors
+/// In words, what is not there or cannot be written.
+pub(super) async fn prepare(
+    server: &Server,
+    trainings: &Trainings,
+    training: &Training,
+) -> Result<Ready, String> {
+    let folder = trainings.folder_of(&training.id);
+    let input = folder.join(INPUT);
+    if !input.is_dir() {
+        let new = folder.join(format!("{INPUT}.new"));
+        // What a process left that ended in its midst.
+        let _ = fs::remove_dir_all(&new);
+        write(server, training, &new).await?;
+        fs::rename(&new, &input).map_err(|error| failed(&input, &error))?;
+    }
+    let model = input.join(MODEL);
+    let (model, made) = match &training.start {
+        start if !matches!(start, TrainingStart::Model { .. }) && model.is_dir() => (model, None),
+        start => {
+            let begin = begin(trainings, start)?;
+            if let Begin::Model(place) = begin {
+                (place, None)
+            } else {
+                let new = input.join(format!("{MODEL}.new"));
+                let _ = fs::remove_dir_all(&new);
+                (model, Some((begin, new)))
+            }
+        }
+    };
+    Ok(Ready {
+        job: Job {
+            kind: training.kind,
+            study: input.join(STUDY).join(STUDY_FILE),
+            settings: input.join("settings.toml"),
+            journals: training.runs.iter().map(|run| journal(&input, run)).collect(),
+            model,
+            full: training.full,
+            folder,
+        },
+        model: made,
+    })
+}
+
+fn journal(input: &Path, run: &str) -> PathBuf {
+    input.join(format!("{run}.jsonl"))
+}
+
+async fn write(server: &Server, training: &Training, into: &Path) -> Result<(), String> {
+    let study = into.join(STUDY);
+    fs::create_dir_all(&study).map_err(|error| failed(&study, &error))?;
+    let put = |path: &Path, content: &[u8]| fs::write(path, content).map_err(|error| failed(path, &error));
+    put(&into.join("settings.toml"), training.settings.as_bytes())?;
+    let store = server.store();
+    for (path, sha256) in &training.files {
+        let content = server.file_content(&training.project, sha256).await;
+        let content = content.map_err(|error| error.to_string())?;
+        let content = content
+            .filter(|_| is_below(path))
+            .ok_or_else(|| lacks_file(path, sha256))?;
+        let place = study.join(path);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).map_err(|error| failed(parent, &error))?;
+        }
+        put(&place, &content)?;
+    }
+    // Last, so that it is the one that was checked, whatever else lies there.
+    put(&study.join(STUDY_FILE), training.study.as_bytes())?;
+    for run in &training.runs {
+        let (path, mut next, mut text) = (journal(into, run), 0, String::new());
+        loop {
+            let lines = store.lines(run, next, AT_ONCE).await;
+            let lines = lines.map_err(|error: StoreError| error.to_string())?;
+            let Some((last, _)) = lines.last() else { break };
+            next = last + 1;
+            text.extend(lines.into_iter().map(|(_, line)| line + "\n"));
+        }
+        if text.is_empty() {
+            return Err(format!("the run {run} was deleted, or has no journal"));
+        }
+        put(&path, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_lies_below_the_study() {
+        for below in ["rows.csv", "data/rows.csv"] {
+            assert!(is_below(below), "{below}");
+        }
+        for elsewhere in [
+            "",
+            "../rows.csv",
+            "/etc/passwd",
+            "data/../../rows.csv",
+            "./rows.csv",
+            "study.toml",
+            "Study.TOML",
+        ] {
+            assert!(!is_below(elsewhere), "{elsewhere}");
+        }
+    }
+}

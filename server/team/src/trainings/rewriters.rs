@@ -1,0 +1,42 @@
+//! What trainings came to, as models that runs ask.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use capo_core::llm::Llm;
+use capo_hosted::trained;
+use capo_models::ModelSpec;
+use capo_models::local_models::{LocalError, LocalModels};
+
+use super::{Stopped, Trainings};
+
+/// The rewriters of a project's trainings, as models in this process.
+pub(crate) struct Rewriters {
+    /// How this process trains and asks rewriters, if it does.
+    pub(crate) trainings: Option<Trainings>,
+    /// Ids of the trainings of the project.
+    pub(crate) of_project: Vec<String>,
+    /// Ends their work.
+    pub(crate) stopped: Stopped,
+}
+
+impl LocalModels for Rewriters {
+    fn open(&self, _: &str, spec: &ModelSpec) -> Result<Rc<dyn Llm>, LocalError> {
+        let trainings = self.trainings.as_ref().ok_or_else(|| {
+            LocalError::Device("the worker that took this run up is none that knows trainings".into())
+        })?;
+        let id = trained(spec).filter(|id| self.of_project.iter().any(|one| one == id));
+        let id = id.ok_or_else(|| LocalError::Table("the project has no such training any more".into()))?;
+        let folder = trainings.folder_of(id);
+        if !folder.is_dir() {
+            let missing = format!(
+                "the folder of the training is not on this machine: {} is missing",
+                folder.display()
+            );
+            return Err(LocalError::Device(missing));
+        }
+        trainings
+            .trainer
+            .rewriter(&folder, spec, Arc::clone(&self.stopped))
+    }
+}

@@ -1,0 +1,291 @@
+//! Trainings whose process is a shell, on both databases.
+
+use capo_api::{TrainingStart, TrainingState};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::fixture;
+use crate::http::{Server, Settings};
+use crate::store::tests::on_each;
+use crate::store::{Actor, AddedRun, AddedTraining, Member, Millis, Project, Store, Training};
+
+/// Trains by a script of a shell, which is in the training's folder.
+pub(crate) struct Shell(pub(crate) &'static str);
+
+impl Trainer for Shell {
+    fn check(&self, _: TrainingKind, study: &str, _: &str) -> Result<(), String> {
+        if study.is_empty() {
+            Err("the study is empty".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn model(&self, begin: &Begin, journals: &[PathBuf], into: &Path) -> Option<Command> {
+        if matches!(begin, Begin::Model(_)) {
+            return None;
+        }
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "mkdir \"$0\" && cp \"$1\" \"$0\""])
+            .arg(into)
+            .args(journals);
+        Some(command)
+    }
+
+    fn command(&self, job: &Job) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", self.0]).current_dir(&job.folder);
+        command
+    }
+
+    fn rewind(&self, _: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn checkpoints(&self, folder: &Path) -> Result<Vec<CheckpointShown>, String> {
+        let there = self.policy(folder, 2).map(|_| CheckpointShown {
+            step: 2,
+            loss: Some(0.5),
+            reward: None,
+            counts: true,
+            is_adapter: false,
+            bytes: 3,
+        });
+        Ok(there.into_iter().collect())
+    }
+
+    fn policy(&self, folder: &Path, step: u64) -> Result<PathBuf, String> {
+        let policy = folder.join("policy");
+        if step == 2 && policy.is_dir() {
+            Ok(policy)
+        } else {
+            Err("there is none".into())
+        }
+    }
+
+    fn rewriter(&self, _: &Path, _: &ModelSpec, _: Stopped) -> Result<Rc<dyn Llm>, LocalError> {
+        Err(LocalError::Device("a shell rewrites nothing".into()))
+    }
+}
+
+/// A process's settings over a folder.
+pub(crate) fn by_shell(script: &'static str, folder: &Path) -> Trainings {
+    Trainings {
+        trainer: Arc::new(Shell(script)),
+        folder: folder.to_owned(),
+        models: Some(folder.join("models")),
+        at_once: 1,
+        lease: Duration::from_secs(30),
+    }
+}
+
+fn now() -> Millis {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn by() -> Actor {
+    fixture::by("ada", now())
+}
+
+/// A server with a project, and a run in it.
+struct Place {
+    server: Server,
+    store: Store,
+    project: Project,
+    member: Member,
+    run: String,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    async fn new(store: Store, script: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let member = store.set_up(&by(), "ada", "kept").await.unwrap();
+        let project = store.add_project(&by(), &member, "alpha", "Alpha").await.unwrap();
+        let added = AddedRun {
+            stage: Some(capo_api::RunStage::Ended),
+            lines: vec!["a line".into()],
+            ..AddedRun::default()
+        };
+        let run = store.add_run(&by(), &project, &member, added).await.unwrap().id;
+        let settings = Settings {
+            trainings: Some(by_shell(script, folder.path())),
+            ..Settings::default()
+        };
+        Self {
+            server: Server::new(store.clone(), now, settings).unwrap(),
+            store,
+            project,
+            member,
+            run,
+            folder,
+        }
+    }
+
+    fn work(&self) -> (CancellationToken, tokio::task::JoinHandle<std::io::Result<()>>) {
+        let (ending, server) = (CancellationToken::new(), self.server.clone());
+        let told = ending.clone();
+        let task = tokio::spawn(async move { train(server, told.cancelled_owned()).await });
+        (ending, task)
+    }
+
+    async fn add(&self, start: TrainingStart) -> Training {
+        let new = AddedTraining {
+            name: "nightly".into(),
+            kind: TrainingKind::Sft,
+            study: "[study]".into(),
+            files: std::collections::BTreeMap::new(),
+            settings: "[sft]".into(),
+            start,
+            runs: vec![self.run.clone()],
+            full: true,
+            run: None,
+        };
+        self.store
+            .add_training(&by(), &self.project, &self.member, new)
+            .await
+            .unwrap()
+    }
+
+    async fn once(&self, training: &Training, is_there: impl Fn(&Training) -> bool) -> Training {
+        for _ in 0..600 {
+            let now = self.store.training(&training.id).await.unwrap();
+            if is_there(&now) {
+                return now;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!(
+            "half a minute later: {:?}",
+            self.store.training(&training.id).await.unwrap()
+        );
+    }
+
+    async fn lines(&self, training: &Training) -> Vec<String> {
+        let lines = self.store.training_lines(&training.id, 0).await.unwrap();
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+fn fresh() -> TrainingStart {
+    TrainingStart::Fresh {
+        vocabulary: None,
+        hidden: None,
+        layers: None,
+        context: None,
+    }
+}
+
+#[test]
+fn a_process_is_told_to_end_and_goes_on() {
+    on_each(|store| async move {
+        let place = Place::new(
+            store,
+            "echo step >> training.jsonl; cat; echo kept >> training.jsonl; exit 3",
+        )
+        .await;
+        let training = place.add(fresh()).await;
+        let (ending, task) = place.work();
+        place.once(&training, |now| now.lines == 1).await;
+        let input = place.folder.path().join(&training.id).join("input");
+        let journal = std::fs::read_to_string(input.join("model").join(format!("{}.jsonl", place.run)));
+        assert_eq!(journal.unwrap(), "a line\n");
+        assert_eq!(
+            std::fs::read_to_string(input.join("study/study.toml")).unwrap(),
+            "[study]"
+        );
+        place.store.stop_training(&by(), &training).await.unwrap();
+        let stopped = place
+            .once(&training, |now| now.state == TrainingState::Stopped)
+            .await;
+        assert_eq!((stopped.error, place.lines(&training).await.len()), (None, 2));
+        // What it learns from is there already, whatever became of the run.
+        let run = place.store.run(&place.run).await.unwrap();
+        place.store.delete_run(&by(), &run).await.unwrap();
+        place
+            .store
+            .resume_training(&by(), &training, &place.member)
+            .await
+            .unwrap();
+        place.once(&training, |now| now.lines == 3).await;
+        // A server that ends leaves it to the next start.
+        ending.cancel();
+        task.await.unwrap().unwrap();
+        let left = place.store.training(&training.id).await.unwrap();
+        assert_eq!((left.state, left.lines), (TrainingState::Queued, 4));
+        assert_eq!(place.lines(&training).await, ["step", "kept", "step", "kept"]);
+    });
+}
+
+#[test]
+fn a_process_that_breaks_down_is_begun_again_and_one_that_fails_says_why() {
+    on_each(|store| async move {
+        // Killed the first time.
+        let script =
+            "test -e once || { touch once; kill -9 $$; }; echo 'error: no pairs in ./here' >&2; exit 1";
+        let place = Place::new(store, script).await;
+        let training = place.add(fresh()).await;
+        let (ending, task) = place.work();
+        let failed = place
+            .once(&training, |now| now.state == TrainingState::Failed)
+            .await;
+        assert_eq!(failed.error.as_deref(), Some("no pairs in ./here"));
+        assert!(place.folder.path().join(&training.id).join("once").exists());
+        let elsewhere = place
+            .add(TrainingStart::Model {
+                name: "../nano".into(),
+            })
+            .await;
+        let failed = place
+            .once(&elsewhere, |now| now.state == TrainingState::Failed)
+            .await;
+        assert!(failed.error.unwrap().contains("no model `../nano`"));
+        ending.cancel();
+        task.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_process_that_outlives_its_server_is_waited_for() {
+    on_each(|store| async move {
+        let place = Place::new(store, "exit 0").await;
+        let training = place.add(fresh()).await;
+        let folder = place.folder.path().join(&training.id);
+        std::fs::create_dir(&folder).unwrap();
+        let held = std::fs::File::create(folder.join(LOCK)).unwrap();
+        held.lock().unwrap();
+        let (ending, task) = place.work();
+        place
+            .once(&training, |now| now.state == TrainingState::Running)
+            .await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(
+            place.store.training(&training.id).await.unwrap().state,
+            TrainingState::Running
+        );
+        drop(held);
+        place
+            .once(&training, |now| now.state == TrainingState::Done)
+            .await;
+        ending.cancel();
+        task.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn models_are_named_among_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for model in ["models/nano", "models/empty", "other"] {
+        std::fs::create_dir_all(folder.path().join(model)).unwrap();
+    }
+    for model in ["models/nano", "other"] {
+        std::fs::write(folder.path().join(model).join("config.json"), "{}").unwrap();
+    }
+    let trainings = by_shell("", folder.path());
+    assert_eq!(trainings.models(), ["nano"]);
+    assert!(trainings.model("nano").is_some());
+    for name in ["../other", "empty", "", ".", "nano/"] {
+        assert_eq!(trainings.model(name), None, "{name}");
+    }
+}

@@ -1,0 +1,99 @@
+//! What one tells a training, and what one does with what it learned.
+
+use capo_api::{Role, TrainingDetail, TrainingOrder, TrainingShown, TrainingState, rewriter_model};
+use capo_core::llm::Role as ModelRole;
+use capo_core::study::{Format, Study};
+use leptos::prelude::*;
+use leptos_router::NavigateOptions;
+use leptos_router::hooks::use_navigate;
+use serde_json::json;
+
+use super::following::Followed;
+use crate::frame::handover::Handover;
+use crate::pages::team::form::Refused;
+use crate::pages::team::removal::Removal;
+use crate::team::{Asking, Server};
+
+/// Stops, resumes and deletes it, and sets up a study that it rewrites for.
+#[component]
+pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed) -> impl IntoView {
+    let asking = Asking::default();
+    let (navigate, Handover(handed)) = (use_navigate(), expect_context());
+    let place = StoredValue::new((project.clone(), id.clone()));
+    let order = move |order: TrainingOrder| {
+        let (project, id) = place.get_value();
+        let request = async move |server: Server| server.order_training(&project, &id, order).await;
+        asking.send(request, move |now| followed.training.set(Some(now)));
+    };
+    let state = Memo::new(move |_| {
+        followed
+            .training
+            .with(|training| training.as_ref().map(|now| now.state))
+    });
+    let goes_on = move || matches!(state.get(), Some(TrainingState::Queued | TrainingState::Running));
+    let has_learned = move || matches!(state.get(), Some(TrainingState::Done | TrainingState::Stopped));
+    let rests = move || state.get().is_some() && !goes_on();
+    let to_study = navigate.clone();
+    let rewrite = move |_| {
+        let (project, id) = place.get_value();
+        let navigate = to_study.clone();
+        let request = async move |server: Server| server.training(&project, &id).await;
+        asking.send(request, move |training: TrainingDetail| {
+            match with_rewriter(&training) {
+                Ok(study) => {
+                    handed.set(Some(study));
+                    navigate("/study", NavigateOptions::default());
+                }
+                Err(why) => asking.refused.set(Some(why)),
+            }
+        });
+    };
+    let of_project = format!("/team/projects/{project}");
+    let gone = Callback::new(move |()| navigate(&of_project, NavigateOptions::default()));
+    let remove = async move |server: Server| server.delete_training(&project, &id).await;
+    let consequence = "Its checkpoints go with it, and studies that it rewrites for run no more. The run of its search stays.";
+    let button = move |words: &'static str, told: TrainingOrder| {
+        view! {
+            <button type="button" aria-disabled=move || asking.disabled() on:click=move |_| order(told)>
+                {words}
+            </button>
+        }
+    };
+    let removal = move || {
+        let (of, words, remove) = (
+            "this training".to_owned(),
+            ("Delete", "Deleting…"),
+            remove.clone(),
+        );
+        rests().then(|| view! { <Removal words of consequence remove gone/> })
+    };
+    (role >= Role::Editor).then(|| {
+        view! {
+            <div class="row">
+                <Show when=goes_on>{button("Stop", TrainingOrder::Stop)}</Show>
+                <Show when=rests>{button("Resume", TrainingOrder::Resume)}</Show>
+                <Show when=has_learned>
+                    <button type="button" aria-disabled=move || asking.disabled() on:click=rewrite.clone()>
+                        "Use as rewriter…"
+                    </button>
+                </Show>
+                {removal}
+            </div>
+            <Refused asking/>
+        }
+    })
+}
+
+/// The study of a training, as TOML, with what the training came to as its rewriter.
+fn with_rewriter(training: &TrainingDetail) -> Result<String, String> {
+    let TrainingShown { id, .. } = &training.training;
+    let study = Study::parse(&training.study, Format::Toml);
+    let mut study = study.map_err(|error| format!("The study of the training does not read: {error}"))?;
+    let rewriter = json!({ "provider": "local", "model": rewriter_model(id) });
+    let former = study.models.insert(ModelRole::Rewriter, rewriter);
+    // A learned rewriter criticises nobody.
+    if let Some(former) = former.filter(|former| former["provider"] != "local") {
+        study.models.entry(ModelRole::Critic).or_insert(former);
+    }
+    study.to_toml().map_err(|error| error.to_string())
+}

@@ -1,0 +1,446 @@
+//! Runs at the edge, on the runtime there: from the command line, as on a team server, and by whoever asks the API.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+#[expect(dead_code, reason = "other tests use other parts")]
+mod edge_worker;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use capo_gateway::cases::KEY;
+use capo_tests::journal::{events, of_kind, outcome};
+use capo_tests::program::{Ended, Server, command, run, wait_until};
+use capo_tests::stub::{Question, Stub};
+use capo_tests::study::Study;
+use edge_worker::{Edge, ORIGIN, Team, ask, text, token};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Calls of a run at a time.
+const MOST_CALLS: u64 = 6;
+
+/// Some seconds long, so that it can be told something in its midst, and longer than a slice.
+const DESK: &str = r#"
+[study]
+name = "small desk"
+seed = 3
+rounds = 6
+
+[workload]
+kind = "desk"
+optimize = 24
+evaluate = 12
+
+[prompt]
+text = "You are a customer service agent. Help the customer with their request."
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "excess_tools"
+relative_to_seed = 0.8
+
+[models.agent]
+provider = "simulated"
+latency = 0.01
+"#;
+
+/// A team of two projects, with members of each role, and one key for one of them.
+struct Here {
+    team: Team,
+    folder: TempDir,
+    edge: Option<Edge>,
+}
+
+impl Here {
+    fn new(provider: &str, model: &str) -> Self {
+        let mut team = Team::default();
+        for (name, project, role) in [
+            ("ada", "sums", "editor"),
+            ("vera", "sums", "viewer"),
+            ("otto", "other", "editor"),
+        ] {
+            team.member(name, json!({ "projects": { project: role } }));
+            team.projects.insert(project.to_owned(), json!({}));
+        }
+        let key = json!({
+            "provider": "openai-compatible", "base_url": provider, "private_host": true, "secret": "TEAM_KEY",
+            "projects": ["sums"], "models": [{ "name": model }],
+        });
+        team.keys.insert("stub".to_owned(), key);
+        let folder = TempDir::new().unwrap();
+        let edge = Some(team.start(folder.path()));
+        Self { team, folder, edge }
+    }
+
+    fn edge(&self) -> &Server {
+        self.edge.as_ref().unwrap()
+    }
+
+    fn kill_and_start(&mut self) {
+        self.edge.take().unwrap().kill();
+        self.edge = Some(self.team.start(self.folder.path()));
+    }
+
+    /// A command of ada's, in a folder.
+    fn command(&self, folder: &Path, line: &str) -> Command {
+        let mut command = command(line.split_whitespace());
+        command
+            .current_dir(folder)
+            .env("CAPO_TOKEN", token("ada"))
+            .env("CAPO_REMOTE", &self.edge().base_url);
+        command
+    }
+
+    fn capo(&self, folder: &Path, line: &str) -> Ended {
+        let ended = run(&mut self.command(folder, line));
+        assert!(!ended.stdout.contains(&token("ada")) && !ended.stderr.contains(&token("ada")));
+        ended
+    }
+
+    /// Starts the study of a folder and returns the run's id.
+    fn start(&self, folder: &Path) -> String {
+        let started = self.capo(folder, "optimize study.toml --remote --project sums --detach");
+        started.expect_code(0).stdout.trim_end().to_owned()
+    }
+
+    /// Asks as a program of a member does.
+    fn ask(&self, member: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let bearer = format!("Bearer {}", token(member));
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let (status, body) = text(ask(self.edge(), method, path, &headers, &body));
+        (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+
+    fn shown(&self, id: &str) -> Value {
+        self.ask("ada", "GET", &format!("/api/runs/{id}"), &Value::Null).1
+    }
+
+    fn wait_for(&self, id: &str, stage: &str) {
+        wait_until(stage, || {
+            let shown = self.shown(id);
+            assert!(stage == "failed" || shown["stage"] != "failed", "{shown}");
+            shown["stage"] == stage
+        });
+    }
+
+    /// The journal of a run, which is verified.
+    fn pull(&self, folder: &Path, id: &str) -> Vec<Value> {
+        let name = format!("{id}.jsonl");
+        self.capo(folder, &format!("runs pull {id} --journal {name}"))
+            .expect_code(0);
+        self.capo(folder, &format!("journal verify {name}"))
+            .expect_code(0);
+        let text = std::fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(!text.contains(KEY) && !text.contains(&token("ada")));
+        events(&folder.join(name))
+    }
+}
+
+fn is_past_a_round(run: &Value) -> bool {
+    run["progress"]["by_round"]
+        .as_array()
+        .is_some_and(|rounds| rounds.len() > 1)
+}
+
+#[test]
+fn a_runtime_that_is_killed_loses_nothing_and_pays_again_at_most_for_what_was_in_flight() {
+    let study = Study::new("http://unused");
+    let latency = Duration::from_millis(15);
+    let reference = Stub::start_with(latency, None, study.models().script());
+    let stub = Stub::start_with(latency, Some(KEY), study.models().script());
+    let study = study.with("http://unused", &reference.base_url);
+    let whole = study.file("whole.jsonl");
+    run(&mut study.optimize_to(&whole)).expect_code(0);
+    let study = study.with(&reference.base_url, &stub.base_url);
+    let requests = reference.requests();
+
+    let mut here = Here::new(&stub.base_url, "stub");
+    let kills = 3;
+    stub.admit(requests / 10);
+    let id = here.start(study.folder());
+    for _ in 0..kills {
+        let before = stub.requests();
+        wait_until("questions that wait", || {
+            stub.requests() > before && stub.books().open > 0 && stub.is_held()
+        });
+        here.kill_and_start();
+        // Nobody has to look at it for it to go on.
+        stub.admit((0.8 * requests as f64 / f64::from(kills)) as u64);
+    }
+    stub.admit_all();
+    here.wait_for(&id, "ended");
+
+    let pulled = here.pull(study.folder(), &id);
+    assert_eq!(outcome(&pulled), outcome(&events(&whole)));
+    let paid_again = stub.books().repeats(Question::is_rollout);
+    assert!(
+        paid_again <= kills as u64 * MOST_CALLS && stub.books().most_open as u64 <= MOST_CALLS,
+        "{paid_again} rollouts were paid again at {kills} kills"
+    );
+    println!("{kills} kills: {paid_again} rollouts were in flight and paid again, of {requests} requests");
+    // The calls count for who started it.
+    let (_, used) = here.ask("root", "GET", "/api/usage?days=1", &Value::Null);
+    let used = used.as_array().unwrap();
+    let of_ada = used
+        .iter()
+        .find(|used| used["scope"] == "member" && used["name"] == "ada");
+    assert!(
+        of_ada.unwrap()["requests"].as_u64().unwrap() >= requests,
+        "{used:?}"
+    );
+}
+
+#[test]
+fn the_help_desk_goes_on_after_a_kill_and_ends_as_it_does_here() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("study.toml"), DESK).unwrap();
+    let mut here = Here::new("http://127.0.0.1:1/v1", "none");
+    here.capo(folder.path(), "optimize study.toml --journal local.jsonl --json");
+    let id = here.start(folder.path());
+    wait_until("a round", || is_past_a_round(&here.shown(&id)));
+    assert_eq!(
+        here.shown(&id)["stage"],
+        "running",
+        "it is not over when it is killed"
+    );
+    here.kill_and_start();
+    here.wait_for(&id, "ended");
+    let (pulled, local) = (
+        here.pull(folder.path(), &id),
+        events(&folder.path().join("local.jsonl")),
+    );
+    assert_eq!(outcome(&pulled), outcome(&local));
+    // More than one slice's calls.
+    assert!(here.shown(&id)["progress"]["calls"].as_u64().unwrap() > 2_000);
+    here.capo(folder.path(), &format!("runs delete {id}"))
+        .expect_code(0);
+    assert_eq!(
+        here.ask("ada", "GET", "/api/runs", &Value::Null).1,
+        json!({ "runs": [] })
+    );
+    assert_eq!(
+        here.ask("ada", "GET", &format!("/api/runs/{id}"), &Value::Null).0,
+        404
+    );
+}
+
+#[test]
+fn the_help_desk_asks_a_provider_and_is_killed() {
+    let simulated = Server::simulate(&["--seed", "3", "--latency", "0.02"]);
+    let folder = TempDir::new().unwrap();
+    let model = format!(
+        "provider = \"openai-compatible\"\nbase_url = \"{}\"\nmodel = \"sim-medium\"",
+        simulated.base_url
+    );
+    let text = DESK
+        .replace("provider = \"simulated\"\nlatency = 0.01", &model)
+        .replace("rounds = 6", "rounds = 2")
+        .replace("optimize = 24", "optimize = 8")
+        .replace("evaluate = 12", "evaluate = 4");
+    std::fs::write(folder.path().join("study.toml"), text).unwrap();
+    let mut here = Here::new(&simulated.base_url, "sim-medium");
+    let local = here.capo(folder.path(), "optimize study.toml --journal local.jsonl --json");
+    let calls = local.json()["usage"]["calls"].as_u64().unwrap();
+    let id = here.start(folder.path());
+    wait_until("a round", || is_past_a_round(&here.shown(&id)));
+    here.kill_and_start();
+    here.wait_for(&id, "ended");
+    let computed = |events: &[Value]| {
+        let mut outcome = outcome(events);
+        for event in &mut outcome {
+            for field in ["evaluation", "seed_evaluation"] {
+                if let Some(estimates) = event[field].as_object_mut() {
+                    estimates.remove("latency");
+                }
+            }
+        }
+        outcome
+    };
+    let (pulled, local) = (
+        here.pull(folder.path(), &id),
+        events(&folder.path().join("local.jsonl")),
+    );
+    assert_eq!(computed(&pulled), computed(&local));
+    let (_, used) = here.ask("root", "GET", "/api/usage?days=1", &Value::Null);
+    let used = used.as_array().unwrap();
+    let of_ada = used
+        .iter()
+        .find(|used| used["scope"] == "member" && used["name"] == "ada");
+    let asked = of_ada.unwrap()["requests"].as_u64().unwrap();
+    println!("{asked} calls with a kill, {calls} without");
+    // A conversation that was under way is held anew.
+    assert!(asked >= calls, "{asked} of {calls}");
+}
+
+#[test]
+fn a_run_is_watched_paused_steered_and_resumed_by_who_may() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("study.toml"), DESK).unwrap();
+    let here = Here::new("http://127.0.0.1:1/v1", "none");
+    let id = here.start(folder.path());
+    let at = |rest: &str| format!("/api/runs/{id}{rest}");
+    let order = |member: &str, order: Value| here.ask(member, "POST", &at("/orders"), &order);
+    wait_until("a round", || is_past_a_round(&here.shown(&id)));
+
+    // Who may not, does not.
+    assert_eq!(order("vera", json!({ "order": "pause" })).0, 403);
+    for path in ["", "/journal", "/events"] {
+        assert_eq!(here.ask("otto", "GET", &at(path), &Value::Null).0, 404, "{path}");
+    }
+    assert_eq!(
+        here.ask("otto", "GET", "/api/runs?project=sums", &Value::Null).0,
+        404
+    );
+    assert_eq!(
+        here.ask("otto", "GET", "/api/runs", &Value::Null).1,
+        json!({ "runs": [] })
+    );
+    let new = json!({ "name": "x", "study": DESK });
+    assert_eq!(here.ask("vera", "POST", "/api/projects/sums/runs", &new).0, 403);
+    assert_eq!(here.ask("otto", "POST", "/api/projects/sums/runs", &new).0, 404);
+    let asks = DESK.replace("\"simulated\"\nlatency = 0.01", "\"openai\"\nmodel = \"gpt-5\"");
+    let (status, refused) = here.ask(
+        "ada",
+        "POST",
+        "/api/projects/sums/runs",
+        &json!({ "name": "x", "study": asks }),
+    );
+    assert_eq!(status, 422);
+    assert!(
+        refused["detail"].as_str().unwrap().contains("no shared key"),
+        "{refused}"
+    );
+    for path in [
+        "/api/projects/sums/prompts",
+        "/api/members",
+        "/api/projects/sums/journals",
+    ] {
+        assert_eq!(here.ask("ada", "GET", path, &Value::Null).0, 404, "{path}");
+    }
+
+    // From line 3 on, live.
+    let bearer = format!("Bearer {}", token("vera"));
+    let watched = ask(
+        here.edge(),
+        "GET",
+        &at("/events?from=3"),
+        &[("authorization", &bearer)],
+        "",
+    );
+    let mut lines = BufReader::new(watched.into_body().into_reader())
+        .lines()
+        .map(Result::unwrap);
+    let mut next = || {
+        let mut event = (String::new(), String::new(), String::new());
+        for line in lines.by_ref().take_while(|line| !line.is_empty()) {
+            match line.split_once(": ") {
+                Some(("event", name)) => name.clone_into(&mut event.0),
+                Some(("id", id)) => id.clone_into(&mut event.1),
+                Some(("data", data)) => data.clone_into(&mut event.2),
+                _ => {}
+            }
+        }
+        event
+    };
+    assert_eq!(next().0, "run");
+    for number in 3..6 {
+        let (name, id, data) = next();
+        assert_eq!((name.as_str(), id), ("line", number.to_string()));
+        assert!(data.starts_with("{\"event\":"), "{data}");
+    }
+
+    // Whether a round takes it up before the pause, or after it.
+    let early = json!({ "order": "steer", "change": { "round": 0, "multipliers": { "excess_tools": 2.5 } } });
+    assert_eq!(order("ada", early).0, 200);
+    assert_eq!(order("ada", json!({ "order": "pause" })).0, 200);
+    here.wait_for(&id, "paused");
+    assert_eq!(order("ada", json!({ "order": "pause" })).0, 409);
+    let wrong = json!({ "order": "steer", "change": { "round": 0, "thresholds": { "excess_tool": 0.9 } } });
+    assert_eq!(order("ada", wrong).0, 422);
+    let steer = json!({ "order": "steer", "change": { "round": 0, "thresholds": { "excess_tools": 0.9 } } });
+    assert_eq!(order("ada", steer).0, 200);
+    assert_eq!(order("ada", json!({ "order": "resume" })).0, 200);
+    assert_eq!(order("ada", json!({ "order": "resume" })).0, 409);
+    here.wait_for(&id, "ended");
+    let journal = here.pull(folder.path(), &id);
+    let steered = |steer: &&Value| steer["thresholds"]["excess_tools"] == 0.9;
+    assert!(of_kind(&journal, "steer").iter().any(steered));
+    let early = |steer: &&Value| steer["multipliers"]["excess_tools"] == 2.5;
+    assert!(of_kind(&journal, "steer").iter().any(early));
+    // Who watched has seen it to its end.
+    let mut seen = 6;
+    loop {
+        let (name, _, data) = next();
+        seen += usize::from(name == "line");
+        let run: Value = serde_json::from_str(&data).unwrap_or(Value::Null);
+        if name == "run" && run["stage"] == "ended" {
+            break;
+        }
+    }
+    assert_eq!(seen, journal.len());
+    let watched = here.capo(folder.path(), &format!("watch {id} --json"));
+    assert!(matches!(watched.code, Some(0 | 2)), "{}", watched.stderr);
+}
+
+#[test]
+fn a_browser_keeps_the_token_in_a_cookie_that_no_other_page_makes_use_of() {
+    let here = Here::new("http://127.0.0.1:1/v1", "none");
+    let sign_in = |name: &str, password: &str, origin: &str| {
+        let body = json!({ "name": name, "password": password }).to_string();
+        let headers = [("content-type", "application/json"), ("origin", origin)];
+        ask(here.edge(), "POST", "/api/session", &headers, &body)
+    };
+    assert_eq!(sign_in("ada", &token("vera"), ORIGIN).status(), 401);
+    assert_eq!(
+        sign_in("ada", &token("ada"), "https://evil.example").status(),
+        403
+    );
+    let came = sign_in("ada", &token("ada"), ORIGIN);
+    assert_eq!(came.status(), 201);
+    let set = came.headers()["set-cookie"].to_str().unwrap().to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Secure", "Path=/"] {
+        assert!(set.contains(part), "{set}");
+    }
+    let cookie = set.split(';').next().unwrap();
+    let status = |method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+        let headers = [&[("cookie", cookie), ("content-type", "application/json")], more].concat();
+        ask(here.edge(), method, path, &headers, body).status().as_u16()
+    };
+    assert_eq!(status("GET", "/api/projects", &[], ""), 200);
+    let new = json!({ "name": "x", "study": DESK }).to_string();
+    let start = |more: &[(&str, &str)]| status("POST", "/api/projects/sums/runs", more, &new);
+    assert_eq!(start(&[]), 403);
+    assert_eq!(start(&[("origin", "https://evil.example")]), 403);
+    assert_eq!(start(&[("sec-fetch-site", "cross-site")]), 403);
+    assert_eq!(status("POST", "/api/proxy/stub/chat/completions", &[], "{}"), 403);
+    assert_eq!(start(&[("origin", ORIGIN)]), 201);
+    let out = ask(
+        here.edge(),
+        "DELETE",
+        "/api/session",
+        &[("cookie", cookie), ("origin", ORIGIN)],
+        "",
+    );
+    assert!(
+        out.headers()["set-cookie"]
+            .to_str()
+            .unwrap()
+            .contains("Max-Age=0")
+    );
+}

@@ -1,0 +1,121 @@
+//! Trainings of rewriters, from the page: started, watched, used in a study, and deleted.
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::barriers;
+use crate::team::{browser, made_project, server, with_link};
+
+const STUDY: &str = r#"
+[study]
+name = "small desk"
+method = "capo"
+rounds = 2
+
+[workload]
+kind = "desk"
+optimize = 6
+evaluate = 4
+
+[prompt]
+text = "You are a customer service agent. Help the customer with their request."
+
+[objective]
+metric = "success"
+
+[[constraint]]
+metric = "prompt_length"
+threshold = 0.05
+
+[models.agent]
+provider = "simulated"
+"#;
+
+/// Few steps: this program is not built to be fast.
+const SETTINGS: &str = "[sft]\nepochs = 2\nbatch = 4\nevaluate_every = 1\n";
+
+/// Runs a study on the server, as a program of the member would, until it has ended.
+const SEARCH: &str = "const ask = async (path, body) => {
+        const sent = body ? { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } : {};
+        return await (await fetch(path, sent)).json();
+    };
+    let run = await ask('/api/projects/help-desk/runs', { name: 'small desk', study: STUDY });
+    while (['queued', 'running'].includes(run.stage)) {
+        await new Promise((done) => setTimeout(done, 200));
+        run = await ask(`/api/runs/${run.id}`);
+    }
+    return run.stage";
+
+#[tokio::test]
+async fn a_rewriter_is_trained_and_used() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    let invitation = made_project(&ada, &server, &link).await;
+    let search = SEARCH.replace("STUDY", &json!(STUDY).to_string());
+    assert_eq!(ada.js_async(&search).await, json!("ended"));
+
+    ada.go("/team/projects/help-desk").await;
+    ada.click("Train a rewriter…").await;
+    ada.until_shown("small desk").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    // What is missing is said where it is missing.
+    ada.click("Start the training").await;
+    ada.until_shown("Choose a run whose study it takes").await;
+    ada.type_in("Name", "First lessons").await;
+    let tick = "document.querySelector('fieldset input[type=checkbox]').click(); return true";
+    ada.js(tick).await;
+    ada.fill("Settings", SETTINGS).await;
+    ada.click("Start the training").await;
+    ada.until_shown("First lessons").await;
+    ada.until_shown("done").await;
+    ada.until("a checkpoint can be fetched", async || {
+        ada.js("return document.querySelector('a[download]') !== null")
+            .await
+            == json!(true)
+    })
+    .await;
+    ada.until_shown("nats a token").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    let training = ada.js("return location.pathname").await;
+    let training = training.as_str().unwrap().to_owned();
+    let download = "const link = document.querySelector('a[download]');
+        const answer = await fetch(link.href);
+        const bytes = await answer.arrayBuffer();
+        return [answer.status, bytes.byteLength > 10000, new TextDecoder().decode(bytes.slice(0, 9))]";
+    assert_eq!(ada.js_async(download).await, json!([200, true, "rewriter-"]));
+
+    ada.click("Use as rewriter…").await;
+    let taken =
+        "return [...document.querySelectorAll('input')].some((one) => one.value.startsWith('training:'))";
+    ada.until("the study has it as its rewriter", async || {
+        ada.js(taken).await == json!(true)
+    })
+    .await;
+    ada.go(&training).await;
+    // The run that it learned from is a link that leads to it.
+    ada.until_shown("Runs").await;
+    ada.js("document.querySelector('table.facts a.id').click(); return true")
+        .await;
+    ada.until_shown("project help-desk, started by ada").await;
+
+    let bea = browser(&server).await;
+    with_link(&bea, &invitation, "bea").await;
+    bea.go(&training).await;
+    bea.until_shown("nats a token").await;
+    assert!(
+        !bea.text("main").await.contains("Use as rewriter"),
+        "a viewer looks on"
+    );
+    bea.go("/team/projects/help-desk").await;
+    bea.until_shown("First lessons").await;
+    assert!(!bea.text("main").await.contains("Train a rewriter…"));
+
+    ada.go(&training).await;
+    ada.click("Delete").await;
+    ada.until_shown("Its checkpoints go with it").await;
+    ada.js("document.querySelector('dialog[open] button[type=submit]').click(); return true")
+        .await;
+    ada.until_shown("Trained rewriters").await;
+    ada.until_shown("None yet. A rewriter learns").await;
+}
