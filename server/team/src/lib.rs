@@ -27,5 +27,5 @@ pub use places::{Place, Places, network};
 pub use spans::SPANS;
 pub use store::{Store, StoreError};
 pub use telemetry::Metrics;
-pub use trainings::train;
+pub use trainings::work::train;
 pub use worker::{WorkerSettings, work};

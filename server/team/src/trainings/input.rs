@@ -1,10 +1,11 @@
 //! What a training's folder holds before its process begins: study, data, settings, journals, and the model.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use capo_api::TrainingStart;
 
+use super::folder::{STUDY_FILE, is_below};
 use super::{Begin, Job, Trainings};
 use crate::files::lacks_file;
 use crate::http::Server;
@@ -12,19 +13,10 @@ use crate::store::{StoreError, Training};
 
 const INPUT: &str = "input";
 const STUDY: &str = "study";
-const STUDY_FILE: &str = "study.toml";
 const MODEL: &str = "model";
 
 /// Bytes of a journal that are read at once.
 const AT_ONCE: usize = 4 << 20;
-
-/// Whether a path names something below the folder that it starts from, and not the study, by whatever letters.
-pub(crate) fn is_below(path: &str) -> bool {
-    let mut parts = Path::new(path).components();
-    !path.is_empty()
-        && !path.eq_ignore_ascii_case(STUDY_FILE)
-        && parts.all(|part| matches!(part, Component::Normal(_)))
-}
 
 /// The policy that a training starts from, where this machine has it.
 ///
@@ -154,27 +146,4 @@ async fn write(server: &Server, training: &Training, into: &Path) -> Result<(), 
 
 fn failed(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_lies_below_the_study() {
-        for below in ["rows.csv", "data/rows.csv"] {
-            assert!(is_below(below), "{below}");
-        }
-        for elsewhere in [
-            "",
-            "../rows.csv",
-            "/etc/passwd",
-            "data/../../rows.csv",
-            "./rows.csv",
-            "study.toml",
-            "Study.TOML",
-        ] {
-            assert!(!is_below(elsewhere), "{elsewhere}");
-        }
-    }
 }

@@ -2,12 +2,13 @@
 //! down, and go on with the same command.
 
 mod child;
+mod folder;
 mod input;
 mod log;
 mod rewriters;
 #[cfg(test)]
 pub(crate) mod tests;
-mod work;
+pub(crate) mod work;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,10 +21,8 @@ use capo_core::llm::Llm;
 use capo_models::ModelSpec;
 use capo_models::local_models::LocalError;
 
-pub(crate) use input::is_below;
+pub(crate) use folder::{forget, is_below};
 pub(crate) use rewriters::Rewriters;
-pub(crate) use work::forget;
-pub use work::train;
 
 /// What a training's process locks in its folder for as long as it lives.
 pub const LOCK: &str = "lock";

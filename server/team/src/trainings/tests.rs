@@ -3,6 +3,7 @@
 use capo_api::{TrainingStart, TrainingState};
 use tokio_util::sync::CancellationToken;
 
+use super::work::train;
 use super::*;
 use crate::fixture;
 use crate::http::{Server, Settings};

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::child::{self, Ended, News};
+use super::folder::forget;
 use super::input::{Ready, prepare};
 use super::log::Log;
 use super::{Job, LOCK, Trainings};
@@ -333,17 +334,4 @@ fn left(ended: std::io::Result<Ended>, told: News, kind: TrainingKind) -> Carrie
         Some(_) if words.is_empty() => failed(format!("its process ended with {status}")),
         Some(_) => failed(words.trim_start_matches("error: ")),
     }
-}
-
-/// Removes the folder of a training that is no more.
-pub(crate) async fn forget(folder: &Path) {
-    let folder = folder.to_owned();
-    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::error!(folder = %folder.display(), %error, "the folder of a training could not be removed");
-        }
-        _ => {}
-    });
-    // A server that ends leaves it there.
-    let _ = removed.await;
 }
