@@ -24,7 +24,13 @@ pub(crate) fn optimize(
         .current_dir(&workspace.root)
         .arg("optimize")
         .arg(study)
-        .args(["--json", "--seed", &seed.to_string(), "--journal"])
+        .args([
+            "--allow-outside",
+            "--json",
+            "--seed",
+            &seed.to_string(),
+            "--journal",
+        ])
         .arg(journal);
     command
 }

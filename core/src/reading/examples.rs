@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::journal::WorkloadRecord;
 use crate::journal::run_state::{RunState, SetKey};
-use crate::random::{Streams, subset};
+use crate::journal::{RoundEvent, WorkloadRecord};
+use crate::random::{Streams, subset, without_replacement};
 use crate::reading::lineage;
 use crate::reading::rounds::under_way;
+use crate::study::Search;
 use crate::study::ids::Round;
 use crate::study::workload::Split;
 
@@ -76,7 +77,8 @@ impl Examples {
                 ..whole
             };
         }
-        let Some(size) = event.study.study.batch else {
+        let search = &event.study.study;
+        let Some(size) = batch_size(search, state.rounds()) else {
             return whole;
         };
         let streams = Streams::new(event.study.study.seed);
@@ -85,7 +87,7 @@ impl Examples {
         });
         let places = (0..).zip(at_its_beginning.places).zip(&whole.places);
         let places = places.map(|((workload, available), counting)| {
-            let mut drawn = batch(streams, round, workload, &available, size);
+            let mut drawn = batch(streams, search, round, workload, &available, size);
             drawn.retain(|place| counting.contains(place));
             drawn
         });
@@ -143,18 +145,50 @@ impl Examples {
     }
 }
 
+/// After so many further rounds with the same best prompt a batch grows.
+const PATIENCE: usize = 2;
+
+/// How many examples of each workload the round after `rounds` measures prompts on, or `None` for all of them. With
+/// `batch_growth` a batch has grown after each round whose best prompt was feasible on it, and after the third of those
+/// with the same best prompt since.
+pub(crate) fn batch_size(search: &Search, rounds: &[RoundEvent]) -> Option<usize> {
+    let mut size = search.batch?;
+    let growth = search.batch_growth.unwrap_or(1.0);
+    let (mut last, mut stood) = (None, 0);
+    for round in rounds {
+        let best = round.best.first();
+        stood = if best == last { stood + 1 } else { 0 };
+        last = best;
+        if stood >= PATIENCE || best.is_some_and(|best| round.scores[best].feasible) {
+            size = (size as f64 * growth).ceil() as usize;
+            stood = 0;
+        }
+    }
+    Some(size)
+}
+
 /// Draws the batch of a round among the examples of a workload that are available at its beginning: positions,
-/// ascending.
+/// ascending. With `batch_growth` all batches are beginnings of one order.
 pub(crate) fn batch(
     streams: Streams,
+    search: &Search,
     round: Round,
     workload: u16,
     available: &[usize],
     size: usize,
 ) -> Vec<usize> {
-    let mut stream = streams.stream("batch", u64::from(round), u64::from(workload));
-    let drawn = subset(available.len(), size, &mut stream);
-    drawn.into_iter().map(|place| available[place]).collect()
+    let stream = |round| streams.stream("batch", u64::from(round), u64::from(workload));
+    if search.batch_growth.is_none() {
+        let drawn = subset(available.len(), size, &mut stream(round));
+        return drawn.into_iter().map(|place| available[place]).collect();
+    }
+    // An example's place in the order depends on no example after it in the split, nor on those that were left out.
+    let all = vec![0.0; available.last().map_or(0, |last| last + 1)];
+    let mut drawn = without_replacement(&all, 1.0, all.len(), &mut stream(0));
+    drawn.retain(|place| available.binary_search(place).is_ok());
+    drawn.truncate(size);
+    drawn.sort_unstable();
+    drawn
 }
 
 /// The positions of the named ones among all ids of a split, ascending.

@@ -74,7 +74,8 @@ impl Problem {
                 ));
             }
             let available = workload.examples(Split::Optimize).len();
-            if study.study.batch.is_some_and(|batch| batch > available) {
+            let is_too_large = |batch: usize| batch > available && study.study.batch_growth.is_none();
+            if study.study.batch.is_some_and(is_too_large) {
                 return Err(StudyError::invalid(
                     "study.batch",
                     format!(

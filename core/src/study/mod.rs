@@ -32,7 +32,7 @@ pub use identity::differences;
 pub(crate) use identity::hash;
 pub(crate) use numbers::numbers;
 pub use parse::Format;
-pub use parse::{LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
+pub use parse::{LARGEST_BATCH_GROWTH, LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
 pub(crate) use score::LARGEST_THRESHOLD;
 pub use suggest::{nearest, suggest};
 pub use wording::{plain, read_table};
@@ -100,6 +100,12 @@ pub struct Search {
     /// a round share the batch; the final choice is made on the whole split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
+    /// f ≥ 1: batches are the beginnings of one order of the examples, drawn once, and the next one is f times as large
+    /// when the best prompt of a round is feasible on it, or the same in three rounds; left out, every round draws a batch
+    /// of its own, of one size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 1000.0))]
+    pub batch_growth: Option<f64>,
     /// κ ≥ 0: costs are taken for so many standard errors larger than they were measured, wherever candidates are
     /// compared, multipliers moved and rewriters told; 0 is the paper's rule.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -20,6 +20,9 @@ const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
 /// The largest `study.caution`, in standard errors.
 pub const LARGEST_CAUTION: f64 = 10.0;
 
+/// The largest `study.batch_growth`.
+pub const LARGEST_BATCH_GROWTH: f64 = 1000.0;
+
 /// The largest `study.choice_probability`.
 pub const LARGEST_CHOICE_PROBABILITY: f64 = 0.999;
 
@@ -227,6 +230,20 @@ impl Study {
                 "study.batch",
                 "must be at least 1; leave it out for the whole split",
             ));
+        }
+        if let Some(growth) = self.study.batch_growth {
+            if self.study.batch.is_none() {
+                return Err(StudyError::invalid(
+                    "study.batch_growth",
+                    "says how `batch` grows; set `batch`, the examples of the first round, too",
+                ));
+            }
+            if !(1.0..=LARGEST_BATCH_GROWTH).contains(&growth) {
+                return Err(StudyError::invalid(
+                    "study.batch_growth",
+                    format!("must be between 1 and {LARGEST_BATCH_GROWTH}, not {growth}"),
+                ));
+            }
         }
         for (key, value, most) in [
             ("study.caution", self.study.caution, LARGEST_CAUTION),

@@ -475,9 +475,10 @@ fn nothing_is_criticised_or_rewritten_that_could_not_be_measured_any_more() {
 #[test]
 fn measuring_the_last_pool_whole_leaves_room_for_the_held_out_evaluation() {
     let mut chosen_on = [0, 0];
-    for budget in (60..900).step_by(31) {
+    for (budget, growth) in (60..900).step_by(31).zip([None, Some(1.2)].into_iter().cycle()) {
         let mut batched = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
         batched.study.batch = Some(4);
+        batched.study.batch_growth = growth;
         let probe = probe();
         let (outcome, lines) = run(batched, &probe);
         let finished = &outcome.finished;

@@ -190,6 +190,64 @@ fn batches_are_shared_within_a_round_and_the_choice_is_made_on_the_whole_split()
 }
 
 #[test]
+fn growing_batches_are_beginnings_of_one_order_and_end_with_the_whole_split() {
+    let (mut grew, mut stayed, mut whole) = (0, 0, 0);
+    for seed in 0..10 {
+        let mut growing = study(seed, "capo", EFFORT, "[method]\npool = 2\n");
+        growing.study.batch = Some(3);
+        growing.study.batch_growth = Some(1.5);
+        growing.study.rounds = serde_json::from_str("9").unwrap();
+        let (outcome, lines) = run(growing, &probe());
+        let rounds = outcome.journal.state().rounds();
+        let of = |round: &RoundEvent| round.batch.as_ref().map(|batch| batch["world"].clone());
+        assert_eq!(of(&rounds[0]).unwrap().len(), 3);
+        let mut same_best = 0;
+        for pair in rounds.windows(2) {
+            let Some(before) = of(&pair[0]) else {
+                assert_eq!(of(&pair[1]), None, "what is whole stays whole");
+                continue;
+            };
+            let best = pair[0].best[0];
+            let is_due = pair[0].scores[&best].feasible || same_best == 2;
+            same_best = if !is_due && pair[1].best[0] == best {
+                same_best + 1
+            } else {
+                0
+            };
+            let expected = if is_due {
+                (before.len() as f64 * 1.5).ceil() as usize
+            } else {
+                before.len()
+            };
+            let Some(after) = of(&pair[1]) else {
+                assert!(expected >= 24, "seed {seed}");
+                whole += 1;
+                continue;
+            };
+            assert_eq!(after.len(), expected, "seed {seed}");
+            assert!(before.iter().all(|example| after.contains(example)));
+            if is_due { grew += 1 } else { stayed += 1 }
+        }
+        block_on(verify(&lines)).unwrap();
+    }
+    assert!(
+        grew > 10 && stayed > 2 && whole > 2,
+        "all happen: {grew} {stayed} {whole}"
+    );
+}
+
+#[test]
+fn a_growing_batch_may_begin_larger_than_the_split() {
+    let mut large = study(1, "capo", EFFORT, "");
+    large.study.batch = Some(1000);
+    large.study.batch_growth = Some(1000.0);
+    let (outcome, lines) = run(large, &probe());
+    let rounds = outcome.journal.state().rounds();
+    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.batch.is_none()));
+    block_on(verify(&lines)).unwrap();
+}
+
+#[test]
 fn with_minibatches_pruned_prompts_that_were_feasible_are_measured_whole_too() {
     let mut remembered = 0;
     for seed in 0..10 {

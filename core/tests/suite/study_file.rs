@@ -112,6 +112,14 @@ fn impossible_values_name_their_key() {
         ),
         (format!("{HEAD}[method]\npool = 0\n"), "`pool` must be at least 1"),
         (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nbatch_growth = 1.5"),
+            "`study.batch_growth`: says how `batch` grows; set `batch`",
+        ),
+        (
+            HEAD.replace("name = \"n\"", "name = \"n\"\nbatch = 8\nbatch_growth = 0.5"),
+            "`study.batch_growth`: must be between 1 and 1000, not 0.5",
+        ),
+        (
             HEAD.replace("name = \"n\"", "name = \"n\"\ncaution = -0.5"),
             "`study.caution`: must be between 0 and 10, not -0.5",
         ),

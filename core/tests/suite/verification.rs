@@ -29,6 +29,7 @@ struct Case {
     relative: bool,
     repeats: u32,
     batch: Option<usize>,
+    growth: Option<f64>,
     until_budget: bool,
 }
 
@@ -52,6 +53,7 @@ impl Case {
         let mut study = study(self.seed, method, constraint, &format!("{settings}{budget}"));
         study.study.repeats = self.repeats;
         study.study.batch = self.batch;
+        study.study.batch_growth = self.growth.filter(|_| self.batch.is_some());
         study.study.rounds = if self.until_budget {
             Rounds::Open(UntilBudget::UntilBudget)
         } else {
@@ -68,16 +70,20 @@ fn case() -> impl Strategy<Value = Case> {
         any::<bool>(),
         1_u32..4,
         prop_oneof![2 => Just(None), 1 => (3_usize..20).prop_map(Some)],
+        prop_oneof![Just(None), (1.0..3.0).prop_map(Some)],
         any::<bool>(),
     )
-        .prop_map(|(method, seed, relative, repeats, batch, until_budget)| Case {
-            method,
-            seed,
-            relative,
-            repeats,
-            batch,
-            until_budget,
-        })
+        .prop_map(
+            |(method, seed, relative, repeats, batch, growth, until_budget)| Case {
+                method,
+                seed,
+                relative,
+                repeats,
+                batch,
+                growth,
+                until_budget,
+            },
+        )
 }
 
 /// Runs a study over given lines and verifies what comes of it.
@@ -97,6 +103,7 @@ fn a_round_that_the_final_choice_made_whole_is_no_missing_line() {
         relative: true,
         repeats: 1,
         batch: Some(9),
+        growth: None,
         until_budget: true,
     };
     let probe = Rc::new(Probe::default());

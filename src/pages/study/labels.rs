@@ -14,6 +14,7 @@ pub(super) fn label(key: &str) -> String {
     let known = match key {
         "study.repeats" => "Repeats per example",
         "study.batch" => "Examples per round",
+        "study.batch_growth" => "Growth of the examples per round",
         "prompt.text" => "System prompt",
         "workload.data" => "Data",
         "workload.evaluate_data" => "Held-out data",

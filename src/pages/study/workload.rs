@@ -1,6 +1,6 @@
 //! What a prompt is measured on.
 
-use capo_core::study::Study;
+use capo_core::study::{LARGEST_BATCH_GROWTH, Study};
 use capo_workloads::KINDS;
 use leptos::prelude::*;
 use serde_json::Value;
@@ -103,6 +103,15 @@ fn Examples() -> impl IntoView {
     )
     .counted()
     .optional("all of them");
+    let growth = Number::new(
+        "study.batch_growth",
+        &label("study.batch_growth"),
+        |study| study.study.batch_growth,
+        |study, value| study.study.batch_growth = value,
+    )
+    .at_least(1.0)
+    .at_most(LARGEST_BATCH_GROWTH)
+    .optional("drawn anew, of one size");
     view! {
         <div class="fields">
             <TextField
@@ -114,6 +123,7 @@ fn Examples() -> impl IntoView {
             {fields}
             <NumberField number=repeats/>
             <NumberField number=batch/>
+            <NumberField number=growth/>
         </div>
         <Wrong key="workload"/>
     }

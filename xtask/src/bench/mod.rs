@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// How many splits and seeds `desk` [default: 20] or `peers` [default: 40] and `feasible` [default: 200] compare, or `dcapo` trains on [default: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2` and `feasible` play on
+    /// The folder data/tau2 of a checkout of tau2-bench, which `tau2`, `feasible` and `peers` on a study of tau2 play on
     #[arg(long)]
     data: Option<PathBuf>,
     /// A Python with torch, transformers and peft, which `rewriter` is timed beside
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     /// How often `rewriter` and its peer take turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     turns: u64,
+    #[command(flatten)]
+    peers: desk::Peers,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,7 +78,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Benchmark::Ladder => ladder::run(workspace, &scratch),
         Benchmark::Dcapo => dcapo::run(workspace, &scratch, arguments.seeds.unwrap_or(5)),
         Benchmark::Desk => desk::run(workspace, &scratch, arguments.seeds.unwrap_or(20)),
-        Benchmark::Peers => desk::run_peers(workspace, &scratch, arguments.seeds.unwrap_or(40)),
+        Benchmark::Peers => {
+            let seeds = arguments.seeds.unwrap_or(40);
+            desk::run_peers(
+                workspace,
+                &scratch,
+                seeds,
+                &arguments.peers,
+                arguments.data.as_deref(),
+            )
+        }
         Benchmark::Feasible => {
             let seeds = arguments.seeds.unwrap_or(200);
             feasible::run(workspace, &scratch, seeds, arguments.data.as_deref())

@@ -153,14 +153,19 @@ impl Arena {
     }
 
     /// Rollouts that the candidates of the final choice may need on the whole split after a search
-    /// with minibatches.
+    /// with minibatches. Where these grow, they were measured on the last round's batch already, but for the seed.
     fn settling_rollouts(&self) -> u64 {
         if !self.has_minibatches() {
             return 0;
         }
-        let repeats = self.problem.borrow().study().study.repeats;
-        let each = self.whole(Split::Optimize).len() as u64 * u64::from(repeats);
-        each * self.finalists.get()
+        let study = self.search();
+        let whole = self.whole(Split::Optimize);
+        let (measured, of_seed) = match study.batch_growth {
+            None => (0, 0),
+            Some(_) => (self.measured_in_last_round(), self.missing(&[self.seed], &whole)),
+        };
+        let each = (whole.len() - measured) as u64 * u64::from(study.repeats);
+        each * self.finalists.get() + of_seed
     }
 
     /// Rollouts that the test of the prompts that were found may need.

@@ -13,7 +13,7 @@ use crate::reading::measured;
 use crate::reading::metrics::{self, StudiedMetric};
 use crate::search::problem::Constrained;
 use crate::study::estimate::Estimate;
-use crate::study::ids::CandidateId;
+use crate::study::ids::{CandidateId, Round};
 use crate::study::score::{Limits, Means};
 use crate::study::workload::{Split, Workload};
 
@@ -120,10 +120,11 @@ impl Arena {
     /// The examples of a round: B_{i,t} drawn from the optimisation split, or all of it. All
     /// candidates of a round share them.
     pub fn batch(&self, round: u32) -> Batch {
-        let Some(size) = self.problem.borrow().study().study.batch else {
+        let problem = self.problem.borrow();
+        let search = &problem.study().study;
+        let Some(size) = self.batch_size(round) else {
             return self.whole(Split::Optimize);
         };
-        let problem = self.problem.borrow();
         let mut whole = true;
         let examples = (0..)
             .zip(problem.workloads())
@@ -135,7 +136,7 @@ impl Arena {
                 let all = 0..workload.examples(Split::Optimize).len();
                 let available: Vec<usize> = all.filter(|example| !self.is_left_out(set, *example)).collect();
                 whole &= size >= available.len();
-                examples::batch(self.streams, round, index, &available, size)
+                examples::batch(self.streams, search, round, index, &available, size)
             })
             .collect();
         Batch {
@@ -279,16 +280,35 @@ impl Arena {
         missing
     }
 
-    /// Whether a round measures fewer examples than there are.
+    /// Whether rounds measure fewer examples than there are, at first at least.
     pub(crate) fn has_minibatches(&self) -> bool {
+        self.measured_in(0) < self.measured_of(usize::MAX)
+    }
+
+    /// How many examples the last round that was closed measured.
+    pub(crate) fn measured_in_last_round(&self) -> usize {
+        self.measured_in(self.closed.get().saturating_sub(1))
+    }
+
+    fn measured_in(&self, round: Round) -> usize {
+        self.measured_of(self.batch_size(round).unwrap_or(usize::MAX))
+    }
+
+    /// How many examples a batch of such a size has over all workloads.
+    fn measured_of(&self, size: usize) -> usize {
         let problem = self.problem.borrow();
-        let available = |size: usize| {
-            let workloads = problem.workloads().iter();
-            workloads
-                .map(|workload| workload.examples(Split::Optimize).len())
-                .any(|most| size < most)
-        };
-        problem.study().study.batch.is_some_and(available)
+        let workloads = problem.workloads().iter();
+        workloads
+            .map(|workload| workload.examples(Split::Optimize).len().min(size))
+            .sum()
+    }
+
+    /// Examples of each workload that a round measures, see [`examples::batch_size`].
+    fn batch_size(&self, round: Round) -> Option<usize> {
+        let journal = self.journal.borrow();
+        let rounds = journal.state().rounds();
+        let before = &rounds[..rounds.len().min(round as usize)];
+        examples::batch_size(&self.problem.borrow().study().study, before)
     }
 
     /// Repeats of a candidate on all examples of a batch together, as far as its course has come.

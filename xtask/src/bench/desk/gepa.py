@@ -54,7 +54,7 @@ def counted(*arguments, reflection_lm, adapter, max_metric_calls, **named):
 
 
 try:
-    sys.argv[1:] = [serve("evaluate", STUDY, "--serve", "--journal", JOURNAL), serve("simulate"), SCORE]
+    sys.argv[1:] = [serve("evaluate", STUDY, "--serve", "--allow-outside", "--journal", JOURNAL), serve("simulate"), SCORE]
     gepa.optimize = counted
     program = {"__name__": "__main__"}
     with open(PROGRAM, encoding="utf-8") as source:

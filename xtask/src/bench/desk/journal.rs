@@ -11,14 +11,12 @@ use serde_json::Value;
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Rollouts and model calls up to the first prompt that met every threshold.
-    pub(super) first: Option<(u64, u64)>,
+    /// Every prompt with the rollouts and model calls before its first rollout, in that order.
+    pub(super) written: Vec<(String, (u64, u64))>,
     /// Of the prompts that did, the one of the highest objective; of equals the one that was returned, else the earliest.
     pub(super) best_feasible: Option<String>,
     /// Rollouts and model calls of the whole journal, held-out ones left out.
     pub(super) ended: (u64, u64),
-    /// Prompts beside the seed prompt.
-    pub(super) prompts: u64,
 }
 
 /// Sums over the rollouts of a prompt.
@@ -71,6 +69,7 @@ impl Found {
         for line in lines {
             let line = line?;
             let is_of_search = line["event"] != "rollout" || line["split"] == "optimize";
+            let before = found.ended;
             if let (Some(usage), true) = (
                 line["usage"].as_object(),
                 is_of_search && line["event"] != "finished",
@@ -90,7 +89,11 @@ impl Found {
                 continue;
             }
             let candidate = text(&line["candidate"])?;
-            let of_it = sums.entry(candidate.clone()).or_default();
+            let prompt: &String = prompts.get(&candidate).context("a prompt is missing")?;
+            if !sums.contains_key(&candidate) {
+                found.written.push((prompt.clone(), before));
+            }
+            let of_it = sums.entry(candidate).or_default();
             of_it.rollouts += 1;
             for (metric, value) in line["measurements"].as_object().context("nothing was measured")? {
                 *of_it.by_metric.entry(metric.clone()).or_default() += value.as_f64().context("no number")?;
@@ -100,17 +103,13 @@ impl Found {
             let meets =
                 |(metric, threshold): &(String, f64)| mean(metric).is_some_and(|cost| cost <= *threshold);
             if of_it.rollouts == whole && limits.iter().all(meets) {
-                found.first.get_or_insert(found.ended);
                 let value = mean(&objective).context("the objective was not measured")?;
-                let prompt: Option<&String> = prompts.get(&candidate);
-                let is_returned = prompt.is_some_and(|prompt| prompt == returned);
-                if value > highest || (value == highest && is_returned) {
+                if value > highest || (value == highest && prompt == returned) {
                     highest = value;
-                    found.best_feasible = prompt.cloned();
+                    found.best_feasible = Some(prompt.clone());
                 }
             }
         }
-        found.prompts = (prompts.len() as u64).saturating_sub(1);
         Ok(found)
     }
 }
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_feasible_prompt_and_the_best_are_found_in_the_order_of_the_lines() {
+    fn prompts_and_the_best_feasible_one_are_found_in_the_order_of_the_lines() {
         let lines = [
             json!({
                 "event": "study",
@@ -170,11 +169,17 @@ mod tests {
             json!({"event": "finished", "usage": {"agent": {"calls": 100}}}),
         ];
         let of = |returned| Found::of(lines.iter().cloned().map(Ok), returned).unwrap();
+        let written = [
+            ("seed", (0, 0)),
+            ("half", (2, 11)),
+            ("first", (3, 16)),
+            ("best", (5, 26)),
+            ("alike", (7, 36)),
+        ];
         let found = Found {
-            first: Some((5, 26)),
+            written: written.map(|(id, at)| (format!("prompt {id}"), at)).into(),
             best_feasible: Some("prompt best".to_owned()),
             ended: (9, 46),
-            prompts: 4,
         };
         assert_eq!(of("prompt seed"), found);
         assert_eq!(of("prompt alike").best_feasible.as_deref(), Some("prompt alike"));

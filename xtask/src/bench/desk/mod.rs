@@ -3,6 +3,7 @@
 
 mod journal;
 mod report;
+mod studies;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::Args;
 use serde::Deserialize;
 
 use self::journal::Found;
+use self::studies::{edited, fresh, is_help_desk, on_split, read, table};
 use super::measure;
 use crate::build;
 use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
@@ -32,9 +35,9 @@ enum Contender {
     /// The study with caution, as it is shipped, and the same with fixed multipliers.
     Cautious,
     CautiousFixed,
-    /// The study without caution until the budget is spent, and the same with it.
-    UntilBudget,
+    /// The study with caution until the budget is spent, and the same with batches that grow.
     CautiousUntilBudget,
+    Growing,
     /// GEPA with the Lagrangian score at multipliers of 1.
     GepaSigned,
     /// GEPA with success less what exceeds the thresholds.
@@ -48,26 +51,20 @@ impl Contender {
             Self::Fixed => "fixed",
             Self::Cautious => "cautious",
             Self::CautiousFixed => "cautious-fixed",
-            Self::UntilBudget => "until-budget",
             Self::CautiousUntilBudget => "cautious-until",
+            Self::Growing => "growing",
             Self::GepaSigned => "gepa-signed",
             Self::GepaHinge => "gepa-hinge",
         }
     }
 }
 
-/// Caution κ and probability p of a cautious search, chosen on seeds 500 to 529.
-const CAUTION: (f64, f64) = (1.64, 0.8);
-
 /// Where prompts are measured.
 const WHERE: [&str; 3] = ["search", "held-out", "fresh"];
 
-/// How many tasks a prompt is measured on at last, which no search has seen.
-const FRESH_TASKS: i64 = 1000;
-
-/// The rollouts of the study's budget that are left for a search once Capo has measured its prompt and the seed prompt
-/// on 40 held-out tasks. GEPA stops after the measurement that reaches them.
-const SEARCH_ROLLOUTS: u32 = 3920;
+/// The rollouts that Capo spends on measuring its prompt and the seed prompt on 40 held-out tasks. GEPA stops after the
+/// measurement that reaches the budget less these.
+const HELD_OUT_ROLLOUTS: u32 = 80;
 
 /// The simulated world was set and its truths were tested on seeds below it.
 const FIRST_SEED_OF_PEERS: u64 = 1000;
@@ -103,7 +100,7 @@ type Prompt = [Measured; 3];
 
 /// What came of one search.
 struct Searched {
-    /// Rollouts and model calls until a prompt met every threshold on all tasks of the search.
+    /// Rollouts and model calls before the first prompt was measured that meets every threshold on fresh tasks.
     first: Option<(u64, u64)>,
     /// The same when it ended.
     ended: (u64, u64),
@@ -117,6 +114,20 @@ struct Searched {
     cpu: Duration,
 }
 
+/// What `capo` and GEPA compete on.
+#[derive(Args)]
+pub(super) struct Peers {
+    /// The study of `peers`, whose models are simulated
+    #[arg(long, default_value = STUDY)]
+    study: PathBuf,
+    /// The agent of `peers` instead of the study's
+    #[arg(long)]
+    agent: Option<String>,
+    /// What a search of `peers` may spend of rollouts, 80 of them on held-out tasks
+    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(81..))]
+    rollouts: u32,
+}
+
 /// Adaptive multipliers against fixed ones.
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Result<()> {
     let contenders = [
@@ -125,57 +136,61 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
         Contender::Cautious,
         Contender::CautiousFixed,
     ];
-    compare(workspace, scratch, 0..seeds, &contenders, Path::new(""))
+    let setting = Setting {
+        workspace,
+        scratch,
+        capo: &build::capo(workspace)?,
+        python: Path::new(""),
+        study: &toml::to_string(&read(&workspace.root.join(STUDY))?)?,
+        rollouts: 0,
+    };
+    setting.compare(0..seeds, &contenders)
 }
 
-/// Capo against GEPA, which is installed for it.
-pub(super) fn run_peers(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Result<()> {
+/// Capo against GEPA, which is installed for it. `data` is where a study of tau2 finds its tasks.
+pub(super) fn run_peers(
+    workspace: &Workspace,
+    scratch: &Scratch,
+    seeds: u64,
+    peers: &Peers,
+    data: Option<&Path>,
+) -> Result<()> {
     let mut toolbox = Toolbox::open()?;
     toolbox.ensure(&Tool::Optimisers)?;
+    let mut study = read(&workspace.root.join(&peers.study))?;
+    table(&mut study, "budget")?.insert("rollouts".to_owned(), peers.rollouts.into());
+    if let Some(agent) = &peers.agent {
+        let models = table(&mut study, "models")?;
+        table(models, "agent")?.insert("model".to_owned(), agent.as_str().into());
+    }
+    if !is_help_desk(&study) {
+        let data = data.context("name the folder that the study's `data` stands for with --data")?;
+        let data = data
+            .canonicalize()
+            .with_context(|| format!("no {}", data.display()))?;
+        let data = data.to_str().context("--data is no UTF-8")?;
+        let workload = table(&mut study, "workload")?;
+        workload.insert("data".to_owned(), data.into());
+        workload.insert("split".to_owned(), "drawn".into());
+    }
     let contenders = [
-        Contender::UntilBudget,
+        Contender::Growing,
         Contender::CautiousUntilBudget,
         Contender::Capo,
         Contender::GepaSigned,
         Contender::GepaHinge,
     ];
-    let seeds = FIRST_SEED_OF_PEERS..FIRST_SEED_OF_PEERS + seeds;
-    compare(
-        workspace,
-        scratch,
-        seeds,
-        &contenders,
-        &toolbox.optimisers_python(),
-    )
-}
-
-/// Every contender on splits that each seed draws for itself.
-fn compare(
-    workspace: &Workspace,
-    scratch: &Scratch,
-    seeds: Range<u64>,
-    contenders: &[Contender],
-    python: &Path,
-) -> Result<()> {
-    let capo = build::capo(workspace)?;
-    let path = workspace.root.join(STUDY);
-    let study = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let setting = Setting {
         workspace,
         scratch,
-        capo: &capo,
-        python,
-        study: &study,
+        capo: &build::capo(workspace)?,
+        python: &toolbox.optimisers_python(),
+        study: &toml::to_string(&study)?,
+        rollouts: peers.rollouts,
     };
-    let count = contenders.len() as u64;
-    let first_seed = seeds.start;
-    let results = in_parallel((seeds.end - first_seed) * count, |run| {
-        let contender = contenders[(run % count) as usize];
-        setting.search(contender, first_seed + run / count)
-    })?;
-    let names: Vec<&str> = contenders.iter().map(|contender| contender.name()).collect();
-    print!("{}", report::report(&names, &results));
-    Ok(())
+    let agent = peers.agent.as_deref().unwrap_or("its own agent");
+    println!("{}, {agent}, {} rollouts", peers.study.display(), peers.rollouts);
+    setting.compare(FIRST_SEED_OF_PEERS..FIRST_SEED_OF_PEERS + seeds, &contenders)
 }
 
 /// What all searches have in common.
@@ -187,22 +202,36 @@ struct Setting<'a> {
     python: &'a Path,
     /// The text of the study.
     study: &'a str,
+    /// What GEPA may spend of rollouts, as if it measured held-out tasks, too.
+    rollouts: u32,
 }
 
 impl Setting<'_> {
+    /// Every contender on splits that each seed draws for itself.
+    fn compare(&self, seeds: Range<u64>, contenders: &[Contender]) -> Result<()> {
+        let count = contenders.len() as u64;
+        let first_seed = seeds.start;
+        let results = in_parallel((seeds.end - first_seed) * count, |run| {
+            let contender = contenders[(run % count) as usize];
+            self.search(contender, first_seed + run / count)
+        })?;
+        let names: Vec<&str> = contenders.iter().map(|contender| contender.name()).collect();
+        print!("{}", report::report(&names, &results));
+        Ok(())
+    }
+
     fn search(&self, contender: Contender, seed: u64) -> Result<Searched> {
         let name = format!("desk-{}-{seed}", contender.name());
         let journal = self.scratch.file(&format!("{name}.jsonl"));
         let text = edited(self.study, contender)?;
-        let tasks = [("seed", seed.cast_signed()), ("skip", 114 * seed.cast_signed())];
-        let study = self.write(&format!("{name}.toml"), &with_workload(&text, &tasks)?)?;
+        let study = self.write(&format!("{name}.toml"), &on_split(&text, seed)?)?;
         let (returned, reflections, cpu) = match contender {
             Contender::Capo
             | Contender::Fixed
             | Contender::Cautious
             | Contender::CautiousFixed
-            | Contender::UntilBudget
-            | Contender::CautiousUntilBudget => {
+            | Contender::CautiousUntilBudget
+            | Contender::Growing => {
                 let mut command = optimize(self.workspace, self.capo, &study, seed, &journal);
                 // 3 is a budget that was spent, which is what was asked for.
                 let measured = measure::run(&mut command, &[&SEARCH_ENDED[..], &[3]].concat())?;
@@ -230,17 +259,26 @@ impl Setting<'_> {
                 calls + after.next().or_else(last).map_or(0, |(_, asked)| *asked),
             )
         };
-        let measured = |prompt: &str| self.measure(&text, seed, &name, prompt);
+        let measured = |prompt: &str| self.measure(&text, seed, &name, prompt, WHERE);
         let returned_measured = measured(&returned)?;
         let best_feasible = match found.best_feasible {
             Some(best) if best == returned => Some(returned_measured),
             Some(best) => Some(measured(&best)?),
             None => None,
         };
+        // Only to the first of them: measuring all would take hours.
+        let mut first = None;
+        for (prompt, at) in &found.written {
+            let [fresh] = self.measure(&text, seed, &name, prompt, ["fresh"])?;
+            if fresh.feasible {
+                first = Some(with_reflections(*at));
+                break;
+            }
+        }
         Ok(Searched {
-            first: found.first.map(with_reflections),
+            first,
             ended: with_reflections(found.ended),
-            prompts: found.prompts,
+            prompts: found.written.len().saturating_sub(1) as u64,
             best_feasible,
             returned: returned_measured,
             cpu,
@@ -270,32 +308,33 @@ impl Setting<'_> {
             .arg(seed.to_string())
             .arg(journal)
             .arg(score)
-            .arg(SEARCH_ROLLOUTS.to_string());
+            .arg((self.rollouts - HELD_OUT_ROLLOUTS).to_string());
         Ok(command)
     }
 
-    /// A prompt on the tasks of the search, on the held-out ones of the split, and on fresh ones.
-    fn measure(&self, study: &str, seed: u64, name: &str, prompt: &str) -> Result<Prompt> {
+    /// A prompt where it is asked for: on the tasks of the search, on the held-out ones of the split, on fresh ones.
+    fn measure<const N: usize>(
+        &self,
+        study: &str,
+        seed: u64,
+        name: &str,
+        prompt: &str,
+        places: [&str; N],
+    ) -> Result<[Measured; N]> {
         let prompt = self.write(&format!("{name}.md"), prompt)?;
         let journal = self.scratch.file(&format!("{name}-prompt.jsonl"));
-        let own = [("seed", seed.cast_signed()), ("skip", 114 * seed.cast_signed())];
-        // Splits are drawn from 114 tasks each; half of the 285,000 are far from them.
-        let stretch = 142_500 + (seed.cast_signed() % 142) * (FRESH_TASKS + 1);
-        let fresh = [
-            own[0],
-            ("skip", stretch),
-            ("optimize", 1),
-            ("evaluate", FRESH_TASKS),
-        ];
-        let places: [(&[(&str, i64)], &str); 3] =
-            [(&own, "optimize"), (&own, "evaluate"), (&fresh, "evaluate")];
         let mut measured = Vec::new();
-        for (tasks, split) in places {
-            let study = self.write(&format!("{name}-{split}.toml"), &with_workload(study, tasks)?)?;
+        for place in places {
+            let (study, split, seed) = match place {
+                "search" => (on_split(study, seed)?, "optimize", seed),
+                "held-out" => (on_split(study, seed)?, "evaluate", seed),
+                _ => fresh(study, seed)?,
+            };
+            let study = self.write(&format!("{name}-{place}.toml"), &study)?;
             let mut evaluate = Command::new(self.capo);
             evaluate
                 .current_dir(&self.workspace.root)
-                .arg("evaluate")
+                .args(["evaluate", "--allow-outside"])
                 .arg(study);
             evaluate
                 .args([
@@ -315,7 +354,7 @@ impl Setting<'_> {
                 serde_json::from_str(&output).context("`capo evaluate --json` printed unexpected JSON")?,
             );
         }
-        let measured = <[Measured; 3]>::try_from(measured);
+        let measured = <[Measured; N]>::try_from(measured);
         measured.map_err(|_| anyhow::anyhow!("a prompt was not measured everywhere"))
     }
 
@@ -328,61 +367,6 @@ impl Setting<'_> {
 
 fn remove(path: &Path) -> Result<()> {
     std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
-}
-
-/// The study as a contender runs it.
-///
-/// # Errors
-/// The text is no study, or names files relative to its own place, which a copy elsewhere would not find.
-fn edited(study: &str, contender: Contender) -> Result<String> {
-    use Contender::{
-        Capo, Cautious, CautiousFixed, CautiousUntilBudget, Fixed, GepaHinge, GepaSigned, UntilBudget,
-    };
-    let mut study: toml::Table = toml::from_str(study)?;
-    if table(&mut study, "prompt")?.contains_key("file") {
-        bail!("its prompt must be in the study, not in a file beside it");
-    }
-    let (caution, probability) = match contender {
-        Cautious | CautiousFixed | CautiousUntilBudget => CAUTION,
-        _ => (0.0, 0.0),
-    };
-    let settings = table(&mut study, "study")?;
-    settings.insert("caution".to_owned(), caution.into());
-    settings.insert("choice_probability".to_owned(), probability.into());
-    match contender {
-        Capo | Cautious => {}
-        Fixed | CautiousFixed => {
-            let method = table(&mut study, "method")?;
-            method.insert("dual_step".to_owned(), "fixed".into());
-            method.insert("lambda_init".to_owned(), 1.0.into());
-        }
-        UntilBudget | CautiousUntilBudget => {
-            table(&mut study, "study")?.insert("rounds".to_owned(), "until-budget".into());
-        }
-        // Its program counts for itself, and may go over it in its last step.
-        GepaSigned | GepaHinge => {
-            study.remove("budget");
-        }
-    }
-    Ok(toml::to_string(&study)?)
-}
-
-/// The study with these numbers in its workload.
-fn with_workload(study: &str, numbers: &[(&str, i64)]) -> Result<String> {
-    let mut study: toml::Table = toml::from_str(study)?;
-    let workload = table(&mut study, "workload")?;
-    for (key, number) in numbers {
-        workload.insert((*key).to_owned(), (*number).into());
-    }
-    Ok(toml::to_string(&study)?)
-}
-
-/// A table of the study, which is made where there is none.
-fn table<'a>(study: &'a mut toml::Table, name: &str) -> Result<&'a mut toml::Table> {
-    let entry = study.entry(name).or_insert_with(|| toml::Table::new().into());
-    entry
-        .as_table_mut()
-        .with_context(|| format!("`{name}` is not a table"))
 }
 
 /// Calls `work` with 0, 1, … `count - 1` on as many threads as there are cores
@@ -422,56 +406,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contenders_differ_from_the_study_in_one_thing() {
-        let study = "
-            [study]
-            name = 'desk'
-            caution = 0.0
-            choice_probability = 0.0
-            [prompt]
-            text = 'Be kind.'
-            [method]
-            beta = 4.0
-            [budget]
-            rollouts = 4000
-        ";
-        let original: toml::Table = toml::from_str(study).unwrap();
-        let of = |contender| toml::from_str::<toml::Table>(&edited(study, contender).unwrap()).unwrap();
-        assert_eq!(of(Contender::Capo), original);
-
-        let mut fixed = of(Contender::Fixed);
-        let method = fixed["method"].as_table_mut().unwrap();
-        assert_eq!(method.remove("dual_step"), Some("fixed".into()));
-        assert_eq!(method.remove("lambda_init"), Some(1.0.into()));
-        assert_eq!(fixed, original);
-
-        let mut cautious = of(Contender::CautiousFixed);
-        let settings = cautious["study"].as_table_mut().unwrap();
-        assert_eq!(
-            settings.insert("caution".to_owned(), 0.0.into()),
-            Some(1.64.into())
-        );
-        let probability = settings.insert("choice_probability".to_owned(), 0.0.into());
-        assert_eq!(probability, Some(0.8.into()));
-        assert_eq!(cautious, of(Contender::Fixed));
-
-        let mut until = of(Contender::UntilBudget);
-        let rounds = until["study"].as_table_mut().unwrap().remove("rounds");
-        assert_eq!(rounds, Some("until-budget".into()));
-        assert_eq!(until, original);
-
-        let mut gepa = of(Contender::GepaHinge);
-        gepa.insert("budget".to_owned(), original["budget"].clone());
-        assert_eq!(gepa, original);
-    }
-
-    #[test]
-    fn a_prompt_beside_the_study_is_refused() {
-        assert!(edited("[prompt]\nfile = 'seed.md'", Contender::Capo).is_err());
-        assert!(edited("prompt = 3", Contender::Capo).is_err());
-    }
-
-    #[test]
     fn parallel_results_come_in_order_and_errors_stop_the_rest() {
         let squares = in_parallel(50, |number| Ok(number * number)).unwrap();
         assert_eq!(squares, (0..50).map(|number| number * number).collect::<Vec<_>>());
@@ -479,7 +413,7 @@ mod tests {
         let calls = AtomicU64::new(0);
         let outcome: Result<Vec<()>> = in_parallel(1_000_000, |_| {
             calls.fetch_add(1, Ordering::Relaxed);
-            bail!("no")
+            anyhow::bail!("no")
         });
         assert!(outcome.is_err());
         assert!(calls.into_inner() < 1_000);

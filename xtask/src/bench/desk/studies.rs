@@ -1,0 +1,174 @@
+//! A study as each contender runs it, on the split that a seed draws, and where prompts are measured afresh.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::Contender;
+
+/// Caution κ and probability p of a cautious search, chosen on seeds 500 to 529.
+const CAUTION: (f64, f64) = (1.64, 0.8);
+
+/// How many tasks a prompt is measured on at last, which no search has seen.
+const FRESH_TASKS: i64 = 1000;
+/// How often it is where there are some 35 to 40 held-out tasks and no others, and what is added to the seed of the models.
+const FRESH_REPEATS: i64 = 30;
+const OTHER_DRAWS: u64 = 1_000_000;
+
+/// Batches of the first round, their growth, and the size of the pool, chosen on seeds 600 to 623.
+const GROWING: (i64, f64, i64) = (8, 1.5, 3);
+
+pub(super) fn read(study: &Path) -> Result<toml::Table> {
+    let text = std::fs::read_to_string(study).with_context(|| format!("cannot read {}", study.display()))?;
+    Ok(toml::from_str(&text)?)
+}
+
+pub(super) fn is_help_desk(study: &toml::Table) -> bool {
+    let kind = study.get("workload").and_then(|workload| workload.get("kind"));
+    kind.and_then(toml::Value::as_str) == Some("desk")
+}
+
+/// The study as a contender runs it.
+///
+/// # Errors
+/// The text is no study, or names files relative to its own place, which a copy elsewhere would not find.
+pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
+    use Contender::{
+        Capo, Cautious, CautiousFixed, CautiousUntilBudget, Fixed, GepaHinge, GepaSigned, Growing,
+    };
+    let mut study: toml::Table = toml::from_str(study)?;
+    if table(&mut study, "prompt")?.contains_key("file") {
+        bail!("its prompt must be in the study, not in a file beside it");
+    }
+    let (caution, probability) = match contender {
+        Cautious | CautiousFixed | CautiousUntilBudget | Growing => CAUTION,
+        _ => (0.0, 0.0),
+    };
+    let settings = table(&mut study, "study")?;
+    settings.insert("caution".to_owned(), caution.into());
+    settings.insert("choice_probability".to_owned(), probability.into());
+    match contender {
+        Capo | Cautious => {}
+        Fixed | CautiousFixed => {
+            let method = table(&mut study, "method")?;
+            method.insert("dual_step".to_owned(), "fixed".into());
+            method.insert("lambda_init".to_owned(), 1.0.into());
+        }
+        CautiousUntilBudget | Growing => {
+            let settings = table(&mut study, "study")?;
+            settings.insert("rounds".to_owned(), "until-budget".into());
+            if contender == Growing {
+                let (batch, growth, pool) = GROWING;
+                settings.insert("batch".to_owned(), batch.into());
+                settings.insert("batch_growth".to_owned(), growth.into());
+                table(&mut study, "method")?.insert("pool".to_owned(), pool.into());
+            }
+        }
+        // Its program counts for itself, and may go over it in its last step.
+        GepaSigned | GepaHinge => {
+            study.remove("budget");
+        }
+    }
+    Ok(toml::to_string(&study)?)
+}
+
+/// The study on the split that a seed draws: at the help desk of 114 tasks of its own.
+pub(super) fn on_split(study: &str, seed: u64) -> Result<String> {
+    let mut study: toml::Table = toml::from_str(study)?;
+    let is_help_desk = is_help_desk(&study);
+    let workload = table(&mut study, "workload")?;
+    workload.insert("seed".to_owned(), seed.cast_signed().into());
+    if is_help_desk {
+        workload.insert("skip".to_owned(), (114 * seed.cast_signed()).into());
+    }
+    Ok(toml::to_string(&study)?)
+}
+
+/// The study, a split of it and a seed on which nothing was measured: tasks that no search has, or, where there are no
+/// others, the held-out ones with other draws of the models, often.
+pub(super) fn fresh(study: &str, seed: u64) -> Result<(String, &'static str, u64)> {
+    let mut study: toml::Table = toml::from_str(&on_split(study, seed)?)?;
+    study.remove("budget");
+    if !is_help_desk(&study) {
+        table(&mut study, "study")?.insert("repeats".to_owned(), FRESH_REPEATS.into());
+        return Ok((toml::to_string(&study)?, "evaluate", seed + OTHER_DRAWS));
+    }
+    // Splits are drawn from 114 tasks each; half of the 285,000 are far from them.
+    let stretch = 142_500 + (seed.cast_signed() % 142) * (FRESH_TASKS + 1);
+    let workload = table(&mut study, "workload")?;
+    for (key, number) in [("skip", stretch), ("optimize", 1), ("evaluate", FRESH_TASKS)] {
+        workload.insert(key.to_owned(), number.into());
+    }
+    Ok((toml::to_string(&study)?, "evaluate", seed))
+}
+
+/// A table of the study, which is made where there is none.
+pub(super) fn table<'a>(study: &'a mut toml::Table, name: &str) -> Result<&'a mut toml::Table> {
+    let entry = study.entry(name).or_insert_with(|| toml::Table::new().into());
+    entry
+        .as_table_mut()
+        .with_context(|| format!("`{name}` is not a table"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contenders_differ_from_the_study_in_one_thing() {
+        let study = "
+            [study]
+            name = 'desk'
+            caution = 0.0
+            choice_probability = 0.0
+            [prompt]
+            text = 'Be kind.'
+            [method]
+            beta = 4.0
+            [budget]
+            rollouts = 4000
+        ";
+        let original: toml::Table = toml::from_str(study).unwrap();
+        let of = |contender| toml::from_str::<toml::Table>(&edited(study, contender).unwrap()).unwrap();
+        assert_eq!(of(Contender::Capo), original);
+
+        let mut fixed = of(Contender::Fixed);
+        let method = fixed["method"].as_table_mut().unwrap();
+        assert_eq!(method.remove("dual_step"), Some("fixed".into()));
+        assert_eq!(method.remove("lambda_init"), Some(1.0.into()));
+        assert_eq!(fixed, original);
+
+        let mut cautious = of(Contender::CautiousFixed);
+        let settings = cautious["study"].as_table_mut().unwrap();
+        assert_eq!(
+            settings.insert("caution".to_owned(), 0.0.into()),
+            Some(1.64.into())
+        );
+        let probability = settings.insert("choice_probability".to_owned(), 0.0.into());
+        assert_eq!(probability, Some(0.8.into()));
+        assert_eq!(cautious, of(Contender::Fixed));
+
+        let mut until = of(Contender::CautiousUntilBudget);
+        let rounds = until["study"].as_table_mut().unwrap().remove("rounds");
+        assert_eq!(rounds, Some("until-budget".into()));
+        assert_eq!(until, of(Contender::Cautious));
+
+        let mut growing = of(Contender::Growing);
+        let settings = growing["study"].as_table_mut().unwrap();
+        assert_eq!(settings.remove("batch"), Some(8.into()));
+        assert_eq!(settings.remove("batch_growth"), Some(1.5.into()));
+        let pool = growing["method"].as_table_mut().unwrap().remove("pool");
+        assert_eq!(pool, Some(3.into()));
+        assert_eq!(growing, of(Contender::CautiousUntilBudget));
+
+        let mut gepa = of(Contender::GepaHinge);
+        gepa.insert("budget".to_owned(), original["budget"].clone());
+        assert_eq!(gepa, original);
+    }
+
+    #[test]
+    fn a_prompt_beside_the_study_is_refused() {
+        assert!(edited("[prompt]\nfile = 'seed.md'", Contender::Capo).is_err());
+        assert!(edited("prompt = 3", Contender::Capo).is_err());
+    }
+}
