@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 // The macro names it.
 use worker::wasm_bindgen;
 use worker::{
-    DurableObject, Env, Request, Response, SqlStorage, SqlStorageValue, State, Stub, durable_object,
+    Delay, DurableObject, Env, ObjectNamespace, Request, Response, SqlStorage, SqlStorageValue, State,
+    durable_object,
 };
 
 use crate::object;
@@ -59,14 +60,23 @@ pub(crate) struct Used {
     pub(crate) consumption: Consumption,
 }
 
+/// How often it is tried again to settle what a request did cost, and the first pause before that.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// The object, as the worker asks it.
 #[derive(Debug)]
-pub(crate) struct Ledger(Stub);
+pub(crate) struct Ledger(ObjectNamespace);
 
 impl Ledger {
     pub(crate) fn of(env: &Env) -> worker::Result<Self> {
+        Ok(Self(env.durable_object("ACCOUNTS")?))
+    }
+
+    /// Asks the object by a way of its own each time: one that has failed once fails from then on.
+    async fn ask(&self, order: &Order) -> worker::Result<Response> {
         // One for all, because a request counts towards a member, a project and a key at once.
-        Ok(Self(env.durable_object("ACCOUNTS")?.get_by_name("all")?))
+        object::ask(&self.0.get_by_name("all")?, order).await
     }
 
     /// Sets an amount aside, and returns what it is settled by.
@@ -78,23 +88,29 @@ impl Ledger {
         accounts: Vec<(Subject, Limits)>,
         amount: NanoUsd,
     ) -> Result<u64, Refusal> {
-        let mut answer = object::ask(&self.0, &Order::Reserve(accounts, amount)).await?;
+        let mut answer = self.ask(&Order::Reserve(accounts, amount)).await?;
         match answer.status_code() {
             200 => Ok(answer.json().await?),
             status => Err(Refusal::written(status, answer.text().await?)),
         }
     }
 
-    /// Replaces what was set aside by what the request did cost.
+    /// Replaces what was set aside by what the request did cost; what is settled twice is settled once.
     pub(crate) async fn settle(&self, reservation: u64, cost: NanoUsd) -> worker::Result<()> {
-        object::ask(&self.0, &Order::Settle(reservation, cost))
-            .await
-            .map(|_| ())
+        let mut tries = 0;
+        while let Err(error) = self.ask(&Order::Settle(reservation, cost)).await {
+            tries += 1;
+            if tries > TRIES {
+                return Err(error);
+            }
+            Delay::from(PAUSE * tries).await;
+        }
+        Ok(())
     }
 
     /// What was used in so many days, this one included.
     pub(crate) async fn used_in(&self, days: u64) -> worker::Result<Vec<Used>> {
-        object::ask(&self.0, &Order::Used(days)).await?.json().await
+        self.ask(&Order::Used(days)).await?.json().await
     }
 }
 

@@ -62,10 +62,9 @@ pub(crate) async fn answer(
                 files: new.files,
                 start_at: new.start_at,
                 origin: RunOrigin::Server,
-                lines: Vec::new(),
                 is_paused: false,
             };
-            return ask(env, &id, caller.name, Asked::Begin(Box::new(begin))).await;
+            return ask(env, &id, caller.name, Asked::Begin(Box::new(begin)), Vec::new()).await;
         }
         ("GET", ["runs"]) => return Ok(Response::from_json(&list(env, member, &url).await?)?),
         ("GET", ["runs", _]) => Asked::Show,
@@ -88,7 +87,7 @@ pub(crate) async fn answer(
         }
         _ => return Err(Refusal::missing()),
     };
-    ask(env, path[1], caller.name, asked).await
+    ask(env, path[1], caller.name, asked, Vec::new()).await
 }
 
 /// What a member is told of a project.

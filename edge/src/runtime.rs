@@ -27,10 +27,12 @@ pub(crate) fn moment(at: u64) -> String {
     Calendar::new(&(at as f64).into()).to_iso_string().into()
 }
 
-/// A moment in RFC 3339, in milliseconds since 1970.
-pub(crate) fn millis(moment: &str) -> Option<u64> {
-    let at = Calendar::new(&moment.into()).get_time();
-    at.is_finite().then_some(at as u64)
+/// A moment of a document, in milliseconds since 1970; those before it are as long past.
+///
+/// # Errors
+/// That it is none, in words.
+pub(crate) fn millis(moment: &str) -> Result<u64, String> {
+    capo_hosted::millis(moment).map(|at| u64::try_from(at).unwrap_or(0))
 }
 
 /// A whole number, as storage takes it: JavaScript represents all that there are here.

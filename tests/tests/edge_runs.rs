@@ -7,6 +7,7 @@
 
 #[expect(dead_code, reason = "other tests use other parts")]
 mod edge_worker;
+mod told_runs;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -124,7 +125,7 @@ impl Here {
             body.to_string()
         };
         let (status, body) = text(ask(self.edge(), method, path, &headers, &body));
-        (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+        (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
 
     fn shown(&self, id: &str) -> Value {
@@ -396,6 +397,13 @@ fn a_run_is_watched_paused_steered_and_resumed_by_who_may() {
     assert_eq!(seen, journal.len());
     let watched = here.capo(folder.path(), &format!("watch {id} --json"));
     assert!(matches!(watched.code, Some(0 | 2)), "{}", watched.stderr);
+}
+
+#[test]
+fn a_run_is_told_what_one_on_a_server_is_and_answers_so() {
+    let here = Here::new("http://127.0.0.1:1/v1", "none");
+    let ask = |method: &str, path: &str, body: &Value| here.ask("ada", method, path, body);
+    told_runs::both_answer_so(&ask, "sums", DESK);
 }
 
 #[test]

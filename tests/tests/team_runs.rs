@@ -6,6 +6,7 @@
 )]
 
 mod team_server;
+mod told_runs;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -251,6 +252,18 @@ fn a_run_is_paused_steered_resumed_and_branched() {
     let branch = events(&team.file("branch.jsonl"));
     let rounds = |events: &[Value]| of_kind(events, "round").into_iter().cloned().collect::<Vec<_>>();
     assert_eq!(rounds(&branch)[0], rounds(&first)[0]);
+}
+
+#[test]
+fn a_run_is_told_what_one_at_the_edge_is_and_answers_so() {
+    let team = Team::new();
+    let bearer = format!("Bearer {}", team.token);
+    let asking = |method: &str, path: &str, body: &Value| {
+        let answer = ask(team.server(), method, path, &[("authorization", &bearer)], body);
+        (answer.status, answer.body)
+    };
+    let prompt = STUDY.replace("file = \"prompt.md\"", &format!("text = {:?}", PROMPT.trim()));
+    told_runs::both_answer_so(&asking, "help-desk", &prompt);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The journal of a run as it grows: JSON Lines, and Server-Sent Events for those who watch.
 
-use std::fmt::Write as _;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -100,11 +99,11 @@ impl Watcher {
             if self.next > 0
                 && let Some((_, first)) = self.kept.lines(0, 1)?.pop()
             {
-                tell(&mut news, event::STUDY, None, &first);
+                event::write(&mut news, event::STUDY, None, &first);
             }
         }
         for (line, text) in self.kept.lines(self.next, AT_ONCE)? {
-            tell(&mut news, event::LINE, Some(line), &text);
+            event::write(&mut news, event::LINE, Some(line), &text);
             self.next = line + 1;
         }
         let version = self.kept.version();
@@ -116,7 +115,7 @@ impl Watcher {
     }
 
     fn tell_run(&self, news: &mut String) -> worker::Result<()> {
-        tell(
+        event::write(
             news,
             event::RUN,
             None,
@@ -124,14 +123,4 @@ impl Watcher {
         );
         Ok(())
     }
-}
-
-/// Writes an event, whose data is on one line.
-fn tell(news: &mut String, name: &str, id: Option<u64>, data: &str) {
-    // Writing to a string does not fail.
-    let _ = writeln!(news, "event: {name}");
-    if let Some(id) = id {
-        let _ = writeln!(news, "id: {id}");
-    }
-    let _ = write!(news, "data: {data}\n\n");
 }

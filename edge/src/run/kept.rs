@@ -4,7 +4,7 @@ use std::cell::{Cell, Ref, RefCell};
 
 use capo_api::RunShown;
 use capo_core::control::Control;
-use capo_core::journal::SteerEvent;
+use capo_core::journal::{SteerEvent, StoreError};
 use capo_hosted::Waiting;
 use serde::Deserialize;
 use worker::{SqlStorage, SqlStorageValue};
@@ -191,7 +191,7 @@ impl Kept {
     }
 
     /// Its journal from a line on, read as it is asked for.
-    pub(super) fn lines_from(
+    fn lines_from(
         &self,
         from: u64,
     ) -> worker::Result<impl Iterator<Item = worker::Result<(u64, String)>> + use<>> {
@@ -200,6 +200,14 @@ impl Kept {
         Ok(rows
             .next::<LineRow>()
             .map(|row| row.map(|row| (row.line, row.body))))
+    }
+
+    /// Its whole journal, read as it is asked for.
+    pub(super) fn journal(
+        &self,
+    ) -> worker::Result<impl Iterator<Item = Result<(u64, String), StoreError>> + use<>> {
+        let lines = self.lines_from(0)?;
+        Ok(lines.map(|line| line.map_err(|error| StoreError(error.to_string()))))
     }
 
     /// Adds a line to its journal, and returns its number. What the line takes up is forgotten.

@@ -20,6 +20,7 @@ use capo_core::control::Control;
 use capo_core::journal::{self, Journal, MemoryJournal, Status};
 use capo_core::reading::progress::{Progress, Times};
 use capo_hosted::by_hand;
+use futures::TryStreamExt as _;
 use futures::future::{Either, select};
 use serde::{Deserialize, Serialize};
 // The macro names it.
@@ -29,7 +30,7 @@ use worker::{Delay, DurableObject, Env, Request, Response, State, Stub, console_
 use self::kept::Kept;
 use self::search::{Search, list, prepare};
 use crate::configuration::Configuration;
-use crate::object;
+use crate::object::{self, Lines};
 use crate::project::{Files, Project};
 use crate::refusal::Refusal;
 use crate::runtime::{millis, moment, now};
@@ -40,7 +41,7 @@ const SLICE: Duration = Duration::from_mins(9);
 /// What an object is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Asked {
-    /// To be a run.
+    /// To be a run, whose journal so far comes along.
     Begin(Box<Begin>),
     /// To say what it is.
     Show,
@@ -67,9 +68,7 @@ pub(crate) struct Begin {
     pub(crate) study: String,
     pub(crate) files: Files,
     pub(crate) start_at: Option<String>,
-    /// Where it comes from, and its journal so far.
     pub(crate) origin: RunOrigin,
-    pub(crate) lines: Vec<String>,
     /// Whether it waits until somebody resumes it.
     pub(crate) is_paused: bool,
 }
@@ -81,14 +80,20 @@ struct Told {
     asked: Asked,
 }
 
-/// Tells the run of an id something, on behalf of a member.
-pub(crate) async fn ask(env: &Env, id: &str, by: &str, asked: Asked) -> Result<Response, Refusal> {
+/// Tells the run of an id something, on behalf of a member, with lines of a journal along.
+pub(crate) async fn ask(
+    env: &Env,
+    id: &str,
+    by: &str,
+    asked: Asked,
+    lines: Vec<String>,
+) -> Result<Response, Refusal> {
     let run: Stub = env.durable_object("RUN_OBJECTS")?.get_by_name(id)?;
     let by = by.to_owned();
-    Ok(object::ask(&run, &Told { by, asked }).await?)
+    Ok(object::ask_with(&run, &Told { by, asked }, lines).await?)
 }
 
-/// How long a run waits that could not be taken up for reasons of its surroundings.
+/// How long it is until something is tried again that failed for reasons of the run's surroundings.
 const LATER: Duration = Duration::from_mins(1);
 
 /// The object itself.
@@ -115,14 +120,15 @@ impl DurableObject for RunObject {
     }
 
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
-        let told = object::order(&mut request).await?;
-        self.answer(told).await.or_else(Refusal::into_response)
+        let (told, lines) = object::order_with(&mut request).await?;
+        self.answer(told, lines).await.or_else(Refusal::into_response)
     }
 
     async fn alarm(&self) -> worker::Result<Response> {
-        if let Some(kept) = self.kept()?
-            && goes_on(&kept.shown())
-        {
+        let Some(kept) = self.kept()? else {
+            return Response::empty();
+        };
+        if goes_on(&kept.shown()) {
             // Set before anything is done: whatever ends this object, the next one goes on.
             self.wake(&kept).await?;
             if kept.shown().start_at.is_none() {
@@ -135,6 +141,8 @@ impl DurableObject for RunObject {
                     }
                 }
             }
+        } else {
+            self.list(&kept).await?;
         }
         Response::empty()
     }
@@ -173,7 +181,7 @@ impl RunObject {
 
     /// Has an alarm carry the run out, at once or when it is to start.
     async fn wake(&self, kept: &Kept) -> worker::Result<()> {
-        let start_at = kept.shown().start_at.as_deref().and_then(millis);
+        let start_at = kept.shown().start_at.as_deref().and_then(|at| millis(at).ok());
         let wait = start_at.map_or(0, |at| at.saturating_sub(now()));
         if start_at.is_some() && wait == 0 {
             kept.change(|shown| shown.start_at = None)?;
@@ -259,14 +267,26 @@ impl RunObject {
             shown.error = left.error;
             shown.wish = None;
         })?;
-        self.state.storage().delete_alarm().await?;
-        list(kept, &self.env).await;
+        self.rest().await?;
+        self.list(kept).await
+    }
+
+    /// Has an alarm see to what lists show of a run that rests, should they not hear of it now.
+    async fn rest(&self) -> worker::Result<()> {
+        self.state.storage().set_alarm(LATER).await
+    }
+
+    /// Has the project list the run as it is by now; of one that rests until it has.
+    async fn list(&self, kept: &Kept) -> worker::Result<()> {
+        if !list(kept, &self.env).await && !goes_on(&kept.shown()) {
+            self.rest().await?;
+        }
         Ok(())
     }
 
-    async fn answer(&self, Told { by, asked }: Told) -> Result<Response, Refusal> {
+    async fn answer(&self, Told { by, asked }: Told, lines: Lines) -> Result<Response, Refusal> {
         if let Asked::Begin(begin) = asked {
-            return self.begin(&by, *begin).await;
+            return self.begin(&by, *begin, lines).await;
         }
         let missing = || Refusal::no_such("run");
         let kept = self.kept()?.ok_or_else(missing)?;
@@ -302,12 +322,12 @@ impl RunObject {
                 return Ok(Response::empty()?.with_status(204));
             }
         }
-        list(&kept, &self.env).await;
+        self.list(&kept).await?;
         Ok(Response::from_json(&*kept.shown())?)
     }
 
     /// Makes this object a run, once it is known that it can run.
-    async fn begin(&self, by: &str, begin: Begin) -> Result<Response, Refusal> {
+    async fn begin(&self, by: &str, begin: Begin, mut lines: Lines) -> Result<Response, Refusal> {
         let Begin {
             id,
             project,
@@ -316,18 +336,13 @@ impl RunObject {
             files,
             start_at,
             origin,
-            lines,
             is_paused,
         } = begin;
-        if start_at.as_deref().is_some_and(|at| millis(at).is_none()) {
-            return Err(Refusal::invalid("`start_at` is no moment."));
-        }
+        let start_at = start_at.as_deref().map(millis).transpose();
+        let start_at = start_at.map_err(Refusal::invalid)?;
         let prepared = prepare(&self.env, (&project, by), &study, &files).await?;
         let (prepared, _) = prepared.map_err(Refusal::invalid)?;
         let facts = prepared.setup.problem.study();
-        let numbered = (0..).zip(&lines).map(Ok);
-        let journal = Journal::open(Box::new(MemoryJournal::new()), numbered)
-            .map_err(|error| Refusal::invalid(error.to_string()))?;
         let at = moment(now());
         let shown = RunShown {
             id,
@@ -346,23 +361,29 @@ impl RunObject {
             method: facts.study.method.clone(),
             objective: facts.objective.metric.clone(),
             created_at: at.clone(),
-            start_at,
+            start_at: start_at.map(moment),
             touched_at: at,
             lines: 0,
             revision: 0,
-            progress: Progress::of(journal.state()),
+            progress: Progress::default(),
             times: Times::default(),
         };
         let storage = self.state.storage();
         let kept = Kept::create(storage.sql(), shown, &study, &files)?;
-        for line in &lines {
-            kept.append(line)?;
-        }
-        let shown = kept.shown().clone();
-        if let Err(error) = Project::of(&self.env, &project)?.add(shown, files).await {
+        let begun = async {
+            while let Some(line) = lines.try_next().await.map_err(worker::Error::from)? {
+                kept.append(&line)?;
+            }
+            let journal = Journal::open(Box::new(MemoryJournal::new()), kept.journal()?);
+            let journal = journal.map_err(|error| Refusal::invalid(error.to_string()))?;
+            kept.change(|shown| shown.progress = Progress::of(journal.state()))?;
+            let shown = kept.shown().clone();
+            Ok::<_, Refusal>(Project::of(&self.env, &project)?.add(shown, files).await?)
+        };
+        if let Err(refusal) = begun.await {
             // What nobody has in a list nobody finds.
             storage.delete_all().await?;
-            return Err(error.into());
+            return Err(refusal);
         }
         let kept = Rc::new(kept);
         *self.kept.borrow_mut() = Some(Rc::clone(&kept));
@@ -375,9 +396,19 @@ impl RunObject {
     /// Makes another object a run that shares the beginning of this one.
     async fn branch(&self, kept: &Kept, by: &str, id: String, new: NewBranch) -> Result<Response, Refusal> {
         let change = by_hand(new.change).map_err(Refusal::invalid)?;
-        let whole = kept.lines(0, usize::MAX)?;
-        let whole: Vec<String> = whole.into_iter().map(|(_, line)| line).collect();
-        let lines = journal::branch(&whole, new.round, change);
+        let mut broken = None;
+        let whole = kept.journal()?.map_while(|line| match line {
+            Ok((_, line)) => Some(line),
+            Err(error) => {
+                broken = Some(error);
+                None
+            }
+        });
+        let lines = journal::branch(whole, new.round, change);
+        if let Some(error) = broken {
+            return Err(worker::Error::from(error.to_string()).into());
+        }
+        let lines = lines.map_err(|error| Refusal::invalid(error.to_string()))?;
         let (study, files) = kept.study()?;
         let (project, run) = {
             let shown = kept.shown();
@@ -394,17 +425,14 @@ impl RunObject {
                 run,
                 round: new.round,
             },
-            lines: lines.map_err(|error| Refusal::invalid(error.to_string()))?,
             is_paused: !new.start,
         };
-        ask(&self.env, &id, by, Asked::Begin(Box::new(begin))).await
+        ask(&self.env, &id, by, Asked::Begin(Box::new(begin)), lines).await
     }
 
     async fn delete(&self, kept: &Kept) -> Result<(), Refusal> {
         if self.control.borrow().is_some() {
-            return Err(Refusal::conflict(
-                "This run is being worked on; pause or stop it first.",
-            ));
+            return Err(Refusal::conflict("This is under way; stop it first."));
         }
         let (id, project) = {
             let shown = kept.shown();

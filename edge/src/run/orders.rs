@@ -63,10 +63,10 @@ impl RunObject {
         let rests = match (stage, wish) {
             (RunStage::Queued | RunStage::Running, RunWish::Pause) => RunStage::Paused,
             (RunStage::Queued | RunStage::Running | RunStage::Paused, RunWish::Stop) => RunStage::Ended,
-            _ => return Err(Refusal::conflict("This run is not under way.")),
+            _ => return Err(Refusal::conflict("This is not under way.")),
         };
         kept.change(|shown| (shown.stage, shown.wish) = (rests, None))?;
-        Ok(self.state.storage().delete_alarm().await?)
+        Ok(self.rest().await?)
     }
 
     /// Lets a run at rest go on, on the account of who resumes it, under another study where one is given.
@@ -91,7 +91,7 @@ impl RunObject {
             RunStage::Paused | RunStage::Ended | RunStage::Failed
         );
         if !rests {
-            return Err(Refusal::conflict("This run goes on already."));
+            return Err(Refusal::conflict("This goes on already."));
         }
         if let Some(study) = &study {
             kept.replace_study(study)?;

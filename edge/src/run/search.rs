@@ -19,7 +19,7 @@ use worker::{Delay, Env, console_error};
 
 use super::kept::Kept;
 use super::keys::{Keys, MOST_CALLS};
-use super::lines::{Lines, words};
+use super::lines::Lines;
 use crate::bell::Bell;
 use crate::call::PRICES;
 use crate::configuration::Configuration;
@@ -114,8 +114,7 @@ impl Search {
         let models = prepared.models(&keys, None, &PRICES, control)?;
         let spent = Rc::new(Bell::default());
         let models = Rc::new(Yielding::new(models, turns(Rc::clone(&spent))));
-        let lines = kept.lines_from(0).map_err(|error| error.to_string())?;
-        let lines = lines.map(|line| line.map_err(|error| words(&error)));
+        let lines = kept.journal().map_err(|error| error.to_string())?;
         let journal = Journal::open(Box::new(Lines(Rc::clone(kept))), lines);
         let mut journal = journal.map_err(|error| error.to_string())?;
         observe(&mut journal, kept, env, control);
@@ -164,17 +163,21 @@ fn observe(journal: &mut Journal, kept: &Rc<Kept>, env: &Env, control: &Control)
                 console_error!("the figures of a run could not be written: {error}");
             }
             let (kept, env) = (Rc::clone(&kept), env.clone());
-            spawn_local(async move { list(&kept, &env).await });
+            // The next note mends what is lost.
+            spawn_local(async move {
+                list(&kept, &env).await;
+            });
         }
     }));
 }
 
-/// Has the project list a run as it is by now.
-pub(super) async fn list(kept: &Kept, env: &Env) {
+/// Has the project list a run as it is by now; false where it does not answer.
+pub(super) async fn list(kept: &Kept, env: &Env) -> bool {
     let shown = kept.shown().clone();
     let noted = async { Project::of(env, &shown.project)?.note(shown.clone()).await };
-    // The next note mends it.
-    if let Err(error) = noted.await {
+    let noted = noted.await;
+    if let Err(error) = &noted {
         console_error!("the project of a run does not answer: {error}");
     }
+    noted.is_ok()
 }

@@ -230,6 +230,20 @@ pub mod event {
     pub const STUDY: &str = "study";
     /// A [`RunShown`](super::RunShown): at first, and whenever something about the run changes.
     pub const RUN: &str = "run";
+
+    /// Writes an event as it is sent.
+    pub fn write(to: &mut String, name: &str, id: Option<u64>, data: &str) {
+        use std::fmt::Write as _;
+        // Writing to a string does not fail.
+        let _ = writeln!(to, "event: {name}");
+        if let Some(id) = id {
+            let _ = writeln!(to, "id: {id}");
+        }
+        for line in data.split(['\r', '\n']) {
+            let _ = writeln!(to, "data: {line}");
+        }
+        to.push('\n');
+    }
 }
 
 /// The path of a run's events from line `from` of its journal on, as Server-Sent Events. A browser that connects anew says in

@@ -1,10 +1,12 @@
 //! Runs that somebody hosts for a team, on the team server or at the edge: which studies can be run there, on which keys, and
 //! what people may change while they run.
 
+mod moment;
 mod steering;
 mod study;
 mod waiting;
 
+pub use moment::millis;
 pub use steering::{by_hand, steering};
 pub use study::{Prepared, SharedKeys, check_size, silent, trained};
 pub use waiting::Waiting;

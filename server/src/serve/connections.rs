@@ -66,6 +66,8 @@ pub(super) async fn answer(
         let Some(place) = places.take(&network(peer.ip())) else {
             continue;
         };
+        // A piece of an answer is not to wait until the one before it has arrived; who has gone is noticed below.
+        let _ = stream.set_nodelay(true);
         let acceptor = config
             .as_ref()
             .map(|config| TlsAcceptor::from(Arc::clone(&config.borrow())));

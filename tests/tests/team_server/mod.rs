@@ -56,7 +56,7 @@ pub(crate) fn ask(
     Answer {
         status: answer.status().as_u16(),
         cookie,
-        body: serde_json::from_str(&text).unwrap_or(Value::Null),
+        body: serde_json::from_str(&text).unwrap_or(Value::String(text)),
     }
 }
 

@@ -3,7 +3,6 @@
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use capo_api::{Problem, Role, event};
 
@@ -15,8 +14,9 @@ use super::runs::shown;
 use super::tail::{From, Watched};
 use crate::store::{Run, Store, StoreError};
 
-/// Bytes of a journal that are read at once.
+/// Bytes of a journal that are read at once: for who fetches it, and for each who watches and has missed some.
 const AT_ONCE: usize = 1 << 20;
+const MISSED: usize = 1 << 16;
 
 impl Watched for Run {
     fn id(&self) -> &str {
@@ -43,9 +43,9 @@ impl Watched for Run {
         }
     }
 
-    fn event(&self) -> Event {
+    fn document(&self) -> (&'static str, String) {
         let document = serde_json::to_string(&shown(self.clone())).expect("documents are plain");
-        Event::default().event(event::RUN).data(document)
+        (event::RUN, document)
     }
 
     async fn read(store: &Store, id: &str) -> Result<Self, StoreError> {
@@ -53,7 +53,7 @@ impl Watched for Run {
     }
 
     async fn read_lines(store: &Store, id: &str, from: u64) -> Result<Vec<(u64, String)>, StoreError> {
-        store.lines(id, from, AT_ONCE).await
+        store.lines(id, from, MISSED).await
     }
 }
 

@@ -149,10 +149,5 @@ pub(super) async fn bounded(body: Body, most: usize) -> Result<Bytes, Refusal> {
 
 /// A moment of a document.
 pub(super) fn millis(moment: &str) -> Result<Millis, Refusal> {
-    let parsed = moment.parse::<jiff::Timestamp>();
-    parsed.map(jiff::Timestamp::as_millisecond).map_err(|_| {
-        Refusal::invalid(format!(
-            "`{moment}` is no moment as RFC 3339 writes them, such as 2026-11-26T18:00:00Z."
-        ))
-    })
+    capo_hosted::millis(moment).map_err(Refusal::invalid)
 }

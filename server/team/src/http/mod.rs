@@ -67,7 +67,7 @@ use crate::places::Place;
 use crate::seal::MasterKey;
 use crate::secret::Secret;
 use crate::spans;
-use crate::store::{Millis, Run, Store, Training};
+use crate::store::{Millis, Store};
 use crate::telemetry::Metrics;
 use crate::trainings::Trainings;
 use problem::Refusal;
@@ -120,8 +120,7 @@ struct Parts {
     admitted: Mutex<HashMap<String, Admitted>>,
     /// Something about runs has changed that workers have not heard of.
     runs_changed: Notify,
-    tails: tail::Tails<Run>,
-    training_tails: tail::Tails<Training>,
+    tails: tail::Tails,
     trainings: Option<Trainings>,
     /// Journals and studies that are read through at a time: each may be large.
     reading: Arc<Semaphore>,
@@ -227,7 +226,6 @@ impl Server {
             admitted: Mutex::default(),
             runs_changed: Notify::new(),
             tails: tail::Tails::default(),
-            training_tails: tail::Tails::default(),
             trainings: settings.trainings,
             reading: Arc::new(Semaphore::new(READINGS)),
             verifying: Arc::new(Semaphore::new(1)),

@@ -343,7 +343,7 @@ impl Call {
         call.count();
         spans::ended(&span, &call);
         drop(span);
-        // What stays set aside when the database fails is settled at its full amount later.
+        // It is tried again with the next; what stays set aside counts in full.
         if let Err(error) = self.server.store().settle(&aside, sent.cost).await {
             tracing::error!(%error, "what a request cost could not be written");
         }

@@ -359,7 +359,10 @@ pub(super) async fn order(
                 steering(change, run.progress.by_round.len(), &study.text).map_err(Refusal::invalid)?;
             store.steer(&actor, &run, &change).await?;
         }
-        RunOrder::Withdraw { change } => store.withdraw_steers(&actor, &run, &change).await?,
+        RunOrder::Withdraw { change } => {
+            let change = by_hand(change).map_err(Refusal::invalid)?;
+            store.withdraw_steers(&actor, &run, &change).await?;
+        }
     }
     server.tell_of_runs();
     Ok(Json(shown(store.run(&run.id).await?)))

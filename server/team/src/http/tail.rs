@@ -1,14 +1,16 @@
 //! Something whose lines grow, as Server-Sent Events for those who watch it.
 //!
-//! However many watch it, one task looks for its new lines; who is slower than that reads what they missed themselves.
+//! However many watch it, one task looks for its new lines, and all are sent the same bytes; who is slower than that reads
+//! what they missed themselves.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::HeaderMap;
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::event;
 use serde::Deserialize;
@@ -35,6 +37,9 @@ const UNTAKEN: usize = 16;
 /// How long a watcher may take nothing of what there is.
 const STALLED: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
+/// How often something is sent to who watches, so that nobody takes the connection for dead.
+const ALIVE: Duration = Duration::from_secs(15);
+
 /// Where to begin.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -60,8 +65,8 @@ pub(super) trait Watched: Clone + PartialEq + Send + Sync + 'static {
     /// The same with so many lines, and as recent as another state of it.
     fn as_of(&self, lines: u64, other: &Self) -> Self;
 
-    /// What is told of it beside its lines.
-    fn event(&self) -> Event;
+    /// What is told of it beside its lines, by which name.
+    fn document(&self) -> (&'static str, String);
 
     /// As it is now.
     fn read(store: &Store, id: &str) -> impl Future<Output = Result<Self, StoreError>> + Send;
@@ -74,38 +79,26 @@ pub(super) trait Watched: Clone + PartialEq + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<(u64, String)>, StoreError>> + Send;
 }
 
-/// What is new.
+/// What is new, as it is sent.
 #[derive(Debug, Clone)]
-enum News<T> {
-    /// Lines from a number on.
-    Lines(Arc<[(u64, String)]>),
+enum News {
+    /// Lines by their numbers.
+    Lines(Arc<[(u64, Bytes)]>),
     /// Another first line, and its revision.
-    First(u64, Arc<str>),
+    First(u64, Bytes),
     /// Anything else.
-    Rest(Arc<T>),
+    Rest(Bytes),
     /// It is there no more.
     Gone,
 }
 
 /// What is watched now.
-#[derive(Debug)]
-pub(super) struct Tails<T>(Arc<Mutex<HashMap<String, broadcast::Sender<News<T>>>>>);
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tails(Arc<Mutex<HashMap<String, broadcast::Sender<News>>>>);
 
-impl<T> Clone for Tails<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for Tails<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<T: Watched> Tails<T> {
+impl Tails {
     /// What is new about something from now on.
-    fn follow(&self, server: &Server, watched: &T) -> broadcast::Receiver<News<T>> {
+    fn follow<T: Watched>(&self, server: &Server, watched: &T) -> broadcast::Receiver<News> {
         let mut tails = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = tails.get(watched.id()) {
             return sender.subscribe();
@@ -117,7 +110,7 @@ impl<T: Watched> Tails<T> {
     }
 
     /// Forgets what nobody watches any more; false while somebody does.
-    fn forget(&self, id: &str, sender: &broadcast::Sender<News<T>>) -> bool {
+    fn forget(&self, id: &str, sender: &broadcast::Sender<News>) -> bool {
         let mut tails = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_unwatched = sender.receiver_count() == 0;
         if is_unwatched {
@@ -130,7 +123,7 @@ impl<T: Watched> Tails<T> {
     ///
     /// # Errors
     /// When more watch than the server carries, or they more than their share.
-    pub(super) fn answer(
+    pub(super) fn answer<T: Watched>(
         &self,
         server: Server,
         watched: &T,
@@ -144,8 +137,8 @@ impl<T: Watched> Tails<T> {
         let next = last.map_or(from.from.unwrap_or(0), |last| last.saturating_add(1));
         let place = server.0.bounds.watch(&caller.member.id)?;
         let receiver = self.follow(&server, watched);
-        let watcher = Watcher {
-            ready: VecDeque::from([watched.event()]),
+        let watcher = Watcher::<T> {
+            ready: VecDeque::from([of_rest(watched)]),
             revision: watched.revision(),
             id: watched.id().to_owned(),
             project: watched.project_name().to_owned(),
@@ -157,31 +150,28 @@ impl<T: Watched> Tails<T> {
             asked: Instant::now(),
             server,
             _place: place,
+            _watched: PhantomData,
         };
         let (taker, events) = mpsc::channel(UNTAKEN);
         tokio::spawn(watcher.attend(taker));
         let events = futures::stream::unfold(events, |mut events| async {
-            let event = events.recv().await?;
+            let event = match tokio::time::timeout(ALIVE, events.recv()).await {
+                Ok(event) => event?,
+                Err(_) => Bytes::from_static(b":\n\n"),
+            };
             Some((Ok::<_, Infallible>(event), events))
         });
-        let mut response = Sse::new(events)
-            .keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
-            .into_response();
-        // Proxies are not to wait for more.
-        response
-            .headers_mut()
-            .insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
-        Ok(response)
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            // Proxies are not to wait for more.
+            (HeaderName::from_static("x-accel-buffering"), "no"),
+        ];
+        Ok((headers, Body::from_stream(events)).into_response())
     }
 }
 
 /// Says what is new for as long as somebody watches.
-async fn look_after<T: Watched>(
-    server: Server,
-    tails: Tails<T>,
-    mut known: T,
-    sender: broadcast::Sender<News<T>>,
-) {
+async fn look_after<T: Watched>(server: Server, tails: Tails, mut known: T, sender: broadcast::Sender<News>) {
     loop {
         tokio::time::sleep(LOOK).await;
         if tails.forget(known.id(), &sender) {
@@ -205,36 +195,53 @@ async fn look_after<T: Watched>(
 }
 
 /// What is new since something was as it is known.
-async fn news<T: Watched>(server: &Server, known: &T) -> Result<(Vec<News<T>>, T), StoreError> {
+async fn news<T: Watched>(server: &Server, known: &T) -> Result<(Vec<News>, T), StoreError> {
     let store = server.store();
     let now = T::read(store, known.id()).await?;
     let mut news = Vec::new();
     if now.revision() != known.revision() {
-        let first = first(store, now.id()).await?;
-        news.push(News::First(now.revision(), first.into()));
+        news.push(News::First(now.revision(), first(store, now.id()).await?));
     }
     let mut next = known.lines();
     while next < now.lines() {
-        let lines = T::read_lines(store, now.id(), next).await?;
+        let mut lines = lines::<T>(store, now.id(), next).await?;
         // What came since it was read is told with it the next time.
-        let lines: Vec<_> = lines
-            .into_iter()
-            .filter(|(line, _)| *line < now.lines())
-            .collect();
+        lines.retain(|(line, _)| *line < now.lines());
         let Some((last, _)) = lines.last() else { break };
         next = last + 1;
         news.push(News::Lines(lines.into()));
     }
     if known.as_of(now.lines(), &now) != now {
-        news.push(News::Rest(Arc::new(now.clone())));
+        news.push(News::Rest(of_rest(&now)));
     }
     let told = now.as_of(next, &now);
     Ok((news, told))
 }
 
+/// An event as it is sent.
+fn event(name: &str, id: Option<u64>, data: &str) -> Bytes {
+    let mut text = String::new();
+    event::write(&mut text, name, id, data);
+    text.into()
+}
+
+/// What is told beside the lines.
+fn of_rest(watched: &impl Watched) -> Bytes {
+    let (name, document) = watched.document();
+    event(name, None, &document)
+}
+
+/// Some lines from one on.
+async fn lines<T: Watched>(store: &Store, id: &str, from: u64) -> Result<Vec<(u64, Bytes)>, StoreError> {
+    let lines = T::read_lines(store, id, from).await?.into_iter();
+    Ok(lines
+        .map(|(line, text)| (line, event(event::LINE, Some(line), &text)))
+        .collect())
+}
+
 /// The first line of a journal, which alone is ever replaced.
-async fn first(store: &Store, id: &str) -> Result<String, StoreError> {
-    store.line(id, 0).await
+async fn first(store: &Store, id: &str) -> Result<Bytes, StoreError> {
+    Ok(event(event::STUDY, None, &store.line(id, 0).await?))
 }
 
 /// Somebody who watches.
@@ -244,22 +251,23 @@ struct Watcher<T> {
     project: String,
     visitor: Visitor,
     headers: HeaderMap,
-    receiver: broadcast::Receiver<News<T>>,
+    receiver: broadcast::Receiver<News>,
     /// Number of the line that they get next.
     next: u64,
     /// The revision of the first line that they have, or will get.
     revision: u64,
     /// Whether there may be lines that they did not get.
     is_behind: bool,
-    ready: VecDeque<Event>,
+    ready: VecDeque<Bytes>,
     /// When it was last asked whether they may watch.
     asked: Instant,
     _place: Place,
+    _watched: PhantomData<T>,
 }
 
 impl<T: Watched> Watcher<T> {
     /// Sends what there is for as long as they take it and may watch.
-    async fn attend(mut self, taker: mpsc::Sender<Event>) {
+    async fn attend(mut self, taker: mpsc::Sender<Bytes>) {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 let taken = tokio::time::timeout(STALLED, taker.send(event)).await;
@@ -290,8 +298,8 @@ impl<T: Watched> Watcher<T> {
             // It is time to ask.
             Err(_) => {}
             Ok(Ok(News::Lines(lines))) => self.take(&lines),
-            Ok(Ok(News::First(revision, line))) => self.replace(revision, &line),
-            Ok(Ok(News::Rest(watched))) => self.ready.push_back(watched.event()),
+            Ok(Ok(News::First(revision, line))) => self.replace(revision, line),
+            Ok(Ok(News::Rest(event))) => self.ready.push_back(event),
             Ok(Ok(News::Gone) | Err(broadcast::error::RecvError::Closed)) => return None,
             Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.is_behind = true,
         }
@@ -299,26 +307,25 @@ impl<T: Watched> Watcher<T> {
     }
 
     /// Takes the lines that come next.
-    fn take(&mut self, lines: &[(u64, String)]) {
-        for (line, text) in lines {
+    fn take(&mut self, lines: &[(u64, Bytes)]) {
+        for (line, event) in lines {
             if *line > self.next {
                 self.is_behind = true;
                 return;
             }
             if *line == self.next {
-                self.ready.push_back(of_line(*line, text));
+                self.ready.push_back(event.clone());
                 self.next += 1;
             }
         }
     }
 
     /// Tells them of another first line, unless they have it, or none yet.
-    fn replace(&mut self, revision: u64, line: &str) {
+    fn replace(&mut self, revision: u64, line: Bytes) {
         if revision > self.revision {
             self.revision = revision;
             if self.next > 0 {
-                self.ready
-                    .push_back(Event::default().event(event::STUDY).data(line));
+                self.ready.push_back(line);
             }
         }
     }
@@ -335,7 +342,7 @@ impl<T: Watched> Watcher<T> {
                 } else {
                     None
                 };
-                let lines = T::read_lines(store, &self.id, self.next).await?;
+                let lines = lines::<T>(store, &self.id, self.next).await?;
                 if T::read(store, &self.id).await?.revision() == watched.revision() {
                     return Ok::<_, StoreError>((watched, first, lines));
                 }
@@ -344,12 +351,12 @@ impl<T: Watched> Watcher<T> {
         match read.await {
             Ok((watched, first, lines)) => {
                 if let Some(first) = first {
-                    self.replace(watched.revision(), &first);
+                    self.replace(watched.revision(), first);
                 }
                 self.take(&lines);
                 self.is_behind = self.next < watched.lines();
                 if !self.is_behind {
-                    self.ready.push_back(watched.event());
+                    self.ready.push_back(of_rest(&watched));
                 }
                 Some(())
             }
@@ -376,11 +383,4 @@ impl<T: Watched> Watcher<T> {
             .ok()?;
         Some(())
     }
-}
-
-fn of_line(line: u64, text: &str) -> Event {
-    Event::default()
-        .event(event::LINE)
-        .id(line.to_string())
-        .data(text)
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::response::sse::Event;
 use capo_api::{
     NewTraining, Problem, Role, RunStage, TRAINING_EVENT, Title, TrainingDetail, TrainingKind, TrainingList,
     TrainingOrder, TrainingShown, TrainingStart,
@@ -72,9 +71,9 @@ impl Watched for Training {
         }
     }
 
-    fn event(&self) -> Event {
+    fn document(&self) -> (&'static str, String) {
         let document = serde_json::to_string(&shown(self.clone())).expect("documents are plain");
-        Event::default().event(TRAINING_EVENT).data(document)
+        (TRAINING_EVENT, document)
     }
 
     async fn read(store: &Store, id: &str) -> Result<Self, StoreError> {
@@ -359,6 +358,6 @@ pub(super) async fn events(
     let training = caller
         .training(&server, &project, &training, Role::Viewer)
         .await?;
-    let tails = server.0.training_tails.clone();
+    let tails = server.0.tails.clone();
     tails.answer(server, &training, &from, (caller, headers))
 }

@@ -7,6 +7,7 @@ mod accounts;
 mod audit;
 mod backup;
 mod columns;
+mod consumption;
 mod data_sets;
 mod files;
 mod gauges;
@@ -14,6 +15,7 @@ mod identities;
 mod invitations;
 mod journals;
 mod keys;
+mod limits;
 mod orders;
 mod processes;
 mod projects;
@@ -39,11 +41,13 @@ use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 pub use accounts::Member;
 pub use audit::{Actor, Entry};
 pub use backup::{back_up, make_ready};
+pub use consumption::{FORGOTTEN, OpenReservation, Used, day_of};
 pub use data_sets::{AddedDataSet, DataSet};
 pub use files::KeptFile;
 pub use identities::{Identity, LinkedIdentity, SignsInBy};
 pub use invitations::{Invitation, Invited};
-pub use keys::{ChargedTo, FORGOTTEN, OpenReservation, StoredKey, Used, day_of};
+pub use keys::StoredKey;
+pub use limits::ChargedTo;
 pub use projects::{MemberRole, Project};
 pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
 pub use runs::{AddedRun, Run, RunStudy};
@@ -185,6 +189,7 @@ pub struct Store {
     is_sqlite: bool,
     /// By which the database knows this process from others that work on it.
     process: Arc<str>,
+    costs: consumption::Costs,
     /// Milliseconds by which the clock that all these processes share is ahead of this machine's.
     ahead: Arc<AtomicI64>,
 }
@@ -258,6 +263,7 @@ impl Store {
             write,
             is_sqlite,
             process: crate::secret::id().into(),
+            costs: consumption::Costs::default(),
             ahead: Arc::default(),
         })
     }

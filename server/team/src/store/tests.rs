@@ -458,6 +458,26 @@ fn of_many_for_the_last_cent_as_many_as_it_pays_for_are_admitted() {
 }
 
 #[test]
+fn what_a_request_did_cost_counts_at_the_next_reservation() {
+    on_each(|store| async move {
+        let limits = Limits {
+            usd_per_day: Some(NanoUsd::from(100)),
+            requests_per_day: None,
+        };
+        let limits = [limits, Limits::default(), Limits::default()];
+        let reserve = |most: u64| store.reserve(payers(), limits, NanoUsd::from(most), 0);
+        let first = reserve(90).await.unwrap().unwrap();
+        assert!(reserve(20).await.unwrap().is_err());
+        let settled = store.settle(&first, NanoUsd::from(10));
+        let (settled, second) = futures::future::join(settled, reserve(90)).await;
+        settled.unwrap();
+        assert!(second.unwrap().is_ok());
+        let used = store.used_since(0).await.unwrap()[0].consumption;
+        assert_eq!((used.used.get(), used.reserved.get(), used.requests), (10, 90, 2));
+    });
+}
+
+#[test]
 fn what_an_ended_process_left_is_taken_over_and_nothing_of_those_that_live() {
     on_each(|store| async move {
         let other = |process: &str| Store {

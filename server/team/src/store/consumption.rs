@@ -1,0 +1,295 @@
+//! What members, projects and keys consume in a day, and what is set aside for requests under way.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use capo_gateway::{Account, Consumption, Limits, NanoUsd, Problem, Reservation, Scope, reserve};
+use sqlx::any::AnyRow;
+use sqlx::{Any, AssertSqlSafe, Row, Transaction};
+
+use super::columns::number;
+use super::limits::{ChargedTo, PAYERS, in_order, scope_of, unsigned, word};
+use super::processes::FORSAKEN;
+use super::{Millis, Store, StoreError};
+use crate::secret;
+
+/// The day in UTC of a moment, counted from 1970-01-01.
+pub fn day_of(at: Millis) -> u64 {
+    u64::try_from(at / (24 * 60 * 60 * 1000)).unwrap_or(0)
+}
+
+/// A reservation that stands for so long is nobody's: no call to a model takes half of that.
+pub const FORGOTTEN: Millis = 60 * 60 * 1000;
+
+/// How long it may wait to be written what a request did cost. Until then what was set aside counts, and the next reservation
+/// writes it along: a disk takes longer to confirm a change than all else that a call needs here.
+const LATER: Duration = Duration::from_millis(20);
+
+/// What was set aside for one request, by the id under which it is kept.
+#[derive(Debug, Clone)]
+pub struct OpenReservation {
+    id: String,
+    payers: ChargedTo,
+    reservation: Reservation,
+}
+
+/// What somebody or something consumed on a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// Member, project or key.
+    pub scope: Scope,
+    /// Its id.
+    pub subject: String,
+    /// The day in UTC, counted from 1970-01-01.
+    pub day: u64,
+    /// How much.
+    pub consumption: Consumption,
+}
+
+/// What requests did cost that is not written yet.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Costs(Arc<Mutex<Vec<(OpenReservation, NanoUsd)>>>);
+
+/// Those that are being written; what becomes of nothing is to be written again.
+struct Writing {
+    costs: Vec<(OpenReservation, NanoUsd)>,
+    of: Costs,
+}
+
+impl Costs {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<(OpenReservation, NanoUsd)>) -> T) -> T {
+        // Nothing panics while it has them.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let costs = mem::take(&mut self.costs);
+        self.of.change(|unwritten| unwritten.extend(costs));
+    }
+}
+
+async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> {
+    sqlx::query("UPDATE locks SET name = name WHERE name = 'consumption'")
+        .execute(&mut **transaction)
+        .await?;
+    Ok(())
+}
+
+async fn consumptions(
+    transaction: &mut Transaction<'_, Any>,
+    payers: &ChargedTo,
+    day: u64,
+) -> Result<[Consumption; 3], StoreError> {
+    let statement = format!("SELECT * FROM consumption WHERE {PAYERS} AND day = $7");
+    let mut query = sqlx::query(AssertSqlSafe(statement));
+    for (scope, subject) in payers.all() {
+        query = query.bind(word(scope)).bind(subject.to_owned());
+    }
+    let rows = query.bind(number(day)).fetch_all(&mut **transaction).await?;
+    in_order(&rows, payers, consumed)
+}
+
+fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
+    Ok(Consumption {
+        used: NanoUsd::from(unsigned(row, "used")?),
+        reserved: NanoUsd::from(unsigned(row, "reserved")?),
+        requests: unsigned(row, "requests")?,
+    })
+}
+
+async fn write(
+    transaction: &mut Transaction<'_, Any>,
+    payers: &ChargedTo,
+    day: u64,
+    consumptions: [Consumption; 3],
+) -> Result<(), StoreError> {
+    let mut query = sqlx::query(
+        "INSERT INTO consumption (day, scope, subject, used, reserved, requests) \
+         VALUES ($1, $2, $3, $4, $5, $6), ($1, $7, $8, $9, $10, $11), ($1, $12, $13, $14, $15, $16) \
+         ON CONFLICT (scope, subject, day) DO UPDATE SET \
+         used = excluded.used, reserved = excluded.reserved, requests = excluded.requests",
+    )
+    .bind(number(day));
+    for ((scope, subject), consumption) in payers.all().into_iter().zip(consumptions) {
+        query = query
+            .bind(word(scope))
+            .bind(subject.to_owned())
+            .bind(number(consumption.used.get()))
+            .bind(number(consumption.reserved.get()))
+            .bind(number(consumption.requests));
+    }
+    query.execute(&mut **transaction).await?;
+    Ok(())
+}
+
+/// Replaces what was set aside by what the request did cost; does nothing when that was done before.
+async fn settle(
+    transaction: &mut Transaction<'_, Any>,
+    aside: &OpenReservation,
+    cost: NanoUsd,
+) -> Result<(), StoreError> {
+    let deleted = sqlx::query("DELETE FROM reservations WHERE id = $1")
+        .bind(&aside.id)
+        .execute(&mut **transaction)
+        .await?;
+    if deleted.rows_affected() == 0 {
+        return Ok(());
+    }
+    let day = aside.reservation.day;
+    let mut consumptions = consumptions(transaction, &aside.payers, day).await?;
+    for consumption in &mut consumptions {
+        consumption.settle(&aside.reservation, cost);
+    }
+    write(transaction, &aside.payers, day, consumptions).await
+}
+
+async fn close_books(transaction: Transaction<'static, Any>, mut writing: Writing) -> Result<(), StoreError> {
+    transaction.commit().await?;
+    writing.costs.clear();
+    Ok(())
+}
+
+impl Store {
+    /// Sets aside what a request may cost, or refuses it: of two that want the last of a limit one is admitted.
+    ///
+    /// # Errors
+    /// When the database fails. The inner error names the limit that is reached.
+    pub async fn reserve(
+        &self,
+        payers: ChargedTo,
+        limits: [Limits; 3],
+        amount: NanoUsd,
+        at: Millis,
+    ) -> Result<Result<OpenReservation, Problem>, StoreError> {
+        let day = day_of(at);
+        let (mut transaction, writing) = self.open_books().await?;
+        let consumptions = consumptions(&mut transaction, &payers, day).await?;
+        let scopes = payers.all().map(|(scope, _)| scope);
+        let mut accounts: Vec<Account> = std::iter::zip(scopes, std::iter::zip(limits, consumptions))
+            .map(|(scope, (limits, consumption))| Account {
+                scope,
+                limits,
+                consumption,
+            })
+            .collect();
+        let reservation = match reserve(&mut accounts, amount, day) {
+            Ok(reservation) => reservation,
+            Err(problem) => {
+                close_books(transaction, writing).await?;
+                return Ok(Err(problem));
+            }
+        };
+        let consumptions = std::array::from_fn(|place| accounts[place].consumption);
+        write(&mut transaction, &payers, day, consumptions).await?;
+        let id = secret::id();
+        sqlx::query(
+            "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(&id)
+        .bind(&payers.key)
+        .bind(&payers.project)
+        .bind(&payers.member)
+        .bind(number(day))
+        .bind(number(amount.get()))
+        .bind(at)
+        .bind(&*self.process)
+        .execute(&mut *transaction)
+        .await?;
+        close_books(transaction, writing).await?;
+        Ok(Ok(OpenReservation {
+            id,
+            payers,
+            reservation,
+        }))
+    }
+
+    /// Replaces what was set aside by what the request did cost, within a moment; does nothing when that was done before.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn settle(&self, aside: &OpenReservation, cost: NanoUsd) -> Result<(), StoreError> {
+        self.costs.change(|costs| costs.push((aside.clone(), cost)));
+        tokio::time::sleep(LATER).await;
+        let (transaction, writing) = self.open_books().await?;
+        close_books(transaction, writing).await
+    }
+
+    /// Begins to change what was consumed, with what requests did cost that is not written yet.
+    async fn open_books(&self) -> Result<(Transaction<'static, Any>, Writing), StoreError> {
+        let mut transaction = self.begin().await?;
+        if !self.is_sqlite {
+            lock(&mut transaction).await?;
+        }
+        let writing = Writing {
+            costs: self.costs.change(mem::take),
+            of: self.costs.clone(),
+        };
+        for (aside, cost) in &writing.costs {
+            settle(&mut transaction, aside, *cost).await?;
+        }
+        Ok((transaction, writing))
+    }
+
+    /// Settles at their full amounts the reservations of processes that were not heard of since a moment, and those of
+    /// longer than an hour ago. Returns how many there were.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub(super) async fn settle_forgotten(
+        &self,
+        now: Millis,
+        heard_since: Millis,
+    ) -> Result<usize, StoreError> {
+        let statement = format!("SELECT * FROM reservations WHERE created_at < $2 OR {FORSAKEN}");
+        let rows = sqlx::query(AssertSqlSafe(statement))
+            .bind(heard_since)
+            .bind(now - FORGOTTEN)
+            .fetch_all(&self.read)
+            .await?;
+        for row in &rows {
+            let amount = NanoUsd::from(unsigned(row, "amount")?);
+            let aside = OpenReservation {
+                id: row.try_get("id")?,
+                payers: ChargedTo {
+                    key: row.try_get("key")?,
+                    project: row.try_get("project")?,
+                    member: row.try_get("member")?,
+                },
+                reservation: Reservation {
+                    day: unsigned(row, "day")?,
+                    amount,
+                },
+            };
+            self.costs.change(|costs| costs.push((aside, amount)));
+        }
+        if !rows.is_empty() {
+            let (transaction, writing) = self.open_books().await?;
+            close_books(transaction, writing).await?;
+        }
+        Ok(rows.len())
+    }
+
+    /// What was consumed from a day on, the latest day first.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn used_since(&self, day: u64) -> Result<Vec<Used>, StoreError> {
+        let rows = sqlx::query("SELECT * FROM consumption WHERE day >= $1 ORDER BY day DESC, scope, subject")
+            .bind(number(day))
+            .fetch_all(&self.read)
+            .await?;
+        let used = |row: &AnyRow| {
+            Ok(Used {
+                scope: scope_of(row)?,
+                subject: row.try_get("subject")?,
+                day: unsigned(row, "day")?,
+                consumption: consumed(row)?,
+            })
+        };
+        rows.iter().map(used).collect()
+    }
+}

@@ -1,0 +1,162 @@
+//! What members, projects and keys may consume in a day.
+
+use capo_gateway::{Limits, NanoUsd, Scope};
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::columns::number;
+use super::{Actor, Store, StoreError, audit};
+
+/// Whose limits and consumption a request counts towards.
+#[derive(Debug, Clone)]
+pub struct ChargedTo {
+    /// Id of the key.
+    pub key: String,
+    /// Id of the project.
+    pub project: String,
+    /// Id of the member.
+    pub member: String,
+}
+
+impl ChargedTo {
+    pub(super) fn all(&self) -> [(Scope, &str); 3] {
+        [
+            (Scope::Member, &self.member),
+            (Scope::Project, &self.project),
+            (Scope::Key, &self.key),
+        ]
+    }
+}
+
+/// As it is written in the database.
+pub(super) fn word(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Member => "member",
+        Scope::Project => "project",
+        Scope::Key => "key",
+    }
+}
+
+pub(super) fn unsigned(row: &AnyRow, column: &str) -> Result<u64, StoreError> {
+    let value: i64 = row.try_get(column)?;
+    u64::try_from(value).map_err(|_| StoreError::Unreadable(format!("{column}: {value}")))
+}
+
+pub(super) fn scope_of(row: &AnyRow) -> Result<Scope, StoreError> {
+    let scope: String = row.try_get("scope")?;
+    let known = [Scope::Member, Scope::Project, Scope::Key];
+    let found = known.into_iter().find(|known| word(*known) == scope);
+    found.ok_or_else(|| StoreError::Unreadable(format!("scope: {scope}")))
+}
+
+fn limits_in(row: &AnyRow) -> Result<Limits, StoreError> {
+    let amount = |column| -> Result<Option<u64>, StoreError> {
+        let value: Option<i64> = row.try_get(column)?;
+        value.map(|_| unsigned(row, column)).transpose()
+    };
+    Ok(Limits {
+        usd_per_day: amount("nano_usd")?.map(NanoUsd::from),
+        requests_per_day: amount("requests")?,
+    })
+}
+
+/// A member, a project and a key, as `$1` to `$6`.
+pub(super) const PAYERS: &str =
+    "((scope = $1 AND subject = $2) OR (scope = $3 AND subject = $4) OR (scope = $5 AND subject = $6))";
+
+/// What each of them has, in their order, of the rows of a statement that names them as [`PAYERS`] does.
+pub(super) fn in_order<T: Default>(
+    rows: &[AnyRow],
+    payers: &ChargedTo,
+    read: fn(&AnyRow) -> Result<T, StoreError>,
+) -> Result<[T; 3], StoreError> {
+    let mut found = <[T; 3]>::default();
+    for row in rows {
+        let scope = scope_of(row)?;
+        for (found, payer) in found.iter_mut().zip(payers.all()) {
+            if payer.0 == scope {
+                *found = read(row)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Store {
+    /// Says what a member, a project or a key may consume in a day.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn set_limits(
+        &self,
+        actor: &Actor,
+        (scope, subject): (Scope, &str),
+        name: &str,
+        limits: Limits,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        sqlx::query(
+            "INSERT INTO limits (scope, subject, nano_usd, requests) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (scope, subject) DO UPDATE SET nano_usd = excluded.nano_usd, requests = excluded.requests",
+        )
+        .bind(word(scope))
+        .bind(subject)
+        .bind(limits.usd_per_day.map(|amount| number(amount.get())))
+        .bind(limits.requests_per_day.map(number))
+        .execute(&mut *transaction)
+        .await?;
+        let action = match scope {
+            Scope::Member => "limits.member",
+            Scope::Project => "limits.project",
+            Scope::Key => "limits.key",
+        };
+        let usd = limits
+            .usd_per_day
+            .map_or_else(|| "no limit".to_owned(), |amount| format!("${}", amount.usd()));
+        let requests = limits
+            .requests_per_day
+            .map_or_else(|| "no limit".to_owned(), |requests| requests.to_string());
+        let subject = format!("{name}: dollars a day {usd}, requests a day {requests}");
+        audit::write(&mut transaction, actor, action, &subject, None).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// All limits, by what they are set for and its id.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn all_limits(&self) -> Result<Vec<(Scope, String, Limits)>, StoreError> {
+        let rows = sqlx::query("SELECT * FROM limits ORDER BY scope, subject")
+            .fetch_all(&self.read)
+            .await?;
+        rows.iter()
+            .map(|row| Ok((scope_of(row)?, row.try_get("subject")?, limits_in(row)?)))
+            .collect()
+    }
+
+    /// What a member, a project or a key may consume in a day.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn limits(&self, scope: Scope, subject: &str) -> Result<Limits, StoreError> {
+        let row = sqlx::query("SELECT * FROM limits WHERE scope = $1 AND subject = $2")
+            .bind(word(scope))
+            .bind(subject)
+            .fetch_optional(&self.read)
+            .await?;
+        row.map_or_else(|| Ok(Limits::default()), |row| limits_in(&row))
+    }
+
+    /// The limits that a request counts towards: of the member, the project and the key.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn limits_of(&self, payers: &ChargedTo) -> Result<[Limits; 3], StoreError> {
+        let statement = format!("SELECT * FROM limits WHERE {PAYERS}");
+        let mut query = sqlx::query(AssertSqlSafe(statement));
+        for (scope, subject) in payers.all() {
+            query = query.bind(word(scope)).bind(subject.to_owned());
+        }
+        in_order(&query.fetch_all(&self.read).await?, payers, limits_in)
+    }
+}
