@@ -88,7 +88,8 @@ pub(super) fn on_split(study: &str, seed: u64) -> Result<String> {
 /// others, the held-out ones with other draws of the models, often.
 pub(super) fn fresh(study: &str, seed: u64) -> Result<(String, &'static str, u64)> {
     let mut study: toml::Table = toml::from_str(&on_split(study, seed)?)?;
-    study.remove("budget");
+    // A search until the budget is spent must have one; that of the search may be smaller than this.
+    study.insert("budget".to_owned(), toml::toml! { rollouts = 1_000_000 }.into());
     if !is_help_desk(&study) {
         table(&mut study, "study")?.insert("repeats".to_owned(), FRESH_REPEATS.into());
         return Ok((toml::to_string(&study)?, "evaluate", seed + OTHER_DRAWS));
