@@ -43,9 +43,10 @@ fn is_past_a_round(run: &Value) -> bool {
 impl Runs<'_> {
     fn new_run(&self, more: Value) -> (u16, Value) {
         let mut new = json!({ "name": "Told", "study": self.study });
-        new.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
+        let Value::Object(more) = more else {
+            panic!("{more} is no object");
+        };
+        new.as_object_mut().unwrap().extend(more);
         (self.ask)("POST", &format!("/api/projects/{}/runs", self.project), &new)
     }
 
