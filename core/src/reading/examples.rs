@@ -145,22 +145,26 @@ impl Examples {
     }
 }
 
-/// After so many further rounds with the same best prompt a batch grows.
+/// After so many rounds in a row whose best prompt is that of the round before a batch grows.
 const PATIENCE: usize = 2;
 
 /// How many examples of each workload the round after `rounds` measures prompts on, or `None` for all of them. With
-/// `batch_growth` a batch has grown after each round whose best prompt was feasible on it, and after the third of those
-/// with the same best prompt since.
+/// `batch_growth` a batch has grown after each round whose best prompt was feasible on it, and after the second in a row
+/// since it last grew whose best prompt was that of the round before.
 pub(crate) fn batch_size(search: &Search, rounds: &[RoundEvent]) -> Option<usize> {
     let mut size = search.batch?;
-    let growth = search.batch_growth.unwrap_or(1.0);
+    let Some(growth) = search.batch_growth else {
+        return Some(size);
+    };
     let (mut last, mut stood) = (None, 0);
     for round in rounds {
         let best = round.best.first();
         stood = if best == last { stood + 1 } else { 0 };
         last = best;
-        if stood >= PATIENCE || best.is_some_and(|best| round.scores[best].feasible) {
-            size = (size as f64 * growth).ceil() as usize;
+        let score = best.and_then(|best| round.scores.get(best));
+        if stood >= PATIENCE || score.is_some_and(|score| score.feasible) {
+            // 1.1 · 50 is 55, whatever its binary digits say.
+            size = (size as f64 * growth - 1e-9).ceil() as usize;
             stood = 0;
         }
     }
@@ -226,4 +230,50 @@ fn was_left_out_before(state: &RunState, set: SetKey, example: usize, round: Rou
                 .place_of(&event.workload, event.split, &event.example)
                 == Some((set, example))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_grows_once_its_best_prompt_holds_or_stays() {
+        let search = |growth: Option<f64>| -> Search {
+            serde_json::from_value(serde_json::json!({ "name": "n", "batch": 50, "batch_growth": growth }))
+                .unwrap()
+        };
+        // Each round's best prompt, and whether it is feasible; none was journaled without its score.
+        let sizes = |growth, rounds: &[(char, bool)]| -> Vec<usize> {
+            let round = |(best, feasible): &(char, bool)| -> RoundEvent {
+                let best = best.to_string().repeat(64);
+                let score = serde_json::json!({ "objective": 0.5, "costs": {}, "lagrangian": 0.5, "feasible": feasible });
+                serde_json::from_value(serde_json::json!({
+                    "round": 0, "multipliers": {}, "scores": { &best: score }, "parents": [], "best": [best],
+                    "next_multipliers": {}, "retained": [],
+                }))
+                .unwrap()
+            };
+            let rounds: Vec<RoundEvent> = rounds.iter().map(round).collect();
+            let size = |count| batch_size(&search(growth), &rounds[..count]).unwrap();
+            (0..=rounds.len()).map(size).collect()
+        };
+        let stays = [('a', false); 6];
+        assert_eq!(sizes(Some(1.1), &stays), [50, 50, 50, 55, 55, 61, 61]);
+        assert_eq!(sizes(Some(1.0), &stays), [50; 7]);
+        assert_eq!(sizes(None, &stays), [50; 7]);
+        let changes = [
+            ('a', false),
+            ('a', false),
+            ('b', false),
+            ('b', true),
+            ('b', false),
+        ];
+        assert_eq!(sizes(Some(2.0), &changes), [50, 50, 50, 50, 100, 100]);
+        let mut unscored: RoundEvent = serde_json::from_value(serde_json::json!({
+            "round": 0, "multipliers": {}, "scores": {}, "parents": [], "best": [], "next_multipliers": {}, "retained": [],
+        }))
+        .unwrap();
+        unscored.best = vec!["c".repeat(64).parse().unwrap()];
+        assert_eq!(batch_size(&search(Some(2.0)), &[unscored]), Some(50));
+    }
 }

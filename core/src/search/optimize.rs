@@ -322,16 +322,20 @@ async fn settle(arena: &Arena, method: &dyn Method) -> Result<(), Halt> {
 }
 
 /// The seed, and the pruned candidates of the highest objectives among those that were feasible on
-/// the last batch they were measured on. Where batches grow, that is the last round's.
+/// the last batch they were measured on. Where batches grow, those not measured on the last round's are passed over.
 fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
     let mut latest: IndexMap<CandidateId, Score> = IndexMap::new();
     for round in arena.journal().borrow().state().rounds() {
         latest.extend(round.scores.iter().map(|(id, score)| (*id, score.clone())));
     }
-    let last = arena.journal().borrow().state().rounds().last().cloned();
-    if let (Some(last), Some(_)) = (last, arena.search().batch_growth) {
-        let batch = arena.batch_of(&last);
-        latest.retain(|id, _| arena.means(*id, &batch).is_some());
+    if arena.search().batch_growth.is_some() {
+        let last = arena.journal().borrow().state().rounds().last().cloned();
+        let batch = last.map(|last| arena.batch_of(&last));
+        latest.retain(|id, _| {
+            batch
+                .as_ref()
+                .is_some_and(|batch| arena.means(*id, batch).is_some())
+        });
     }
     let limits = arena.limits(None);
     latest.retain(|id, score| {

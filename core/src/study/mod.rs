@@ -100,9 +100,9 @@ pub struct Search {
     /// a round share the batch; the final choice is made on the whole split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// f ≥ 1: batches are the beginnings of one order of the examples, drawn once, and the next one is f times as large
-    /// when the best prompt of a round is feasible on it, or the same in three rounds; left out, every round draws a batch
-    /// of its own, of one size.
+    /// f ≥ 1: batches are the beginnings of one order of the examples, drawn once. The next one is f times as large when
+    /// the best prompt of a round is feasible on its batch, or stays the best in the next two rounds. Left out, every round
+    /// draws a batch of its own, of one size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 1000.0))]
     pub batch_growth: Option<f64>,

@@ -474,8 +474,14 @@ fn nothing_is_criticised_or_rewritten_that_could_not_be_measured_any_more() {
 
 #[test]
 fn measuring_the_last_pool_whole_leaves_room_for_the_held_out_evaluation() {
+    for growth in [None, Some(1.2)] {
+        leaves_room_for_the_held_out_evaluation(growth);
+    }
+}
+
+fn leaves_room_for_the_held_out_evaluation(growth: Option<f64>) {
     let mut chosen_on = [0, 0];
-    for (budget, growth) in (60..900).step_by(31).zip([None, Some(1.2)].into_iter().cycle()) {
+    for budget in (60..900).step_by(31) {
         let mut batched = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
         batched.study.batch = Some(4);
         batched.study.batch_growth = growth;
@@ -502,17 +508,20 @@ fn a_search_holds_back_what_its_final_choice_will_measure_and_no_more() {
     let relative = "[[constraint]]\nmetric = \"effort\"\nrelative_to_seed = 0.9\n";
     let pool = "[method]\npool = 2\n";
     // The held-out evaluation takes 20; each candidate of the final choice 24.
-    for (method, constraint, settings, budget, held_back) in [
+    for (method, constraint, settings, growth, budget, held_back) in [
         // The pool, three others and the seed.
-        ("capo", EFFORT, pool, 330, 20 + (2 + 3 + 1) * 24),
+        ("capo", EFFORT, pool, None, 330, 20 + (2 + 3 + 1) * 24),
         // The seed is measured already.
-        ("capo", relative, pool, 290, 20 + (2 + 3) * 24),
+        ("capo", relative, pool, None, 290, 20 + (2 + 3) * 24),
         // The method's own choice alone.
-        ("sampling", EFFORT, "", 90, 20 + 24),
+        ("sampling", EFFORT, "", None, 90, 20 + 24),
+        // What they lack of the batch of the rounds, which does not grow here.
+        ("capo", EFFORT, pool, Some(1.0), 200, 20 + (2 + 3 + 1) * 4),
     ] {
         let budget = format!("[budget]\nrollouts = {budget}\n");
         let mut batched = study(4, method, constraint, &format!("{settings}{budget}"));
         batched.study.batch = Some(20);
+        batched.study.batch_growth = growth;
         let (outcome, lines) = run(batched, &probe());
         assert_eq!(outcome.finished.status, Status::Budget, "{method}");
         let reason = outcome.finished.reason.clone().unwrap();

@@ -201,19 +201,19 @@ fn growing_batches_are_beginnings_of_one_order_and_end_with_the_whole_split() {
         let rounds = outcome.journal.state().rounds();
         let of = |round: &RoundEvent| round.batch.as_ref().map(|batch| batch["world"].clone());
         assert_eq!(of(&rounds[0]).unwrap().len(), 3);
-        let mut same_best = 0;
+        let (mut last, mut stood) = (None, 0);
         for pair in rounds.windows(2) {
             let Some(before) = of(&pair[0]) else {
                 assert_eq!(of(&pair[1]), None, "what is whole stays whole");
                 continue;
             };
             let best = pair[0].best[0];
-            let is_due = pair[0].scores[&best].feasible || same_best == 2;
-            same_best = if !is_due && pair[1].best[0] == best {
-                same_best + 1
-            } else {
-                0
-            };
+            stood = if last == Some(best) { stood + 1 } else { 0 };
+            last = Some(best);
+            let is_due = pair[0].scores[&best].feasible || stood == 2;
+            if is_due {
+                stood = 0;
+            }
             let expected = if is_due {
                 (before.len() as f64 * 1.5).ceil() as usize
             } else {

@@ -183,7 +183,8 @@ impl RunObject {
     async fn wake(&self, kept: &Kept) -> worker::Result<()> {
         let start_at = kept.shown().start_at.as_deref().and_then(|at| millis(at).ok());
         let wait = start_at.map_or(0, |at| at.saturating_sub(now()));
-        if start_at.is_some() && wait == 0 {
+        // One that was kept before its form was checked, and says nothing, is over too.
+        if wait == 0 && kept.shown().start_at.is_some() {
             kept.change(|shown| shown.start_at = None)?;
         }
         let storage = self.state.storage();
@@ -431,15 +432,25 @@ impl RunObject {
     }
 
     async fn delete(&self, kept: &Kept) -> Result<(), Refusal> {
-        if self.control.borrow().is_some() {
+        let is_under_way = || self.control.borrow().is_some() || kept.shown().stage == RunStage::Running;
+        if is_under_way() {
             return Err(Refusal::conflict("This is under way; stop it first."));
         }
         let (id, project) = {
             let shown = kept.shown();
             (shown.id.clone(), shown.project.clone())
         };
+        let project = Project::of(&self.env, &project)?;
+        // Nothing takes it up meanwhile.
+        self.state.storage().delete_alarm().await?;
         // First, so that no list has what is not there.
-        Project::of(&self.env, &project)?.forget(&id).await?;
+        if let Err(refusal) = project.forget(&id).await {
+            let goes_on = goes_on(&kept.shown());
+            if goes_on {
+                self.wake(kept).await?;
+            }
+            return Err(refusal.into());
+        }
         kept.leave();
         *self.kept.borrow_mut() = None;
         let storage = self.state.storage();

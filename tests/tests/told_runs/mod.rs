@@ -116,7 +116,8 @@ impl Runs<'_> {
         }
         let at = now() + 3;
         let id = self.start(json!({ "start_at": moment(at) }));
-        assert_eq!(self.shown(&id)["stage"], "queued");
+        let shown = self.shown(&id);
+        assert!(shown["stage"] == "queued" || now() >= at, "{shown}");
         self.once(&id, "its time", |run| run["lines"] != 0);
         assert!(now() >= at, "it began before it was to");
         self.tell(&id, "stop", 200, "");
@@ -161,7 +162,7 @@ impl Runs<'_> {
         self.tell(&id, "stop", 409, "not under way");
         self.tell(&id, "fly", 422, "fly");
         // Whoever resumes it does not wait for its time, and nothing is left of what was withdrawn.
-        self.tell(&id, "resume", 200, "queued");
+        self.tell(&id, "resume", 200, "");
         self.once(&id, "a round", is_past_a_round);
         assert_eq!(self.steers(&id), 0);
         self.tell(&id, "stop", 200, "");
@@ -231,7 +232,7 @@ impl Runs<'_> {
             lines > 0 && lines < first_ended["lines"].as_u64().unwrap(),
             "{stricter}"
         );
-        self.tell(id, "resume", 200, "queued");
+        self.tell(id, "resume", 200, "");
         let ended = self.once(id, "an end", |run| run["stage"] == "ended");
         let rounds = |run: &Value| run["progress"]["by_round"].as_array().unwrap().clone();
         assert_eq!(rounds(&ended)[0], rounds(&first_ended)[0]);

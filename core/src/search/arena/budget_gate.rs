@@ -153,19 +153,19 @@ impl Arena {
     }
 
     /// Rollouts that the candidates of the final choice may need on the whole split after a search
-    /// with minibatches. Where these grow, they were measured on the last round's batch already, but for the seed.
+    /// with minibatches. Where these grow, all but the seed were measured on the last round's batch already.
     fn settling_rollouts(&self) -> u64 {
         if !self.has_minibatches() {
             return 0;
         }
-        let study = self.search();
+        let search = self.search();
         let whole = self.whole(Split::Optimize);
-        let (measured, of_seed) = match study.batch_growth {
-            None => (0, 0),
-            Some(_) => (self.measured_in_last_round(), self.missing(&[self.seed], &whole)),
-        };
-        let each = (whole.len() - measured) as u64 * u64::from(study.repeats);
-        each * self.finalists.get() + of_seed
+        let measured = search.batch_growth.map_or(0, |_| self.measured_in_last_round());
+        let each = (whole.len() - measured) as u64 * u64::from(search.repeats);
+        let of_seed = search
+            .batch_growth
+            .map_or(0, |_| self.missing(&[self.seed], &whole));
+        each * self.finalists.get() + of_seed.saturating_sub(each)
     }
 
     /// Rollouts that the test of the prompts that were found may need.

@@ -287,6 +287,9 @@ impl<T: Watched> Watcher<T> {
         if self.asked.elapsed() >= ASK {
             self.may_watch().await?;
         }
+        if self.server.0.ending.is_cancelled() {
+            return None;
+        }
         if self.is_behind {
             return self.catch_up().await;
         }
@@ -332,6 +335,8 @@ impl<T: Watched> Watcher<T> {
 
     /// Reads what they did not get.
     async fn catch_up(&mut self) -> Option<()> {
+        // What is read is newer than what waits.
+        self.receiver = self.receiver.resubscribe();
         let read = async {
             let store = self.server.store();
             loop {

@@ -1,4 +1,4 @@
-//! What a journal says of the prompts that were measured on every task of a search, in the order of its lines.
+//! What a journal says of the prompts that a search measured, in the order of its lines.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,8 +12,9 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// Every prompt with the rollouts and model calls before its first rollout, in that order.
-    pub(super) written: Vec<(String, (u64, u64))>,
-    /// Of the prompts that did, the one of the highest objective; of equals the one that was returned, else the earliest.
+    pub(super) measured: Vec<(String, (u64, u64))>,
+    /// Of the prompts that met every threshold on all tasks of the search, the one of the highest objective; of equals the
+    /// one that was returned, else the earliest.
     pub(super) best_feasible: Option<String>,
     /// Rollouts and model calls of the whole journal, held-out ones left out.
     pub(super) ended: (u64, u64),
@@ -91,7 +92,7 @@ impl Found {
             let candidate = text(&line["candidate"])?;
             let prompt: &String = prompts.get(&candidate).context("a prompt is missing")?;
             if !sums.contains_key(&candidate) {
-                found.written.push((prompt.clone(), before));
+                found.measured.push((prompt.clone(), before));
             }
             let of_it = sums.entry(candidate).or_default();
             of_it.rollouts += 1;
@@ -169,7 +170,7 @@ mod tests {
             json!({"event": "finished", "usage": {"agent": {"calls": 100}}}),
         ];
         let of = |returned| Found::of(lines.iter().cloned().map(Ok), returned).unwrap();
-        let written = [
+        let measured = [
             ("seed", (0, 0)),
             ("half", (2, 11)),
             ("first", (3, 16)),
@@ -177,7 +178,7 @@ mod tests {
             ("alike", (7, 36)),
         ];
         let found = Found {
-            written: written.map(|(id, at)| (format!("prompt {id}"), at)).into(),
+            measured: measured.map(|(id, at)| (format!("prompt {id}"), at)).into(),
             best_feasible: Some("prompt best".to_owned()),
             ended: (9, 46),
         };

@@ -1,4 +1,4 @@
-//! On how many splits and seeds do searches find a help-desk prompt inside every threshold, what do they hand over, and
+//! On how many splits and seeds do searches find a prompt inside every threshold, what do they hand over, and
 //! after how much? On the tasks that they searched on, on held-out ones, and on fresh ones.
 
 mod journal;
@@ -35,9 +35,10 @@ enum Contender {
     /// The study with caution, as it is shipped, and the same with fixed multipliers.
     Cautious,
     CautiousFixed,
-    /// The study with caution until the budget is spent, and the same with batches that grow.
+    /// The study with caution until the budget is spent, the same with batches that grow, and that with a small pool.
     CautiousUntilBudget,
     Growing,
+    GrowingSmallPool,
     /// GEPA with the Lagrangian score at multipliers of 1.
     GepaSigned,
     /// GEPA with success less what exceeds the thresholds.
@@ -53,6 +54,7 @@ impl Contender {
             Self::CautiousFixed => "cautious-fixed",
             Self::CautiousUntilBudget => "cautious-until",
             Self::Growing => "growing",
+            Self::GrowingSmallPool => "growing-small-pool",
             Self::GepaSigned => "gepa-signed",
             Self::GepaHinge => "gepa-hinge",
         }
@@ -104,7 +106,7 @@ struct Searched {
     first: Option<(u64, u64)>,
     /// The same when it ended.
     ended: (u64, u64),
-    /// Prompts that were written.
+    /// Prompts that were measured, beside the seed prompt.
     prompts: u64,
     /// Of the prompts that met every threshold on all tasks of the search, the one of the highest success there.
     best_feasible: Option<Prompt>,
@@ -174,6 +176,7 @@ pub(super) fn run_peers(
         workload.insert("split".to_owned(), "drawn".into());
     }
     let contenders = [
+        Contender::GrowingSmallPool,
         Contender::Growing,
         Contender::CautiousUntilBudget,
         Contender::Capo,
@@ -231,7 +234,8 @@ impl Setting<'_> {
             | Contender::Cautious
             | Contender::CautiousFixed
             | Contender::CautiousUntilBudget
-            | Contender::Growing => {
+            | Contender::Growing
+            | Contender::GrowingSmallPool => {
                 let mut command = optimize(self.workspace, self.capo, &study, seed, &journal);
                 // 3 is a budget that was spent, which is what was asked for.
                 let measured = measure::run(&mut command, &[&SEARCH_ENDED[..], &[3]].concat())?;
@@ -252,7 +256,7 @@ impl Setting<'_> {
         // Some 25 MB each: hundreds of them would fill a disk.
         remove(&journal)?;
         let with_reflections = |(rollouts, calls): (u64, u64)| {
-            let mut after = reflections.iter().skip_while(|(made, _)| *made < rollouts);
+            let mut after = reflections.iter().skip_while(|(made, _)| *made <= rollouts);
             let last = || reflections.last();
             (
                 rollouts,
@@ -268,7 +272,7 @@ impl Setting<'_> {
         };
         // Only to the first of them: measuring all would take hours.
         let mut first = None;
-        for (prompt, at) in &found.written {
+        for (prompt, at) in &found.measured {
             let [fresh] = self.measure(&text, seed, &name, prompt, ["fresh"])?;
             if fresh.feasible {
                 first = Some(with_reflections(*at));
@@ -278,7 +282,7 @@ impl Setting<'_> {
         Ok(Searched {
             first,
             ended: with_reflections(found.ended),
-            prompts: found.written.len().saturating_sub(1) as u64,
+            prompts: found.measured.len().saturating_sub(1) as u64,
             best_feasible,
             returned: returned_measured,
             cpu,

@@ -57,7 +57,7 @@ pub(super) fn report(names: &[&str], results: &[Searched]) -> String {
             median(of(contender).map(|searched| Some(amount(searched)?.1)))
         });
     }
-    row("prompts written, median", &|contender| {
+    row("prompts measured, median", &|contender| {
         median(of(contender).map(|searched| Some(searched.prompts)))
     });
     row("seconds of processor time, mean", &|contender| {

@@ -15,7 +15,7 @@ const FRESH_TASKS: i64 = 1000;
 const FRESH_REPEATS: i64 = 30;
 const OTHER_DRAWS: u64 = 1_000_000;
 
-/// Batches of the first round, their growth, and the size of the pool, chosen on seeds 600 to 623.
+/// Batch of the first round, its growth, and the size of the pool, chosen on seeds 600 to 623.
 const GROWING: (i64, f64, i64) = (8, 1.5, 3);
 
 pub(super) fn read(study: &Path) -> Result<toml::Table> {
@@ -35,13 +35,14 @@ pub(super) fn is_help_desk(study: &toml::Table) -> bool {
 pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
     use Contender::{
         Capo, Cautious, CautiousFixed, CautiousUntilBudget, Fixed, GepaHinge, GepaSigned, Growing,
+        GrowingSmallPool,
     };
     let mut study: toml::Table = toml::from_str(study)?;
     if table(&mut study, "prompt")?.contains_key("file") {
         bail!("its prompt must be in the study, not in a file beside it");
     }
     let (caution, probability) = match contender {
-        Cautious | CautiousFixed | CautiousUntilBudget | Growing => CAUTION,
+        Cautious | CautiousFixed | CautiousUntilBudget | Growing | GrowingSmallPool => CAUTION,
         _ => (0.0, 0.0),
     };
     let settings = table(&mut study, "study")?;
@@ -54,13 +55,15 @@ pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
             method.insert("dual_step".to_owned(), "fixed".into());
             method.insert("lambda_init".to_owned(), 1.0.into());
         }
-        CautiousUntilBudget | Growing => {
+        CautiousUntilBudget | Growing | GrowingSmallPool => {
             let settings = table(&mut study, "study")?;
             settings.insert("rounds".to_owned(), "until-budget".into());
-            if contender == Growing {
-                let (batch, growth, pool) = GROWING;
+            let (batch, growth, pool) = GROWING;
+            if contender != CautiousUntilBudget {
                 settings.insert("batch".to_owned(), batch.into());
                 settings.insert("batch_growth".to_owned(), growth.into());
+            }
+            if contender == GrowingSmallPool {
                 table(&mut study, "method")?.insert("pool".to_owned(), pool.into());
             }
         }
@@ -116,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contenders_differ_from_the_study_in_one_thing() {
+    fn contenders_differ_from_the_study_in_what_they_are_named_for() {
         let study = "
             [study]
             name = 'desk'
@@ -149,7 +152,8 @@ mod tests {
         assert_eq!(probability, Some(0.8.into()));
         assert_eq!(cautious, of(Contender::Fixed));
 
-        let mut until = of(Contender::CautiousUntilBudget);
+        let until_budget = of(Contender::CautiousUntilBudget);
+        let mut until = until_budget.clone();
         let rounds = until["study"].as_table_mut().unwrap().remove("rounds");
         assert_eq!(rounds, Some("until-budget".into()));
         assert_eq!(until, of(Contender::Cautious));
@@ -158,9 +162,12 @@ mod tests {
         let settings = growing["study"].as_table_mut().unwrap();
         assert_eq!(settings.remove("batch"), Some(8.into()));
         assert_eq!(settings.remove("batch_growth"), Some(1.5.into()));
-        let pool = growing["method"].as_table_mut().unwrap().remove("pool");
+        assert_eq!(growing, until_budget);
+
+        let mut small = of(Contender::GrowingSmallPool);
+        let pool = small["method"].as_table_mut().unwrap().remove("pool");
         assert_eq!(pool, Some(3.into()));
-        assert_eq!(growing, of(Contender::CautiousUntilBudget));
+        assert_eq!(small, of(Contender::Growing));
 
         let mut gepa = of(Contender::GepaHinge);
         gepa.insert("budget".to_owned(), original["budget"].clone());
