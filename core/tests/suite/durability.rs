@@ -475,32 +475,28 @@ fn nothing_is_criticised_or_rewritten_that_could_not_be_measured_any_more() {
 #[test]
 fn measuring_the_last_pool_whole_leaves_room_for_the_held_out_evaluation() {
     for growth in [None, Some(1.2)] {
-        leaves_room_for_the_held_out_evaluation(growth);
+        let mut chosen_on = [0, 0];
+        for budget in (60..900).step_by(31) {
+            let mut batched = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
+            batched.study.batch = Some(4);
+            batched.study.batch_growth = growth;
+            let probe = probe();
+            let (outcome, lines) = run(batched, &probe);
+            let finished = &outcome.finished;
+            assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
+            assert_eq!(finished.evaluation["success"].n, 10, "of {budget}");
+            assert_eq!(finished.seed_evaluation["success"].n, 10, "of {budget}");
+            let last = outcome.journal.state().rounds().last().unwrap();
+            let best = finished.best.unwrap();
+            let on_the_batch = last
+                .scores
+                .get(&best)
+                .is_some_and(|score| score.costs == finished.final_scores[&best].costs);
+            chosen_on[usize::from(on_the_batch)] += 1;
+            block_on(verify(&lines)).unwrap_or_else(|error| panic!("{budget}: {error}"));
+        }
+        assert!(chosen_on[0] > 5 && chosen_on[1] > 2, "both happen: {chosen_on:?}");
     }
-}
-
-fn leaves_room_for_the_held_out_evaluation(growth: Option<f64>) {
-    let mut chosen_on = [0, 0];
-    for budget in (60..900).step_by(31) {
-        let mut batched = study(4, "capo", EFFORT, &format!("[budget]\nrollouts = {budget}\n"));
-        batched.study.batch = Some(4);
-        batched.study.batch_growth = growth;
-        let probe = probe();
-        let (outcome, lines) = run(batched, &probe);
-        let finished = &outcome.finished;
-        assert!(probe.rollouts() <= budget, "{} > {budget}", probe.rollouts());
-        assert_eq!(finished.evaluation["success"].n, 10, "of {budget}");
-        assert_eq!(finished.seed_evaluation["success"].n, 10, "of {budget}");
-        let last = outcome.journal.state().rounds().last().unwrap();
-        let best = finished.best.unwrap();
-        let on_the_batch = last
-            .scores
-            .get(&best)
-            .is_some_and(|score| score.costs == finished.final_scores[&best].costs);
-        chosen_on[usize::from(on_the_batch)] += 1;
-        block_on(verify(&lines)).unwrap_or_else(|error| panic!("{budget}: {error}"));
-    }
-    assert!(chosen_on[0] > 5 && chosen_on[1] > 2, "both happen: {chosen_on:?}");
 }
 
 #[test]
