@@ -1,6 +1,7 @@
 //! On how many splits and seeds do searches find a prompt inside every threshold, what do they hand over, and
 //! after how much? On the tasks that they searched on, on held-out ones, and on fresh ones.
 
+mod contender;
 mod journal;
 mod report;
 mod studies;
@@ -16,6 +17,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Deserialize;
 
+use self::contender::Contender;
 use self::journal::Found;
 use self::studies::{edited, fresh, is_help_desk, on_split, read, table};
 use super::measure;
@@ -24,42 +26,6 @@ use crate::help_desk::{SEARCH_ENDED, STUDY, optimize};
 use crate::install::{Tool, Toolbox};
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
-
-/// What searches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contender {
-    /// The study without caution.
-    Capo,
-    /// The same with every multiplier fixed at 1.
-    Fixed,
-    /// The study with caution, as it is shipped, and the same with fixed multipliers.
-    Cautious,
-    CautiousFixed,
-    /// The study with caution until the budget is spent, the same with batches that grow, and that with a small pool.
-    CautiousUntilBudget,
-    Growing,
-    GrowingSmallPool,
-    /// GEPA with the Lagrangian score at multipliers of 1.
-    GepaSigned,
-    /// GEPA with success less what exceeds the thresholds.
-    GepaHinge,
-}
-
-impl Contender {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Capo => "capo",
-            Self::Fixed => "fixed",
-            Self::Cautious => "cautious",
-            Self::CautiousFixed => "cautious-fixed",
-            Self::CautiousUntilBudget => "cautious-until",
-            Self::Growing => "growing",
-            Self::GrowingSmallPool => "growing-small-pool",
-            Self::GepaSigned => "gepa-signed",
-            Self::GepaHinge => "gepa-hinge",
-        }
-    }
-}
 
 /// Where prompts are measured.
 const WHERE: [&str; 3] = ["search", "held-out", "fresh"];

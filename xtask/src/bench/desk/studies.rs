@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::Contender;
+use super::contender::Contender;
 
 /// Caution κ and probability p of a cautious search, chosen on seeds 500 to 529.
 const CAUTION: (f64, f64) = (1.64, 0.8);

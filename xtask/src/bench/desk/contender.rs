@@ -1,0 +1,37 @@
+//! What searches for prompts in a comparison.
+
+/// What searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    /// The study without caution.
+    Capo,
+    /// The same with every multiplier fixed at 1.
+    Fixed,
+    /// The study with caution, as it is shipped, and the same with fixed multipliers.
+    Cautious,
+    CautiousFixed,
+    /// The study with caution until the budget is spent, the same with batches that grow, and that with a small pool.
+    CautiousUntilBudget,
+    Growing,
+    GrowingSmallPool,
+    /// GEPA with the Lagrangian score at multipliers of 1.
+    GepaSigned,
+    /// GEPA with success less what exceeds the thresholds.
+    GepaHinge,
+}
+
+impl Contender {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Capo => "capo",
+            Self::Fixed => "fixed",
+            Self::Cautious => "cautious",
+            Self::CautiousFixed => "cautious-fixed",
+            Self::CautiousUntilBudget => "cautious-until",
+            Self::Growing => "growing",
+            Self::GrowingSmallPool => "growing-small-pool",
+            Self::GepaSigned => "gepa-signed",
+            Self::GepaHinge => "gepa-hinge",
+        }
+    }
+}
