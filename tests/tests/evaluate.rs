@@ -153,7 +153,7 @@ fn repeats_say_how_often_all_of_them_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let study =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../studies/help-desk.toml")).unwrap();
-    let study = study.replace("rounds = 6", "rounds = 6\nrepeats = 3");
+    let study = study.replace("seed = 0 ", "repeats = 3\nseed = 0 ");
     fs::write(folder.path().join("study.toml"), study).unwrap();
     fs::write(folder.path().join("prompt.md"), "Help the customer.").unwrap();
     let evaluate = |more: &[&str]| {

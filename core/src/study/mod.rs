@@ -307,6 +307,18 @@ pub enum FailedExample {
 }
 
 impl Study {
+    /// Leaves out what a study may state that is **ours**: caution, batches that grow, a search until the budget is spent, a
+    /// pool of another size. What is left is the paper's search, of six rounds where none are counted.
+    pub fn use_paper_preset(&mut self) {
+        let search = &mut self.study;
+        (search.caution, search.choice_probability) = (0.0, 0.0);
+        (search.batch, search.batch_growth) = (None, None);
+        if matches!(search.rounds, Rounds::Open(_)) {
+            search.rounds = Rounds::default();
+        }
+        self.method.remove("pool");
+    }
+
     /// The models that a run may ask: all tables but that of the embeddings, which are made before.
     pub fn asked_models(&self) -> impl Iterator<Item = &Value> {
         let asked = self.models.iter().filter(|(role, _)| **role != Role::Embeddings);

@@ -154,8 +154,8 @@ impl ExperimentArgs {
         match &self.study[..] {
             [] => {
                 let mut file = StudyFile::parse(own.1, Path::new(own.0))?;
-                // The paper's rule, from which an experiment varies one thing.
-                (file.study.study.caution, file.study.study.choice_probability) = (0.0, 0.0);
+                // From which an experiment varies one thing.
+                file.study.use_paper_preset();
                 Ok(file)
             }
             [path] => Ok(self.outside.read(path)?),

@@ -66,8 +66,7 @@ impl Setting {
     /// When a value is out of range, in words.
     pub(super) fn study(&self) -> Result<Study, String> {
         let mut study = studies::help_desk().map_err(|error| error.to_string())?;
-        // The paper's rule, whose multipliers these are.
-        (study.study.caution, study.study.choice_probability) = (0.0, 0.0);
+        study.use_paper_preset();
         "constraint dynamics".clone_into(&mut study.study.name);
         study.study.rounds = Rounds::Count(ROUNDS);
         study.workload.insert("optimize".into(), EXAMPLES.into());

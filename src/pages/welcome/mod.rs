@@ -122,10 +122,13 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
         number("evaluate")
     );
     let rounds = studies::rounds(study).map(|rounds| format!(", {rounds} rounds"));
+    let within = |rollouts| format!(", within {} rollouts", format::count(rollouts));
     let method = format!(
         "{}{}",
         studies::method_name(&study.study.method),
-        rounds.unwrap_or_default()
+        rounds
+            .or_else(|| study.budget.rollouts.map(within))
+            .unwrap_or_default()
     );
     let mut facts = vec![
         ("Workload", workload),

@@ -22,7 +22,7 @@ use tracing::Span;
 use super::Server;
 use super::caller::{Known, Visitor, is_own_page};
 use super::problem::{Kind, Refusal};
-use crate::store::{ChargedTo, Millis, Project, StoredKey};
+use crate::store::{ChargedTo, Millis, Project, Reach, StoredKey};
 use crate::{spans, telemetry};
 
 /// How long a provider may take to be reached, and to send the next piece of its answer: models think for minutes.
@@ -153,20 +153,23 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let _place = paying_member
         .map(|known| server.0.bounds.call(&known.member.id))
         .transpose()?;
-    let projects = async {
+    let store = server.store();
+    let of_member = async {
         match &known {
-            Some(known) => server.store().projects(&known.member).await,
-            None => Ok(Vec::new()),
+            Some(Known { member, .. }) => {
+                tokio::try_join!(store.projects(member), store.limits_within_reach(member, id))
+            }
+            None => Ok((Vec::new(), Reach::default())),
         }
     };
-    let (kept, projects) = tokio::try_join!(server.store().key(id), projects)?;
+    let (kept, (projects, limits)) = tokio::try_join!(store.key(id), of_member)?;
     let (caller, payers) = match (&known, &kept) {
         (Some(known), Some(kept)) => paying(projects, known, kept, &parts.headers)?,
         (Some(_), None) => (Some(Member::without_project()), None),
         (None, _) => (None, None),
     };
     let limits = match &payers {
-        Some(payers) => server.store().limits_of(payers).await?,
+        Some(payers) => limits.of(payers)?,
         None => Default::default(),
     };
     let gateway = gateway(server, &parts.headers);

@@ -1,5 +1,6 @@
 //! What members, projects and keys consume in a day, and what is set aside for requests under way.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -78,20 +79,6 @@ async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> 
     Ok(())
 }
 
-async fn consumptions(
-    transaction: &mut Transaction<'_, Any>,
-    payers: &ChargedTo,
-    day: u64,
-) -> Result<[Consumption; 3], StoreError> {
-    let statement = format!("SELECT * FROM consumption WHERE {PAYERS} AND day = $7");
-    let mut query = sqlx::query(AssertSqlSafe(statement));
-    for (scope, subject) in payers.all() {
-        query = query.bind(word(scope)).bind(subject.to_owned());
-    }
-    let rows = query.bind(number(day)).fetch_all(&mut **transaction).await?;
-    in_order(&rows, payers, consumed)
-}
-
 fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
     Ok(Consumption {
         used: NanoUsd::from(unsigned(row, "used")?),
@@ -100,56 +87,109 @@ fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
     })
 }
 
-async fn write(
-    transaction: &mut Transaction<'_, Any>,
-    payers: &ChargedTo,
-    day: u64,
-    consumptions: [Consumption; 3],
-) -> Result<(), StoreError> {
-    let mut query = sqlx::query(
-        "INSERT INTO consumption (day, scope, subject, used, reserved, requests) \
-         VALUES ($1, $2, $3, $4, $5, $6), ($1, $7, $8, $9, $10, $11), ($1, $12, $13, $14, $15, $16) \
-         ON CONFLICT (scope, subject, day) DO UPDATE SET \
-         used = excluded.used, reserved = excluded.reserved, requests = excluded.requests",
-    )
-    .bind(number(day));
-    for ((scope, subject), consumption) in payers.all().into_iter().zip(consumptions) {
-        query = query
-            .bind(word(scope))
-            .bind(subject.to_owned())
-            .bind(number(consumption.used.get()))
-            .bind(number(consumption.reserved.get()))
-            .bind(number(consumption.requests));
-    }
-    query.execute(&mut **transaction).await?;
-    Ok(())
+/// By which a row of `consumption` is known: day, scope and subject.
+type RowKey = (u64, &'static str, String);
+
+/// One transaction on what is consumed. A row is read once and, if it is changed, written once, however many requests of
+/// the transaction count towards it.
+struct Books {
+    transaction: Transaction<'static, Any>,
+    rows: BTreeMap<RowKey, Entry>,
+    writing: Writing,
 }
 
-/// Replaces what was set aside by what the request did cost; does nothing when that was done before.
-async fn settle(
-    transaction: &mut Transaction<'_, Any>,
-    aside: &OpenReservation,
-    cost: NanoUsd,
-) -> Result<(), StoreError> {
-    let deleted = sqlx::query("DELETE FROM reservations WHERE id = $1")
-        .bind(&aside.id)
-        .execute(&mut **transaction)
-        .await?;
-    if deleted.rows_affected() == 0 {
-        return Ok(());
-    }
-    let day = aside.reservation.day;
-    let mut consumptions = consumptions(transaction, &aside.payers, day).await?;
-    for consumption in &mut consumptions {
-        consumption.settle(&aside.reservation, cost);
-    }
-    write(transaction, &aside.payers, day, consumptions).await
+#[derive(Clone, Copy)]
+struct Entry {
+    consumption: Consumption,
+    is_changed: bool,
 }
 
-async fn close_books(transaction: Transaction<'static, Any>, mut writing: Writing) -> Result<(), StoreError> {
-    transaction.commit().await?;
-    writing.costs.clear();
-    Ok(())
+fn row_keys(payers: &ChargedTo, day: u64) -> [RowKey; 3] {
+    payers
+        .all()
+        .map(|(scope, subject)| (day, word(scope), subject.to_owned()))
+}
+
+impl Books {
+    async fn consumptions(&mut self, payers: &ChargedTo, day: u64) -> Result<[Consumption; 3], StoreError> {
+        let keys = row_keys(payers, day);
+        if !keys.iter().all(|key| self.rows.contains_key(key)) {
+            let statement = format!("SELECT * FROM consumption WHERE {PAYERS} AND day = $7");
+            let mut query = sqlx::query(AssertSqlSafe(statement));
+            for (scope, subject) in payers.all() {
+                query = query.bind(word(scope)).bind(subject.to_owned());
+            }
+            let rows = query.bind(number(day)).fetch_all(&mut *self.transaction).await?;
+            let read = in_order(&rows, payers, consumed)?;
+            for (key, consumption) in keys.iter().zip(read) {
+                self.rows.entry(key.clone()).or_insert(Entry {
+                    consumption,
+                    is_changed: false,
+                });
+            }
+        }
+        Ok(keys.map(|key| self.rows[&key].consumption))
+    }
+
+    fn change(&mut self, payers: &ChargedTo, day: u64, consumptions: [Consumption; 3]) {
+        let entries = consumptions.map(|consumption| Entry {
+            consumption,
+            is_changed: true,
+        });
+        self.rows.extend(row_keys(payers, day).into_iter().zip(entries));
+    }
+
+    /// Replaces what was set aside by what the request did cost; does nothing when that was done before.
+    async fn settle(&mut self, aside: &OpenReservation, cost: NanoUsd) -> Result<(), StoreError> {
+        let deleted = sqlx::query("DELETE FROM reservations WHERE id = $1")
+            .bind(&aside.id)
+            .execute(&mut *self.transaction)
+            .await?;
+        if deleted.rows_affected() == 0 {
+            return Ok(());
+        }
+        let day = aside.reservation.day;
+        let mut consumptions = self.consumptions(&aside.payers, day).await?;
+        for consumption in &mut consumptions {
+            consumption.settle(&aside.reservation, cost);
+        }
+        self.change(&aside.payers, day, consumptions);
+        Ok(())
+    }
+
+    async fn close(mut self) -> Result<(), StoreError> {
+        let changed: Vec<_> = self.rows.iter().filter(|(_, entry)| entry.is_changed).collect();
+        // As many as one request counts towards, so that there are few different statements.
+        for rows in changed.chunks(3) {
+            let values: Vec<String> = (0..rows.len())
+                .map(|row| {
+                    let places: [String; 6] =
+                        std::array::from_fn(|column| format!("${}", 6 * row + column + 1));
+                    format!("({})", places.join(", "))
+                })
+                .collect();
+            let statement = format!(
+                "INSERT INTO consumption (day, scope, subject, used, reserved, requests) VALUES {} \
+                 ON CONFLICT (scope, subject, day) DO UPDATE SET \
+                 used = excluded.used, reserved = excluded.reserved, requests = excluded.requests",
+                values.join(", ")
+            );
+            let mut query = sqlx::query(AssertSqlSafe(statement));
+            for ((day, scope, subject), Entry { consumption, .. }) in rows {
+                query = query
+                    .bind(number(*day))
+                    .bind(*scope)
+                    .bind(subject.clone())
+                    .bind(number(consumption.used.get()))
+                    .bind(number(consumption.reserved.get()))
+                    .bind(number(consumption.requests));
+            }
+            query.execute(&mut *self.transaction).await?;
+        }
+        self.transaction.commit().await?;
+        self.writing.costs.clear();
+        Ok(())
+    }
 }
 
 impl Store {
@@ -165,8 +205,8 @@ impl Store {
         at: Millis,
     ) -> Result<Result<OpenReservation, Problem>, StoreError> {
         let day = day_of(at);
-        let (mut transaction, writing) = self.open_books().await?;
-        let consumptions = consumptions(&mut transaction, &payers, day).await?;
+        let mut books = self.open_books().await?;
+        let consumptions = books.consumptions(&payers, day).await?;
         let scopes = payers.all().map(|(scope, _)| scope);
         let mut accounts: Vec<Account> = std::iter::zip(scopes, std::iter::zip(limits, consumptions))
             .map(|(scope, (limits, consumption))| Account {
@@ -178,12 +218,12 @@ impl Store {
         let reservation = match reserve(&mut accounts, amount, day) {
             Ok(reservation) => reservation,
             Err(problem) => {
-                close_books(transaction, writing).await?;
+                books.close().await?;
                 return Ok(Err(problem));
             }
         };
         let consumptions = std::array::from_fn(|place| accounts[place].consumption);
-        write(&mut transaction, &payers, day, consumptions).await?;
+        books.change(&payers, day, consumptions);
         let id = secret::id();
         sqlx::query(
             "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
@@ -197,9 +237,9 @@ impl Store {
         .bind(number(amount.get()))
         .bind(at)
         .bind(&*self.process)
-        .execute(&mut *transaction)
+        .execute(&mut *books.transaction)
         .await?;
-        close_books(transaction, writing).await?;
+        books.close().await?;
         Ok(Ok(OpenReservation {
             id,
             payers,
@@ -217,12 +257,11 @@ impl Store {
         if self.is_sqlite {
             tokio::time::sleep(LATER).await;
         }
-        let (transaction, writing) = self.open_books().await?;
-        close_books(transaction, writing).await
+        self.open_books().await?.close().await
     }
 
     /// Begins to change what was consumed, with what requests did cost that is not written yet.
-    async fn open_books(&self) -> Result<(Transaction<'static, Any>, Writing), StoreError> {
+    async fn open_books(&self) -> Result<Books, StoreError> {
         let mut transaction = self.begin().await?;
         if !self.is_sqlite {
             lock(&mut transaction).await?;
@@ -231,10 +270,16 @@ impl Store {
             costs: self.costs.change(mem::take),
             of: self.costs.clone(),
         };
-        for (aside, cost) in &writing.costs {
-            settle(&mut transaction, aside, *cost).await?;
+        let costs = writing.costs.clone();
+        let mut books = Books {
+            transaction,
+            rows: BTreeMap::new(),
+            writing,
+        };
+        for (aside, cost) in &costs {
+            books.settle(aside, *cost).await?;
         }
-        Ok((transaction, writing))
+        Ok(books)
     }
 
     /// Settles at their full amounts the reservations of processes that were not heard of since a moment, and those of
@@ -270,8 +315,7 @@ impl Store {
             self.costs.change(|costs| costs.push((aside, amount)));
         }
         if !rows.is_empty() {
-            let (transaction, writing) = self.open_books().await?;
-            close_books(transaction, writing).await?;
+            self.open_books().await?.close().await?;
         }
         Ok(rows.len())
     }

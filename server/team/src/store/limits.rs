@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::columns::number;
-use super::{Actor, Store, StoreError, audit};
+use super::{Actor, Member, Store, StoreError, audit};
 
 /// Whose limits and consumption a request counts towards.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ fn limits_in(row: &AnyRow) -> Result<Limits, StoreError> {
 pub(super) const PAYERS: &str =
     "((scope = $1 AND subject = $2) OR (scope = $3 AND subject = $4) OR (scope = $5 AND subject = $6))";
 
-/// What each of them has, in their order, of the rows of a statement that names them as [`PAYERS`] does.
+/// What each of them has, in their order, of rows of which each names its scope and subject.
 pub(super) fn in_order<T: Default>(
     rows: &[AnyRow],
     payers: &ChargedTo,
@@ -72,14 +72,28 @@ pub(super) fn in_order<T: Default>(
 ) -> Result<[T; 3], StoreError> {
     let mut found = <[T; 3]>::default();
     for row in rows {
-        let scope = scope_of(row)?;
+        let (scope, subject) = (scope_of(row)?, row.try_get::<String, _>("subject")?);
         for (found, payer) in found.iter_mut().zip(payers.all()) {
-            if payer.0 == scope {
+            if payer == (scope, &*subject) {
                 *found = read(row)?;
             }
         }
     }
     Ok(found)
+}
+
+/// The limits that a request may count towards.
+#[derive(Default)]
+pub struct Reach(Vec<AnyRow>);
+
+impl Reach {
+    /// Those that it does count towards: of the member, the project and the key.
+    ///
+    /// # Errors
+    /// When the database holds what is none.
+    pub fn of(&self, payers: &ChargedTo) -> Result<[Limits; 3], StoreError> {
+        in_order(&self.0, payers, limits_in)
+    }
 }
 
 impl Store {
@@ -147,16 +161,25 @@ impl Store {
         row.map_or_else(|| Ok(Limits::default()), |row| limits_in(&row))
     }
 
-    /// The limits that a request counts towards: of the member, the project and the key.
+    /// The limits that a member's request with a key may count towards, whichever of their projects pays.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn limits_of(&self, payers: &ChargedTo) -> Result<[Limits; 3], StoreError> {
-        let statement = format!("SELECT * FROM limits WHERE {PAYERS}");
-        let mut query = sqlx::query(AssertSqlSafe(statement));
-        for (scope, subject) in payers.all() {
-            query = query.bind(word(scope)).bind(subject.to_owned());
-        }
-        in_order(&query.fetch_all(&self.read).await?, payers, limits_in)
+    pub async fn limits_within_reach(&self, member: &Member, key: &str) -> Result<Reach, StoreError> {
+        let of_projects = if member.is_admin {
+            ""
+        } else {
+            "AND subject IN (SELECT project FROM roles WHERE member = $1)"
+        };
+        let statement = format!(
+            "SELECT * FROM limits WHERE (scope = 'member' AND subject = $1) OR (scope = 'key' AND subject = $2) \
+             OR (scope = 'project' {of_projects})"
+        );
+        let rows = sqlx::query(AssertSqlSafe(statement))
+            .bind(&member.id)
+            .bind(key)
+            .fetch_all(&self.read)
+            .await?;
+        Ok(Reach(rows))
     }
 }

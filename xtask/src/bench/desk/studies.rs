@@ -45,9 +45,19 @@ pub(super) fn edited(study: &str, contender: Contender) -> Result<String> {
         Cautious | CautiousFixed | CautiousUntilBudget | Growing | GrowingSmallPool => CAUTION,
         _ => (0.0, 0.0),
     };
+    // The paper's search, from which contenders differ.
     let settings = table(&mut study, "study")?;
+    for ours in ["batch", "batch_growth"] {
+        settings.remove(ours);
+    }
+    if settings.get("rounds").is_some_and(toml::Value::is_str) {
+        settings.remove("rounds");
+    }
     settings.insert("caution".to_owned(), caution.into());
     settings.insert("choice_probability".to_owned(), probability.into());
+    if let Some(method) = study.get_mut("method").and_then(toml::Value::as_table_mut) {
+        method.remove("pool");
+    }
     match contender {
         Capo | Cautious => {}
         Fixed | CautiousFixed => {
