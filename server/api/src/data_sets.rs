@@ -1,4 +1,4 @@
-//! Documents about the data sets of a project, and how they are asked for.
+//! Documents about the data sets and studies of a project, and how they are asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub enum DataKind {
     Jsonl,
     /// The data of the tau2 benchmark in a ZIP archive; its rows are their tasks.
     Tau2,
+    /// A study, as TOML; its rows are what it searches for, and with whom.
+    Study,
 }
 
 /// A data set as it is listed.
@@ -60,7 +62,8 @@ pub struct DataSetDetail {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NewDataSet {
-    /// Its name, whose ending says what it is: `.csv`, `.tsv`, `.jsonl`, or `.zip` for the tau2 benchmark.
+    /// Its name, whose ending says what it is: `.csv`, `.tsv`, `.jsonl`, `.toml` for a study, or `.zip` for the
+    /// tau2 benchmark.
     pub name: DataSetName,
     /// SHA-256 of the file, which the project has already, see [`Client::put_file`].
     pub sha256: String,

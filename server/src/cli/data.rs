@@ -50,7 +50,7 @@ struct ListArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 struct UploadArgs {
-    /// A table (.csv, .tsv, .jsonl), or the tau2 benchmark's data (.zip).
+    /// A table (.csv, .tsv, .jsonl), a study (.toml), or the tau2 benchmark's data (.zip).
     file: PathBuf,
     /// What it is called; like the file unless stated.
     #[arg(long, value_name = "NAME", value_parser = named)]

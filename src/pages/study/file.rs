@@ -11,6 +11,7 @@ use super::link;
 use super::preview;
 use super::rows;
 use super::tau2;
+use super::team_data::KeepStudy;
 use crate::components::Choose;
 use crate::download::file_name;
 use crate::frame::drop_target::{self, Kind};
@@ -25,17 +26,9 @@ pub(super) fn StudyFile() -> impl IntoView {
             take_file(form, file);
         }
     });
-    let export = move |_| {
-        let toml = written(form).and_then(|study| study.to_toml().map_err(|error| error.to_string()));
-        match toml {
-            Ok(toml) => {
-                let name = form
-                    .draft
-                    .with_untracked(|draft| file_name(&draft.study.study.name, None));
-                download(form, &format!("{name}.toml"), toml);
-            }
-            Err(message) => form.said.set(Some(Said::Failed(message))),
-        }
+    let export = move |_| match as_file(form) {
+        Ok((name, toml)) => download(form, &name, toml),
+        Err(message) => form.said.set(Some(Said::Failed(message))),
     };
     let copy = move |_| match written(form).and_then(|study| link::fragment(&study)) {
         Ok(fragment) => copy_link(form, &fragment),
@@ -103,9 +96,20 @@ pub(super) fn StudyFile() -> impl IntoView {
                 "The link carries the study, never a key"
                 {move || data.with(|data| !data.is_empty()).then_some(" and not the data file")} "."
             </p>
+            <KeepStudy/>
             {said}
         </section>
     }
+}
+
+/// The study as a file: its name, and its text.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn as_file(form: Form) -> Result<(String, String), String> {
+    let study = written(form)?;
+    let toml = study.to_toml().map_err(|error| error.to_string())?;
+    Ok((format!("{}.toml", file_name(&study.study.name, None)), toml))
 }
 
 /// The study as it stands, if it is one.

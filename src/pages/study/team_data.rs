@@ -1,16 +1,17 @@
-//! Data sets of the team, beside files of one's own.
+//! Data sets and studies of the team, beside files of one's own.
 
-use capo_api::{DataKind, DataSetShown};
+use capo_api::{DataKind, DataSetName, DataSetShown};
+use capo_core::ids::sha256_hex;
 use leptos::html::Select;
 use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use super::file::take_file;
-use super::form::Form;
-use crate::components::Message;
+use super::file::{as_file, take_file};
+use super::form::{Form, Said};
+use crate::components::{Message, Workplace};
 use crate::team::{Asking, Server, Team, data_file};
 
-/// The tables of one's projects to choose from, if there are any.
+/// The tables and studies of one's projects to choose from, if there are any.
 #[component]
 pub(super) fn TeamData() -> impl IntoView {
     let (form, team) = (expect_context::<Form>(), expect_context::<Team>());
@@ -52,8 +53,8 @@ pub(super) fn TeamData() -> impl IntoView {
     };
     view! {
         <Show when=move || tables.with(|tables| !tables.is_empty())>
-            <select class="auto" aria-label="A data set of the team" node_ref=list>
-                <option value="">"or a data set of the team"</option>
+            <select class="auto" aria-label="A data set or study of the team" node_ref=list>
+                <option value="">"or a data set or study of the team"</option>
                 {move || tables.get().into_iter().enumerate().map(option).collect_view()}
             </select>
             <button type="button" aria-disabled=move || asking.disabled() on:click=take>
@@ -61,5 +62,44 @@ pub(super) fn TeamData() -> impl IntoView {
             </button>
         </Show>
         {move || asking.refused.get().map(|what| view! { <Message what/> })}
+    }
+}
+
+/// Keeps the study in a project, for who may write in one.
+#[component]
+pub(super) fn KeepStudy() -> impl IntoView {
+    let (form, team) = (expect_context::<Form>(), expect_context::<Team>());
+    let (asking, project) = (Asking::default(), RwSignal::new(None::<String>));
+    let keep = move |_| {
+        let Some(project) = project.get_untracked() else {
+            return asking
+                .refused
+                .set(Some("Choose the project that is to keep it.".into()));
+        };
+        let file = as_file(form).and_then(|(name, toml)| {
+            let name = DataSetName::try_from(name).map_err(|error| error.to_string())?;
+            Ok((name, toml.into_bytes()))
+        });
+        let (name, toml) = match file {
+            Ok(file) => file,
+            Err(message) => return form.said.set(Some(Said::Failed(message))),
+        };
+        let of = project.clone();
+        let send = async move |server: Server| server.add_data_set(&of, name, sha256_hex(&toml), toml).await;
+        asking.send(send, move |kept| {
+            form.said
+                .set(Some(Said::Done(format!("{project} keeps it as {}.", kept.name))));
+        });
+    };
+    view! {
+        <Show when=move || !team.workplaces().is_empty()>
+            <div class="row">
+                <Workplace id="keep-where" label="Keep it in" project none="no project" />
+                <button type="button" aria-disabled=move || asking.disabled() on:click=keep>
+                    "Keep in the project"
+                </button>
+            </div>
+            {move || asking.refused.get().map(|what| view! { <Message what/> })}
+        </Show>
     }
 }

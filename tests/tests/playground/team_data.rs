@@ -1,4 +1,4 @@
-//! Data sets of a project, from the page: uploaded by button and by drop, looked at, taken into a study, deleted.
+//! Data sets and studies of a project, from the page: uploaded by button and by drop, looked at, taken into a study, deleted.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,8 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     ada.until_shown(CELL).await;
     // In the form, another one is chosen beside files of one's own.
     ada.click("Take another").await;
-    let pick = "const list = document.querySelector('select[aria-label=\"A data set of the team\"]');
+    let pick =
+        "const list = document.querySelector('select[aria-label=\"A data set or study of the team\"]');
         const option = [...(list?.options ?? [])].find((one) => one.text.includes('more.jsonl'));
         if (!option) return false;
         list.value = option.value;
@@ -105,4 +106,36 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
         !ada.text("#data-plate").await.contains("rows.csv")
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_study_is_kept_in_a_project_and_set_up_from_there() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    ada.go("/study").await;
+    ada.type_in("Name", "Night shift").await;
+    ada.click("Keep in the project").await;
+    ada.until_shown("Choose the project that is to keep it.").await;
+    let project = "const list = document.getElementById('keep-where');
+        list.value = 'help-desk';
+        list.dispatchEvent(new Event('change', { bubbles: true }))";
+    ada.js(project).await;
+    ada.click("Keep in the project").await;
+    ada.until_shown("help-desk keeps it as night-shift.toml.").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    // Its name is taken by itself.
+    ada.click("Keep in the project").await;
+    ada.until_shown("there is already a data set of this name").await;
+
+    ada.click("Start anew").await;
+    ada.go("/team/projects/help-desk").await;
+    ada.click("night-shift.toml").await;
+    ada.until_shown("at most 0.37").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.click("Set up this study").await;
+    ada.until_shown("night-shift.toml was taken in.").await;
+    let name = "return document.getElementById('f-study-name').value";
+    assert_eq!(ada.js(name).await, json!("Night shift"));
 }

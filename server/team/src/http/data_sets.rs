@@ -1,11 +1,15 @@
-//! Data sets of a project: files that have a name, of which people see what is in them.
+//! Data sets and studies of a project: files that have a name, of which people see what is in them.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::{DataKind, DataSetDetail, DataSetShown, NewDataSet, Problem, Role};
+use capo_core::llm::Role as ModelRole;
+use capo_core::study::{Constraint, Format, Study};
+use capo_models::check_tables;
 use capo_workloads::data::Look;
 use capo_workloads::tau2::archive;
+use serde_json::Value;
 
 use super::caller::Caller;
 use super::extract::{Json, Path, moment};
@@ -110,14 +114,16 @@ fn look(name: &str, content: &[u8]) -> Result<(DataKind, Look), String> {
     let kind = match ending.as_deref() {
         Some("csv" | "tsv" | "tab") => DataKind::Csv,
         Some("jsonl" | "ndjson") => DataKind::Jsonl,
+        Some("toml") => DataKind::Study,
         Some("zip") => DataKind::Tau2,
         _ => {
             return Err(format!(
-                "{name} ends in none of .csv, .tsv, .jsonl, and .zip for the data of the tau2 benchmark"
+                "{name} ends in none of .csv, .tsv, .jsonl, .toml for a study, and .zip for the data of the tau2 benchmark"
             ));
         }
     };
     let mut look = match kind {
+        DataKind::Study => look_at_study(name, content)?,
         DataKind::Tau2 => archive::look(name, content, SHOWN)?,
         DataKind::Csv | DataKind::Jsonl => {
             Look::at_table(name, content, SHOWN).map_err(|error| error.to_string())?
@@ -141,6 +147,43 @@ fn look(name: &str, content: &[u8]) -> Result<(DataKind, Look), String> {
         left > 0
     });
     Ok((kind, look))
+}
+
+/// What a study searches for, and with whom.
+fn look_at_study(name: &str, content: &[u8]) -> Result<Look, String> {
+    let text = std::str::from_utf8(content).map_err(|error| format!("{name}: {error}"))?;
+    let study = Study::parse(text, Format::Toml).map_err(|error| format!("{name}: {error}"))?;
+    // Everybody in the project reads it: a key that is written into it goes no further.
+    check_tables(&study.models).map_err(|error| format!("{name}: {error}"))?;
+    let constraint = |constraint: &Constraint| {
+        let most = match (constraint.threshold, constraint.relative_to_seed) {
+            (Some(threshold), _) => format!("at most {threshold}"),
+            (None, Some(share)) => format!("at most {share} times what the seed prompt costs"),
+            (None, None) => String::new(),
+        };
+        [constraint.metric.clone(), most]
+    };
+    let model = |(role, table): (&ModelRole, &Value)| {
+        let said = ["provider", "model"].map(|key| table[key].as_str().unwrap_or_default());
+        [format!("model: {role}"), said.join(" ").trim().to_owned()]
+    };
+    let settings = [
+        ("study", &study.study.name),
+        ("method", &study.study.method),
+        ("objective", &study.objective.metric),
+    ];
+    let settings = settings.map(|(setting, value)| [setting.to_owned(), value.clone()]);
+    let rows = settings.into_iter();
+    let rows = rows.chain(study.constraints.iter().map(constraint));
+    let first: Vec<Vec<String>> = rows
+        .chain(study.models.iter().map(model))
+        .map(Vec::from)
+        .collect();
+    Ok(Look {
+        columns: ["Setting", "Value"].map(str::to_owned).into(),
+        count: first.len(),
+        first,
+    })
 }
 
 /// A data set with its first rows.

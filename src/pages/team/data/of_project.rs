@@ -1,4 +1,4 @@
-//! The data sets of a project.
+//! The data sets and studies of a project.
 
 use capo_api::{DataKind, DataSetShown, Role};
 use leptos::prelude::*;
@@ -27,10 +27,10 @@ pub(in crate::pages::team) fn DataOf(project: String, role: Role) -> impl IntoVi
             when(set.added_at),
         ]
     };
-    let columns = &["Data set", "Kind", "Rows", "Added by", "Added"];
-    let empty = "None yet. Who runs studies here can upload tables and the tau2 benchmark’s data.";
+    let columns = &["Name", "Kind", "Rows", "Added by", "Added"];
+    let empty = "None yet. Who runs studies here can upload tables, studies and the tau2 benchmark’s data.";
     view! {
-        <List id="data" title="Data sets" listing columns empty cells>
+        <List id="data" title="Data sets and studies" listing columns empty cells>
             {may_write.then(|| view! { <Upload project=place/> })}
         </List>
     }
@@ -41,5 +41,6 @@ pub(super) fn kind(kind: DataKind) -> &'static str {
         DataKind::Csv => "table",
         DataKind::Jsonl => "JSON Lines",
         DataKind::Tau2 => "tau2 benchmark",
+        DataKind::Study => "study",
     }
 }

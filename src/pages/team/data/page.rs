@@ -1,6 +1,6 @@
-//! The page of a data set.
+//! The page of a data set or a study.
 
-use capo_api::{DataSetDetail, DataSetShown, Role, data_set_path};
+use capo_api::{DataKind, DataSetDetail, DataSetShown, Role, data_set_path};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -54,7 +54,7 @@ fn Shown(project: String, id: String, name: RwSignal<Option<String>>) -> impl In
         })
     };
     view! {
-        <p class="note above">"A data set of the project " <A href=back>{of}</A></p>
+        <p class="note above">"Of the project " <A href=back>{of}</A></p>
         {move || listing.instead("")}
         {parts}
     }
@@ -66,15 +66,27 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
     let asking = Asking::default();
     let (navigate, leave) = (use_navigate(), use_navigate());
     let HandedFile(handed) = expect_context();
+    let is_study = set.kind == DataKind::Study;
+    let (noun, begin) = if is_study {
+        ("study", "Set up this study")
+    } else {
+        ("data set", "New study from this data")
+    };
     let href = data_set_path(&project, &set.id);
-    let what = format!(
-        "{}, {} rows, {}, {} bytes.",
-        crate::format::capitalized(kind(set.kind)),
+    let table = format!(
+        "{} rows, {}, ",
         count(set.rows),
-        counted(set.columns.len(), "column"),
+        counted(set.columns.len(), "column")
+    );
+    let what = format!(
+        "{}, {}{} bytes. ",
+        crate::format::capitalized(kind(set.kind)),
+        if is_study { "" } else { &table },
         count(set.size)
     );
     let used = match set.runs {
+        // A run has a copy.
+        _ if is_study => String::new(),
         0 => "No run of the project names this file.".to_owned(),
         runs => format!(
             "{} of the project named this file.",
@@ -89,7 +101,7 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
     let remove = async move |server: Server| server.delete_data_set(&of, &id).await;
     let gone = Callback::new(move |()| leave(&back, NavigateOptions::default()));
     let removal = (role >= Role::Editor).then(|| {
-        let of = format!("the data set {}", set.name);
+        let of = format!("the {noun} {}", set.name);
         let consequence =
             "It is gone for everybody. Runs that use its file keep it, for as long as they are there.";
         view! { <Removal words=("Delete", "Deleting…") of consequence remove gone/> }
@@ -106,14 +118,14 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
     view! {
         <section class="plate" aria-labelledby="data-set">
             <header>
-                <h2 class="pt" id="data-set">"The data set"</h2>
+                <h2 class="pt" id="data-set">"The " {noun}</h2>
             </header>
-            <p>{what} " " {used}</p>
+            <p>{what} {used}</p>
             <p class="note">"Added by " {by} ", " <When at/> ". SHA-256 " <code>{sha256}</code></p>
             <Refused asking/>
             <div class="row">
                 <button type="button" class="primary" aria-disabled=move || asking.disabled() on:click=take>
-                    "New study from this data"
+                    {begin}
                 </button>
                 <a class="button" href=href rel="external" download>
                     "Download"

@@ -120,14 +120,14 @@ pub(super) fn Upload(project: String) -> impl IntoView {
             on:drop=drop_in
         >
             <p>
-                "Upload data sets, or drop them here: CSV or TSV files with a header line, JSON Lines with one object a line, or a ZIP of the tau2 \
-                 benchmark’s data."
+                "Upload data sets and studies, or drop them here: CSV or TSV files with a header line, JSON Lines with one object a line, studies \
+                 in TOML, or a ZIP of the tau2 benchmark’s data."
             </p>
             <div class="row">
                 <Choose
                     words="Choose files"
                     label="Data set"
-                    accept=".csv,.tsv,.jsonl,.ndjson,.zip"
+                    accept=".csv,.tsv,.jsonl,.ndjson,.toml,.zip"
                     multiple=true
                     chosen
                 />

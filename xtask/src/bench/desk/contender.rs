@@ -3,14 +3,15 @@
 /// What searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contender {
-    /// The study without caution.
+    /// The paper's search.
     Capo,
     /// The same with every multiplier fixed at 1.
     Fixed,
-    /// The study with caution, as it is shipped, and the same with fixed multipliers.
+    /// The same with caution, and with fixed multipliers besides.
     Cautious,
     CautiousFixed,
-    /// The study with caution until the budget is spent, the same with batches that grow, and that with a small pool.
+    /// With caution until the budget is spent, the same with batches that grow, and that with a small pool, which is how the
+    /// help desk is shipped.
     CautiousUntilBudget,
     Growing,
     GrowingSmallPool,

@@ -71,6 +71,8 @@ async fn bytes(response: Response) -> Vec<u8> {
         .to_vec()
 }
 
+const STUDY: &str = include_str!("../../../../../studies/help-desk.toml");
+
 #[tokio::test]
 async fn a_table_is_uploaded_looked_at_and_downloaded() {
     let team = Team::new().await;
@@ -120,6 +122,24 @@ async fn a_table_is_uploaded_looked_at_and_downloaded() {
 }
 
 #[tokio::test]
+async fn a_study_shows_what_it_searches_for_and_with_whom() {
+    let team = Team::new().await;
+    let (status, added) = team.upload("night.toml", STUDY.as_bytes()).await;
+    assert_eq!((status, &added["kind"]), (201, &json!("study")), "{added}");
+    let detail = format!("{DATA}/{}", added["id"].as_str().unwrap());
+    let (_, detail) = team.ask(Who::Viewer, "GET", &detail, Value::Null).await;
+    let rows = detail["first"].as_array().unwrap();
+    assert_eq!(json!(rows.len()), added["rows"]);
+    for row in [
+        json!(["name", "help desk"]),
+        json!(["human_requests", "at most 0.37"]),
+        json!(["model: agent", "simulated sim-medium"]),
+    ] {
+        assert!(rows.contains(&row), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn what_does_not_read_is_told_with_its_place() {
     let team = Team::new().await;
     let bomb = {
@@ -132,6 +152,8 @@ async fn what_does_not_read_is_told_with_its_place() {
         std::io::Write::write_all(&mut archive, &zeros).unwrap();
         archive.finish().unwrap().into_inner()
     };
+    let with_key = STUDY.replace("[models.agent]", "[models.agent]\napi_key = \"sk-open\"");
+    assert_ne!(with_key, STUDY);
     let wide = (0..1001)
         .map(|column| format!("c{column}"))
         .collect::<Vec<_>>()
@@ -149,12 +171,15 @@ async fn what_does_not_read_is_told_with_its_place() {
         ("c.csv", b"", "holds no examples"),
         ("wide.csv", wide.as_bytes(), "has 1001 columns"),
         ("rows.xlsx", b"PK", "none of .csv"),
+        ("night.toml", b"[study]\nnam = 1\n", "night.toml: "),
+        ("open.toml", with_key.as_bytes(), "api_key"),
         ("tau2.zip", b"PK", "does not read as a ZIP archive"),
         ("bomb.zip", &bomb, "larger than the benchmark's data can be"),
         ("../rows.csv", b"q\n1\n", "the name of a file"),
     ] {
         let (status, problem) = team.upload(name, content).await;
         let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(!detail.contains("sk-open"), "{detail}");
         assert!(
             status == 422 && detail.contains(said),
             "{name}: {status} {problem}"
