@@ -8,6 +8,8 @@ const PREFIX = `capo-shell:${new URL(self.registration.scope).pathname}:`;
 const CACHE = PREFIX + VERSION;
 const address = (path) => new URL(path, self.registration.scope).href;
 const ADDRESSES = new Set(Object.keys(FILES).map(address));
+// What a server behind the page answers itself, beside the page's routes.
+const OF_SERVER = ["api/", "healthz", "readyz", "metrics"].map(address);
 
 // While a host is being updated it may answer with files of two versions. Only what was built together is kept.
 async function fetchChecked(path, expected) {
@@ -60,6 +62,7 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
   if (request.method !== "GET" || url.origin !== self.location.origin) return;
+  if (OF_SERVER.some((start) => url.href.startsWith(start))) return;
   if (ADDRESSES.has(url.href)) event.respondWith(answer(request, url.href));
   // A route of the page: its last part is no file name.
   else if (request.mode === "navigate" && !url.pathname.split("/").at(-1).includes(".")) {

@@ -9,7 +9,7 @@ use crate::page::{Host, open};
 use crate::{LATENCY, SECRET, hold_after, set_up};
 
 /// Waits until the page is kept for when there is no network.
-async fn until_kept(browser: &Browser) {
+pub(crate) async fn until_kept(browser: &Browser) {
     let is_kept = "return navigator.serviceWorker.controller?.state === 'activated'";
     browser
         .until("the service worker keeps the page", async || {
@@ -20,7 +20,7 @@ async fn until_kept(browser: &Browser) {
 
 /// Tells the page that this device has no network, or has one again. Its worker's calls go through
 /// all the same.
-async fn set_offline(browser: &Browser, offline: bool) {
+pub(crate) async fn set_offline(browser: &Browser, offline: bool) {
     let conditions = json!({
         "offline": offline, "latency": 0, "download_throughput": -1, "upload_throughput": -1,
     });

@@ -16,6 +16,7 @@ mod new_study;
 mod page;
 mod team;
 mod team_data;
+mod team_hardships;
 mod team_keys;
 mod team_oidc;
 mod team_prompts;

@@ -13,7 +13,7 @@ use crate::team_runs::pick;
 use crate::{SECRET, STORED, barriers};
 
 /// Types the settings of the stub's key, and the key, and adds it.
-async fn add_key(ada: &Browser, stub: &Stub) {
+pub(crate) async fn add_key(ada: &Browser, stub: &Stub) {
     ada.go("/team/server").await;
     ada.until_shown("Add a key").await;
     ada.type_in("Name in addresses", "stub").await;
@@ -45,7 +45,7 @@ async fn limit(ada: &Browser, requests: &str, shown: &str) {
 }
 
 /// Sets up a study whose agent is asked with the project's key.
-async fn set_up(bea: &Browser, study: &Study) {
+pub(crate) async fn set_up(bea: &Browser, study: &Study) {
     bea.go("/study").await;
     bea.choose("Study file", &study.path()).await;
     bea.until_shown("was taken in").await;
