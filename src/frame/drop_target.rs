@@ -9,7 +9,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{DragEvent, File};
 
 use super::address::{base, use_page};
-use super::handover::Handover;
+use super::handover::{Handed, Handover};
 use super::imports::Imports;
 use crate::live::Runs;
 
@@ -68,7 +68,7 @@ pub fn DropTarget() -> impl IntoView {
                     let text = JsFuture::from(file.text()).await.ok();
                     match text.and_then(|text| text.as_string()) {
                         Some(text) => {
-                            handover.0.set(Some(text));
+                            handover.0.set(Some(Handed::Text(text)));
                             navigate("/study", NavigateOptions::default());
                         }
                         None => notice.set(Some(Notice {

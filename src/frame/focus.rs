@@ -29,6 +29,11 @@ pub(super) fn follow_address() {
     });
 }
 
+/// Moves the focus to what the address names, once a page has drawn what it had to ask for first.
+pub fn go_to_named(hash: &str) {
+    go(hash.trim_start_matches('#'), false);
+}
+
 fn go(target: &str, moved: bool) {
     let named = document()
         .get_element_by_id(target)

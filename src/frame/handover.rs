@@ -3,10 +3,20 @@
 use leptos::prelude::*;
 use web_sys::File;
 
-/// The text of a study file, TOML or JSON, that was dropped on another page; whoever takes it in
-/// puts `None` in its place.
+use crate::live::Begun;
+
+/// A study that comes from another page.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Handed {
+    /// The text of a study file, TOML or JSON.
+    Text(String),
+    /// What a run was started with.
+    Run(Box<Begun>),
+}
+
+/// The study; whoever takes it in puts `None` in its place.
 #[derive(Clone, Copy, Default)]
-pub struct Handover(pub RwSignal<Option<String>>);
+pub struct Handover(pub RwSignal<Option<Handed>>);
 
 /// A file that New study takes in as if it had been dropped there.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ mod app;
 mod broken;
 mod connectivity;
 pub mod drop_target;
-mod focus;
+pub mod focus;
 mod foot;
 pub mod handover;
 pub mod imports;

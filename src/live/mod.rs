@@ -1,5 +1,6 @@
 //! Runs as this tab knows them: folded, started, steered.
 
+mod begun;
 mod benchmark;
 mod fold;
 mod following;
@@ -20,6 +21,7 @@ mod to_server;
 mod worker;
 mod worker_messages;
 
+pub use begun::Begun;
 pub use benchmark::keep_benchmark;
 pub use fold::Folded;
 pub use importing::sweep;
@@ -27,4 +29,5 @@ pub use orders::Ordered;
 pub use phase::{Pause, Phase};
 pub use run::{Refusal, Run};
 pub use runs::{NewRun, Runs, fresh_id};
+pub use to_server::sha256;
 pub use worker::{WorkerHandle, document_meta, prepare_worker};

@@ -151,7 +151,7 @@ fn lead_to_providers(study: &mut Study, origin: &str, keys: &[ProjectKey]) -> Re
 
 /// The SHA-256 of a file, in hexadecimal digits. The browser computes one only for pages that come encrypted or from this
 /// device.
-fn sha256(text: &str) -> String {
+pub fn sha256(text: &str) -> String {
     use std::fmt::Write as _;
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().fold(String::with_capacity(64), |mut digits, byte| {

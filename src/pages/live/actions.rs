@@ -1,4 +1,4 @@
-//! Pause, resume, stop, branch.
+//! Pause, resume, stop, branch, rerun.
 
 use capo_core::journal::Status;
 use capo_core::reading::progress::Progress;
@@ -7,7 +7,7 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use crate::components::{BranchDialog, Deferred, PushToTeam, RaiseDialog, use_forbidden};
+use crate::components::{BranchDialog, Deferred, PushToTeam, RaiseDialog, Rerun, use_forbidden};
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Ordered, Pause, Phase, Run, Runs};
@@ -146,6 +146,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
                     "Branch…"
                 </button>
             </Show>
+            <Rerun run words="Rerun with changes…"/>
             <Deferred>
                 <PushToTeam run/>
             </Deferred>

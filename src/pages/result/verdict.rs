@@ -3,11 +3,8 @@
 use capo_core::study::certificate::Confirm;
 use capo_core::study::{LARGEST_CAUTION, Study};
 use leptos::prelude::*;
-use leptos_router::NavigateOptions;
-use leptos_router::hooks::use_navigate;
 
-use crate::components::{BranchDialog, Words, use_forbidden};
-use crate::frame::handover::Handover;
+use crate::components::{BranchDialog, Rerun, Words, use_forbidden};
 use crate::live::Run;
 use crate::run::outcome::{self, Outcome};
 
@@ -16,32 +13,22 @@ use crate::run::outcome::{self, Outcome};
 pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView {
     let branching = RwSignal::new(false);
     let forbidden = use_forbidden(run);
-    let Handover(handed) = expect_context();
-    let navigate = use_navigate();
-    let hand_over = StoredValue::new(move |study: &Study| {
-        // A study of a run can be written, and what is impossible is said there.
-        handed.set(study.to_toml().ok());
-        navigate("/study", NavigateOptions::default());
-    });
-    let with_test = Memo::new(move |_| {
+    // How many examples are held out, where there can be more.
+    let held_out = Memo::new(move |_| {
         run.read(|folded| {
             let event = folded.state.study()?;
             let held_out: usize = event.workloads.values().map(|record| record.evaluate.len()).sum();
-            test_on_more(&event.study, held_out)
+            test_on_more(&event.study, held_out).map(|_| held_out)
         })
     });
-    let more_cautious = move |_| {
-        let study = run.read(|folded| folded.state.study().map(|event| event.study.clone()));
-        if let Some(mut study) = study {
-            with_caution(&mut study);
-            hand_over.with_value(|hand_over| hand_over(&study));
-        }
-    };
-    let tested = move |_| {
-        if let Some(study) = with_test.get_untracked() {
-            hand_over.with_value(|hand_over| hand_over(&study));
-        }
-    };
+    let tested = Callback::new(move |study: Study| {
+        let held_out = held_out.get_untracked().unwrap_or_default();
+        test_on_more(&study, held_out).unwrap_or(study)
+    });
+    let cautious = Callback::new(|mut study: Study| {
+        with_caution(&mut study);
+        study
+    });
     let has_rounds = Memo::new(move |_| run.read(|folded| !folded.state.rounds().is_empty()));
     let verdict = move || {
         let sentence = outcome.with(|outcome| outcome.as_ref().map(|outcome| outcome.verdict.clone()));
@@ -64,14 +51,10 @@ pub(super) fn Verdict(run: Run, outcome: Memo<Option<Outcome>>) -> impl IntoView
             <p>{verdict}</p>
             <div class="row">
                 {tag} <span class="note">{notes}</span>
-                <Show when=move || with_test.with(Option::is_some)>
-                    <button type="button" on:click=tested>
-                        "Search again, with a test…"
-                    </button>
+                <Show when=move || held_out.with(Option::is_some)>
+                    <Rerun run words="Search again, with a test…" change=tested/>
                 </Show>
-                <button type="button" on:click=more_cautious>
-                    "Search again, with more caution…"
-                </button>
+                <Rerun run words="Search again, with more caution…" change=cautious/>
                 <Show when=move || has_rounds.get()>
                     <button
                         type="button"

@@ -1,5 +1,8 @@
 //! The study as a file or a link, in and out.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use capo_core::study::{Format, Study};
 use leptos::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -8,14 +11,18 @@ use web_sys::File;
 use super::draft::Draft;
 use super::form::{Form, Said};
 use super::link;
+use super::on_server::OnServer;
 use super::preview;
 use super::rows;
 use super::tau2;
 use super::team_data::KeepStudy;
 use crate::components::Choose;
 use crate::download::file_name;
+use crate::format;
 use crate::frame::drop_target::{self, Kind};
-use crate::frame::handover::{HandedFile, Handover};
+use crate::frame::handover::{Handed, HandedFile, Handover};
+use crate::live::{Begun, sha256};
+use crate::worker::protocol::DataFiles;
 
 /// Import, export, link.
 #[component]
@@ -147,8 +154,8 @@ pub(super) fn take_file(form: Form, file: File) {
     });
 }
 
-/// Takes in a study that was dropped on another page, or a file that was chosen there.
-pub(super) fn take_handed_over(form: Form) {
+/// Takes in a study that comes from another page, or a file that was chosen there.
+pub(super) fn take_handed_over(form: Form, on_server: OnServer) {
     let HandedFile(file) = expect_context();
     if let Some(file) = file.try_update_value(Option::take).flatten()
         && !tau2::take_archive(form, &file)
@@ -157,10 +164,14 @@ pub(super) fn take_handed_over(form: Form) {
     }
     let Handover(handed) = expect_context();
     Effect::new(move |_| {
-        let Some(text) = handed.get() else {
+        let Some(study) = handed.get() else {
             return;
         };
         handed.set(None);
+        let text = match study {
+            Handed::Text(text) => text,
+            Handed::Run(begun) => return take_begun(form, on_server, *begun),
+        };
         // A study in JSON is an object; no TOML file begins with a brace.
         let is_json = text.trim_start().starts_with('{');
         let format = if is_json { Format::Json } else { Format::Toml };
@@ -178,6 +189,50 @@ fn take_study(form: Form, name: &str, text: &str, format: Format) {
         }
         Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
     }
+}
+
+/// Takes in what a run was started with, to be changed and run where that ran.
+fn take_begun(form: Form, on_server: OnServer, begun: Begun) {
+    let Begun {
+        study,
+        mut files,
+        mut elsewhere,
+        project,
+    } = begun;
+    // What the server does not give back may have been sent from here.
+    let here = form
+        .draft
+        .with_untracked(|draft| known_here(&mut elsewhere, &draft.files));
+    files.extend(here);
+    let mut next = Draft::of(study);
+    // They belong to this study alone.
+    next.restore(files);
+    on_server.choose(project);
+    let names: Vec<String> = elsewhere.into_keys().collect();
+    let words = match format::listed(&names) {
+        none if none.is_empty() => "The study was taken in.".to_owned(),
+        names => format!(
+            "The study was taken in. The server gives back data sets only: take in {names} once more."
+        ),
+    };
+    put(form, next, words);
+}
+
+/// Takes out of those files of which the SHA-256 is known the ones that are here under any name, and returns them.
+fn known_here(elsewhere: &mut BTreeMap<String, String>, files: &DataFiles) -> DataFiles {
+    if elsewhere.is_empty() {
+        return DataFiles::new();
+    }
+    let here: BTreeMap<String, _> = files.values().map(|text| (sha256(text), text)).collect();
+    let mut found = DataFiles::new();
+    elsewhere.retain(|path, sha256| {
+        let Some(&text) = here.get(sha256.as_str()) else {
+            return true;
+        };
+        found.insert(path.clone(), Arc::clone(text));
+        false
+    });
+    found
 }
 
 /// Puts a study in place of the draft, and says so in `words`, with what may not be written into it.
@@ -223,4 +278,27 @@ fn copy_link(form: Form, fragment: &str) {
             Err(_) => format!("The browser copies nothing for this page. Copy this: {address}"),
         })));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_run_is_known_by_what_it_holds() {
+        let here = DataFiles::from([
+            ("mine.csv".to_owned(), "a\n1\n".into()),
+            ("rows.csv".to_owned(), "b\n2\n".into()),
+        ]);
+        let mut elsewhere = BTreeMap::from([
+            ("data/rows.csv".to_owned(), sha256("a\n1\n")),
+            ("rows.csv".to_owned(), sha256("b\n3\n")),
+        ]);
+        let found = known_here(&mut elsewhere, &here);
+        assert_eq!(
+            found,
+            DataFiles::from([("data/rows.csv".to_owned(), "a\n1\n".into())])
+        );
+        assert!(elsewhere.into_keys().eq(["rows.csv"]));
+    }
 }

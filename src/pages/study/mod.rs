@@ -56,6 +56,7 @@ use self::form::{Form, Said};
 use self::kept::Keeping;
 use self::method::MethodSection;
 use self::models::ModelsSection;
+use self::on_server::OnServer;
 use self::prompt::PromptSection;
 use self::start::Start;
 use self::workload::WorkloadSection;
@@ -71,8 +72,10 @@ pub fn StudyPage() -> impl IntoView {
     Form::new(expect_context::<TabKeys>(), use_open_journal()).map(|form| {
         provide_context(form);
         provide_context(shared::offered());
+        let on_server = OnServer::new();
+        provide_context(on_server);
         open_links(form);
-        take_handed_over(form);
+        take_handed_over(form, on_server);
         ask_cost(form);
         kept::follow(form);
         view! { <Setup form/> }

@@ -1,5 +1,6 @@
 //! Running the study on the team's server instead of in this browser.
 
+use capo_api::Role;
 use leptos::prelude::*;
 
 use crate::components::Workplace;
@@ -23,6 +24,12 @@ impl OnServer {
             chosen: RwSignal::new(None),
             start_at: RwSignal::new(String::new()),
         }
+    }
+
+    /// Has it run in a project, unless one may only read there, or in this browser.
+    pub(super) fn choose(self, project: Option<String>) {
+        let may = |project: &String| untrack(|| self.team.role(project)) != Some(Role::Viewer);
+        self.chosen.set(project.filter(may));
     }
 
     /// The project on whose account it is to run; none when it runs in this browser.

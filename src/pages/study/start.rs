@@ -29,7 +29,7 @@ pub(super) fn Start() -> impl IntoView {
     let navigate = use_navigate();
     let failed = RwSignal::new(None::<String>);
     let runs = expect_context::<Runs>();
-    let on_server = OnServer::new();
+    let on_server = expect_context::<OnServer>();
     let sending = RwSignal::new(false);
     let is_there = Memo::new(move |_| on_server.project().is_some());
     let missing = Memo::new(move |_| readiness::lacking(form, !is_there.get()));

@@ -12,6 +12,7 @@ mod keys;
 mod list;
 mod once;
 mod project;
+mod project_bar;
 mod projects;
 mod prompts;
 mod removal;

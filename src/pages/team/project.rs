@@ -5,7 +5,7 @@ use capo_api::{
 };
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
-use leptos_router::hooks::{use_navigate, use_params_map};
+use leptos_router::hooks::{use_location, use_navigate, use_params_map};
 
 use super::audit::AuditLog;
 use super::data::DataOf;
@@ -14,9 +14,12 @@ use super::guard::TeamPage;
 use super::invitations::Invitations;
 use super::keys::ProjectKeys;
 use super::list::{List, Listing};
+use super::project_bar::ProjectBar;
 use super::prompts::PromptsOf;
 use super::removal::Removal;
 use super::trainings::TrainingsOf;
+use crate::components::in_turn;
+use crate::frame::focus::go_to_named;
 use crate::team::{Asking, Server, removal, role_means};
 
 /// The project of this address.
@@ -48,10 +51,20 @@ fn Project(name: String, title: RwSignal<Option<String>>, myself: Myself) -> imp
     Effect::new(move |_| title.set(project.get().map(|project| project.title)));
     // What is shown follows one's role alone.
     let role = Memo::new(move |_| project.with(|project| project.as_ref().map(|project| project.role)));
+    let hash = use_location().hash;
+    Effect::new(move |was_known: Option<bool>| {
+        let is_known = role.with(Option::is_some);
+        if is_known && was_known != Some(true) {
+            // Once the parts are there.
+            in_turn(move || go_to_named(&hash.get_untracked()));
+        }
+        is_known
+    });
     let parts = move || {
         let role = role.get()?;
         let decides = (role == Role::Admin).then(|| decisions(name.clone(), title));
         Some(view! {
+            <ProjectBar project=name.clone()/>
             <DataOf project=name.clone() role/>
             <PromptsOf project=name.clone()/>
             <TrainingsOf project=name.clone() role/>

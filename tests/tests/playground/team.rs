@@ -185,3 +185,65 @@ async fn signing_in_says_what_is_wrong_and_makes_tokens() {
     let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
     assert_eq!(browser.js(fits).await, json!(true));
 }
+
+/// The id of what has the focus.
+async fn focused(browser: &Browser) -> String {
+    let id = browser.js("return document.activeElement?.id ?? ''").await;
+    id.as_str().unwrap().to_owned()
+}
+
+/// Waits until a page is shown at this section.
+async fn until_at(browser: &Browser, page: &str, section: &str) {
+    let wanted = format!("{page}#{section}");
+    browser
+        .until(&format!("{wanted} is shown"), async || {
+            address(browser).await == wanted && focused(browser).await == section
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn another_project_is_switched_to_at_the_same_section() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    assert!(
+        !ada.text("main").await.contains("Another project"),
+        "there is none"
+    );
+    ada.go("/team").await;
+    ada.type_in("Title", "Billing").await;
+    ada.type_in("Name in addresses", "billing").await;
+    ada.click("Make the project").await;
+    ada.until_shown("Another project").await;
+    ada.click("Members").await;
+    until_at(&ada, "/team/projects/billing", "members").await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    // By keyboard alone, from the section up to the list.
+    for _ in 0..60 {
+        if focused(&ada).await == "other-project" {
+            break;
+        }
+        let back = ada.driver.action_chain().key_down(Key::Shift);
+        let back = back.send_keys(Key::Tab).key_up(Key::Shift);
+        back.perform().await.unwrap();
+    }
+    assert_eq!(focused(&ada).await, "other-project");
+    ada.press(Key::Tab).await;
+    ada.press(Key::Enter).await;
+    until_at(&ada, "/team/projects/help-desk", "members").await;
+    ada.until_shown("Help desk").await;
+
+    // From the page of what only one project has, to where the other lists such things; on a telephone, too.
+    let telephone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
+    ada.devtools("Emulation.setDeviceMetricsOverride", telephone)
+        .await;
+    ada.go("/team/projects/help-desk/prompts/greeting").await;
+    ada.until_shown("Another project").await;
+    let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
+    assert_eq!(ada.js(fits).await, json!(true));
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.click("Switch").await;
+    until_at(&ada, "/team/projects/billing", "prompts").await;
+}

@@ -35,6 +35,39 @@ const OPEN: &str = "return window.followed.filter((one) => one.readyState !== Ev
 /// The rows of the list of runs.
 const ROWS: &str = "return document.querySelectorAll('table.runs tbody tr').length";
 
+/// Where New study has the study run: the name of a project, nothing for this browser.
+const WHERE: &str = "return document.getElementById('run-where')?.value ?? null";
+
+/// A study of rows, asked of simulated models.
+const SUMS: &str = r#"
+[study]
+name = "sums"
+rounds = 1
+
+[workload]
+kind = "table"
+data = "rows.csv"
+user = "{{ question }}"
+evaluate = 1
+
+[[workload.metric]]
+type = "normalized"
+name = "correct"
+expected = "{{ answer }}"
+
+[prompt]
+text = "Add."
+
+[objective]
+metric = "correct"
+
+[models.agent]
+provider = "simulated"
+
+[budget]
+rollouts = 20
+"#;
+
 /// Whether the first button shown of this name is disabled.
 const IS_DISABLED: &str = "const all = [...document.querySelectorAll('main button')];
     return all.find((one) => one.offsetParent && one.innerText.trim() === arguments[0])?.disabled ?? null";
@@ -75,6 +108,39 @@ async fn delete_elsewhere(browser: &Browser, run: &str) {
     let id = run.strip_prefix("/run/team-").unwrap();
     let delete = format!("return (await fetch('/api/runs/{id}', {{ method: 'DELETE' }})).status");
     assert_eq!(browser.js_async(&delete).await, json!(204));
+}
+
+/// The study of a run of the server.
+async fn study_of(browser: &Browser, run: &str) -> String {
+    let id = run.strip_prefix("/run/team-").unwrap();
+    let read = format!("return (await (await fetch('/api/runs/{id}')).json()).study");
+    browser.js_async(&read).await.as_str().unwrap().to_owned()
+}
+
+/// Gives the project rows, as a data set where they have a name, and a run on them that does not start yet. Returns its address.
+async fn scheduled(browser: &Browser, rows: &str, name: Option<&str>) -> String {
+    let script = format!(
+        "const [rows, name, study] = {};
+        const send = async (method, path, type, body) => {{
+            const headers = {{ 'content-type': type }};
+            const answer = await fetch('/api/projects/help-desk' + path, {{ method, headers, body }});
+            if (!answer.ok) throw new Error(await answer.text());
+            return await answer.json();
+        }};
+        const post = (path, value) => send('POST', path, 'application/json', JSON.stringify(value));
+        const bytes = new TextEncoder().encode(rows);
+        const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+        const sha256 = [...digest].map((one) => one.toString(16).padStart(2, '0')).join('');
+        await send('PUT', '/files/' + sha256, 'application/octet-stream', bytes);
+        if (name) await post('/data', {{ name, sha256 }});
+        const files = {{ 'rows.csv': sha256 }};
+        return (await post('/runs', {{ name: 'Sums', study, files, start_at: '2099-01-01T00:00:00Z' }})).id",
+        json!([rows, name, SUMS])
+    );
+    let id = browser.js_async(&script).await;
+    let id = id.as_str().unwrap();
+    assert!(id.chars().all(|one| one.is_ascii_hexdigit()), "{id}");
+    format!("/run/team-{id}")
 }
 
 /// Starts the study that New study begins with on the server.
@@ -293,4 +359,70 @@ async fn a_run_is_followed_while_it_is_shown_and_forgotten_when_it_is_deleted_el
     tokio::time::sleep(Duration::from_secs(6)).await;
     let asked = ada.requests().await;
     assert!(!asked.iter().any(|url| url.contains("/api/")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_rerun_with_a_change_where_it_ran() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    start_at(&ada, "2099-01-01T00:00").await;
+    let first = address(&ada).await;
+    // What is set up meanwhile is offered back.
+    ada.click("New study").await;
+    ada.type_in("System prompt", "Be brief.").await;
+    ada.go(&first).await;
+    ada.click("Rerun with changes…").await;
+    ada.until_shown("The study was taken in.").await;
+    ada.until_shown("Back to the former draft, “help desk”").await;
+    assert_eq!(address(&ada).await, "/study");
+    ada.until("it is to run in the same project", async || {
+        ada.js(WHERE).await == json!("help-desk")
+    })
+    .await;
+    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    ada.type_in("Threshold for human requests", "42").await;
+    ada.click("Run study").await;
+    ada.until_shown("project help-desk, started by ada").await;
+    let second = address(&ada).await;
+    assert!(second.starts_with("/run/team-") && second != first, "{second}");
+    let (before, after) = (study_of(&ada, &first).await, study_of(&ada, &second).await);
+    assert!(after.contains("threshold = 0.42"), "{after}");
+    assert_eq!(after, before.replace("threshold = 0.37", "threshold = 0.42"));
+    ada.go("/runs").await;
+    until_count(&ada, ROWS, 2).await;
+
+    // One of this browser is set up to run here, and may go on meanwhile.
+    ada.go("/").await;
+    ada.click("Run the help-desk study").await;
+    ada.until_shown("Simulated models, not a real agent").await;
+    ada.click("Rerun with changes…").await;
+    ada.until_shown("The study was taken in.").await;
+    ada.until("it is to run in this browser", async || {
+        ada.js(WHERE).await == json!("")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rerun_has_the_rows_of_its_run_and_no_others() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    let rows = "question,answer\none and one?,two\none and two?,three\ntwo and two?,four\n";
+    let of_data_set = scheduled(&ada, rows, Some("sums.csv")).await;
+    let other = scheduled(&ada, &rows.replace("two and", "three and"), None).await;
+    ada.go(&of_data_set).await;
+    ada.click("Rerun with changes…").await;
+    ada.until_shown("3 rows").await;
+    ada.until_shown("two and two?").await;
+    assert!(!ada.text("main").await.contains("data sets only"));
+    ada.go(&other).await;
+    ada.click("Rerun with changes…").await;
+    ada.until_shown("The server gives back data sets only: take in rows.csv once more.")
+        .await;
+    ada.until_shown("The rows of rows.csv are not here yet.").await;
+    assert!(!ada.text("main").await.contains("two and two?"));
 }

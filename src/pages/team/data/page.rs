@@ -13,6 +13,7 @@ use crate::frame::handover::HandedFile;
 use crate::pages::team::form::Refused;
 use crate::pages::team::guard::TeamPage;
 use crate::pages::team::list::Listing;
+use crate::pages::team::project_bar::ProjectBar;
 use crate::pages::team::removal::Removal;
 use crate::team::{Asking, Server, data_file};
 
@@ -54,6 +55,7 @@ fn Shown(project: String, id: String, name: RwSignal<Option<String>>) -> impl In
         })
     };
     view! {
+        <ProjectBar project=of.clone()/>
         <p class="note above">"Of the project " <A href=back>{of}</A></p>
         {move || listing.instead("")}
         {parts}

@@ -15,6 +15,7 @@ use super::version::Selected;
 use super::versions::Versions;
 use crate::pages::team::guard::TeamPage;
 use crate::pages::team::list::Listing;
+use crate::pages::team::project_bar::ProjectBar;
 use crate::pages::team::removal::Removal;
 use crate::team::Server;
 
@@ -49,6 +50,7 @@ fn Prompt(place: Place) -> impl IntoView {
     let page = Page::new(place, known);
     let is_admin = Memo::new(move |_| page.role.get() == Some(Role::Admin));
     view! {
+        <ProjectBar project=project.clone()/>
         <p class="note above">
             "A prompt of the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>

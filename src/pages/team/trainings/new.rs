@@ -13,6 +13,7 @@ use super::{address, words};
 use crate::pages::team::form::{Field, Form, Line, Pick, TextField, named};
 use crate::pages::team::guard::TeamPage;
 use crate::pages::team::list::Listing;
+use crate::pages::team::project_bar::ProjectBar;
 use crate::team::{Asking, Server};
 
 /// What a settings field begins with: a model that is made here learns little at the rates of a large one.
@@ -145,6 +146,7 @@ fn Start(project: String) -> impl IntoView {
     let change = move |event| place.set(event_target_value(&event).parse().unwrap_or_default());
     let pick = move |picked| kind.set(picked);
     view! {
+        <ProjectBar project=project.clone()/>
         <p class="note above">
             "In the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>

@@ -9,7 +9,7 @@ use leptos_router::hooks::use_navigate;
 use serde_json::json;
 
 use super::following::Followed;
-use crate::frame::handover::Handover;
+use crate::frame::handover::{Handed, Handover};
 use crate::pages::team::form::Refused;
 use crate::pages::team::removal::Removal;
 use crate::team::{Asking, Server};
@@ -41,7 +41,7 @@ pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed
         asking.send(request, move |training: TrainingDetail| {
             match with_rewriter(&training) {
                 Ok(study) => {
-                    handed.set(Some(study));
+                    handed.set(Some(Handed::Text(study)));
                     navigate("/study", NavigateOptions::default());
                 }
                 Err(why) => asking.refused.set(Some(why)),

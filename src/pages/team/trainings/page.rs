@@ -13,6 +13,7 @@ use crate::charts::figure::Figure;
 use crate::charts::loss::{LossChart, LossData};
 use crate::pages::team::guard::TeamPage;
 use crate::pages::team::list::Listing;
+use crate::pages::team::project_bar::ProjectBar;
 use crate::team::Server;
 
 /// The training of this address.
@@ -64,6 +65,7 @@ fn Training(project: String, id: String, name: RwSignal<Option<String>>) -> impl
             .map(|role| view! { <Orders project id role followed/> })
     };
     view! {
+        <ProjectBar project=project.clone()/>
         <p class="note above">
             "A training of the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>
