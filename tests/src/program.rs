@@ -1,6 +1,7 @@
 //! The built `capo` as a program.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
@@ -263,15 +264,29 @@ impl Server {
     /// # Panics
     /// When it does not say where it listens.
     pub fn start(command: &mut Command) -> Self {
-        let mut running = Running::start_piped(command);
+        let mut server = Self::listening(command.stderr(Stdio::piped()));
+        // Nobody reads on, as when a terminal is closed: what is said there must not end it.
+        server.running.stderr = None;
+        server
+    }
+
+    /// The same, with what it says on standard error at the end of a file.
+    ///
+    /// # Panics
+    /// When the file cannot be written, or it does not say where it listens.
+    pub fn start_logged(command: &mut Command, log: &Path) -> Self {
+        let file = File::options().create(true).append(true).open(log);
+        Self::listening(command.stderr(file.expect("the log can be written")))
+    }
+
+    fn listening(command: &mut Command) -> Self {
+        let mut running = Running::spawn(command.stdout(Stdio::piped()));
         let mut stdout = BufReader::new(running.child.stdout.take().expect("standard output is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("a pipe can be read");
         let Some(base_url) = line.trim_end().strip_prefix("listening on ") else {
             panic!("said {line:?} and {}", running.finish().stderr);
         };
-        // Nobody reads on, as when a terminal is closed: what is said there must not end it.
-        running.stderr = None;
         Self {
             base_url: base_url.to_owned(),
             running,

@@ -7,19 +7,74 @@
 
 mod team_server;
 
+#[path = "team_server/shared_key.rs"]
+mod shared_key;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use capo_tests::program::{Server, capo, command, run};
+use capo_tests::program::{Ended, Server, capo, command, read, run};
+use capo_tests::stub::{Answer, Stub};
 use serde_json::{Value, json};
+use shared_key::{SECRET, shared_key};
 use team_server::{PASSWORD, ask, create_user};
 use tempfile::TempDir;
+use ureq::Agent;
+
+/// The variable with a master key.
+const MASTER: &str = "CAPO_MASTER_KEY";
 
 /// Serves on a port of its own.
 fn serving(folder: &Path) -> Command {
     team_server::serving(folder, "127.0.0.1:0")
+}
+
+/// The same with a master key in its variable.
+fn serving_with(folder: &Path, master: &str) -> Command {
+    let mut serve = serving(folder);
+    serve.env(MASTER, master);
+    serve
+}
+
+/// What `capo admin` says of a folder.
+fn administer(folder: &Path, change: impl FnOnce(&mut Command) -> &mut Command) -> Ended {
+    let mut admin = command(["admin"]);
+    run(change(&mut admin).arg("--data").arg(folder))
+}
+
+/// The cookie of ada, who signs in.
+fn enter(server: &Server) -> String {
+    let credentials = json!({ "name": "ada", "password": PASSWORD });
+    let entered = ask(server, "POST", "/api/session", &[], &credentials);
+    assert_eq!(entered.status, 201, "{}", entered.body);
+    entered.cookie.expect("who signs in gets a cookie")
+}
+
+/// The status with which a provider's key is added.
+fn add_key(server: &Server, cookie: &str, name: &str) -> u16 {
+    let settings = json!({ "provider": "openai", "projects": [], "models": [{ "name": "gpt-*" }] });
+    let new = json!({ "name": name, "settings": settings, "secret": SECRET });
+    let in_page = [("cookie", cookie), ("origin", server.base_url.as_str())];
+    ask(server, "POST", "/api/keys", &in_page, &new).status
+}
+
+/// Whether the first key can be used.
+fn is_usable(server: &Server, cookie: &str) -> Value {
+    ask(server, "GET", "/api/keys", &[("cookie", cookie)], &Value::Null).body[0]["is_usable"].clone()
+}
+
+/// Status, content type and text of an address, for a program that sends nothing of its own.
+fn fetched(server: &Server, path: &str) -> (u16, String, String) {
+    let client: Agent = Agent::config_builder().http_status_as_error(false).build().into();
+    let answer = client.get(format!("{}{path}", server.base_url)).call();
+    let mut answer = answer.expect("the server answers");
+    let kind = answer.headers().get("content-type").cloned();
+    let kind = kind.expect("an answer says what it is");
+    let text = answer.body_mut().read_to_string().expect("the answer is text");
+    let kind = String::from_utf8_lossy(kind.as_bytes()).into_owned();
+    (answer.status().as_u16(), kind, text)
 }
 
 #[test]
@@ -219,28 +274,11 @@ fn keys_outlive_a_new_master_key_and_a_wrong_one_is_said() {
         .unwrap();
     writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
     assert!(child.wait().unwrap().success());
-    let enter = |server: &Server| {
-        let credentials = json!({ "name": "ada", "password": PASSWORD });
-        let entered = ask(server, "POST", "/api/session", &[], &credentials);
-        assert_eq!(entered.status, 201, "{}", entered.body);
-        entered.cookie.unwrap()
-    };
-    let usable = |server: &Server, cookie: &str| {
-        ask(server, "GET", "/api/keys", &[("cookie", cookie)], &Value::Null).body[0]["is_usable"].clone()
-    };
     let server = Server::start(&mut serving(folder.path()));
     let cookie = enter(&server);
-    let origin = server.base_url.clone();
-    let settings = json!({ "provider": "openai", "projects": [], "models": [{ "name": "gpt-*" }] });
-    let new = json!({ "name": "openai", "settings": settings, "secret": "sk-of-the-team" });
-    let in_page = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
-    assert_eq!(ask(&server, "POST", "/api/keys", &in_page, &new).status, 204);
-    assert_eq!(usable(&server, &cookie), true);
-    let rotate = || {
-        let mut rotate = command(["admin", "rotate-key", "--data"]);
-        rotate.arg(folder.path());
-        run(&mut rotate)
-    };
+    assert_eq!(add_key(&server, &cookie, "openai"), 204);
+    assert_eq!(is_usable(&server, &cookie), true);
+    let rotate = || administer(folder.path(), |admin| admin.arg("rotate-key"));
     rotate().expect_code(1).expect_error(&["in use by process"]);
     server.stop();
     let master = folder.path().join("master.key");
@@ -252,23 +290,228 @@ fn keys_outlive_a_new_master_key_and_a_wrong_one_is_said() {
     let after = std::fs::read_to_string(&master).unwrap();
     assert_ne!(before, after);
     let server = Server::start(&mut serving(folder.path()));
-    assert_eq!(usable(&server, &cookie), true);
+    assert_eq!(is_usable(&server, &cookie), true);
     server.stop();
     // Broken off between the database and the file: the new key stands beside the old one.
     std::fs::rename(&master, folder.path().join("master.key.next")).unwrap();
     std::fs::write(&master, &before).unwrap();
     let server = Server::start(&mut serving(folder.path()));
-    assert_eq!(usable(&server, &cookie), true);
+    assert_eq!(is_usable(&server, &cookie), true);
     server.stop();
     assert_eq!(std::fs::read_to_string(&master).unwrap(), after);
     // Another one: the server starts, and says so.
     std::fs::write(&master, &before).unwrap();
     let server = Server::start(&mut serving(folder.path()));
-    assert_eq!(usable(&server, &cookie), false);
-    let refused = ask(&server, "POST", "/api/keys", &in_page, &new);
-    assert!(refused.status == 403 || refused.status == 503, "{}", refused.body);
+    assert_eq!(is_usable(&server, &cookie), false);
+    assert_eq!(add_key(&server, &cookie, "another"), 503);
     server.stop();
     rotate().expect_code(1).expect_error(&["master"]);
     let database = std::fs::read(folder.path().join("capo.db")).unwrap();
-    assert!(!database.windows(14).any(|bytes| bytes == b"sk-of-the-team"));
+    assert!(
+        !database
+            .windows(SECRET.len())
+            .any(|bytes| bytes == SECRET.as_bytes())
+    );
+}
+
+#[test]
+fn a_master_key_may_stand_in_a_variable_and_a_missing_one_is_said() {
+    let folder = TempDir::new().unwrap();
+    create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
+    let master = "5e".repeat(32);
+    let server = Server::start(&mut serving_with(folder.path(), &master));
+    let cookie = enter(&server);
+    assert_eq!(add_key(&server, &cookie, "openai"), 204);
+    server.stop();
+    let server = Server::start(&mut serving_with(folder.path(), &master));
+    assert_eq!(is_usable(&server, &cookie), true);
+    server.stop();
+
+    let log = folder.path().join("log");
+    let server = Server::start_logged(&mut serving(folder.path()), &log);
+    assert_eq!(is_usable(&server, &cookie), false);
+    assert_eq!(add_key(&server, &cookie, "another"), 503);
+    server.stop();
+    let said = read(&log);
+    let line = said
+        .lines()
+        .find(|line| line.contains("the master key is missing"));
+    let line = line.unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        line.contains("keys cannot be used") && line.contains("master.key"),
+        "{line}"
+    );
+    // What another one encrypted would be lost: none is made.
+    assert!(!folder.path().join("master.key").exists());
+
+    for wrong in ["", " ", "sesame"] {
+        let refused = run(&mut serving_with(folder.path(), wrong)).expect_code(1);
+        assert!(!refused.stderr.contains("sesame"), "{}", refused.stderr);
+        refused.expect_error(&[MASTER, "64 hexadecimal digits"]);
+    }
+    let (file, other) = (folder.path().join("other.key"), "6f".repeat(32));
+    std::fs::write(&file, &other).unwrap();
+    let both = |key: &str| {
+        let mut serve = serving_with(folder.path(), key);
+        serve.arg("--master-key-file").arg(&file);
+        serve
+    };
+    let refused = run(&mut both(&master)).expect_code(1);
+    for secret in [&master, &other] {
+        assert!(!refused.stderr.contains(secret), "{}", refused.stderr);
+    }
+    refused.expect_error(&[MASTER, "--master-key-file", "other.key"]);
+    std::fs::write(&file, &master).unwrap();
+    let server = Server::start(&mut both(&master));
+    assert_eq!(is_usable(&server, &cookie), true);
+    server.stop();
+    let help = run(&mut command(["serve", "--help"])).expect_code(0);
+    assert!(help.stdout.contains(MASTER), "{}", help.stdout);
+}
+
+#[test]
+fn a_master_key_in_a_variable_is_backed_up_and_rotated_in_a_file() {
+    let folder = TempDir::new().unwrap();
+    let [data, file, copy] = ["data", "key", "copy.db"].map(|name| folder.path().join(name));
+    create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
+    let master = "5e".repeat(32);
+    let server = Server::start(&mut serving_with(&data, &master));
+    let cookie = enter(&server);
+    assert_eq!(add_key(&server, &cookie, "openai"), 204);
+    server.stop();
+
+    let rotate = |admin: &mut Command| {
+        admin.arg("rotate-key").arg("--master-key-file").arg(&file);
+    };
+    std::fs::write(&file, &master).unwrap();
+    let in_variable = administer(&data, |admin| {
+        rotate(admin);
+        admin.env(MASTER, &master)
+    });
+    in_variable
+        .expect_code(1)
+        .expect_error(&[MASTER, "--master-key-file"]);
+    assert_eq!(read(&file), master, "nothing is done");
+    let in_file = administer(&data, |admin| {
+        rotate(admin);
+        admin
+    });
+    assert_eq!(
+        in_file.expect_code(0).stdout,
+        "encrypted 1 key with a new master key\n"
+    );
+    let next = read(&file);
+    let server = Server::start(&mut serving_with(&data, &next));
+    assert_eq!(is_usable(&server, &cookie), true);
+    server.stop();
+
+    let backed_up = administer(&data, |admin| {
+        admin.arg("backup").arg(&copy).arg("--with-master-key");
+        admin.env(MASTER, &next)
+    });
+    backed_up.expect_code(0);
+    let restored = |name: &str, master: Option<&str>| {
+        administer(&folder.path().join(name), |admin| {
+            admin.envs(master.map(|master| (MASTER, master)));
+            admin.arg("restore").arg(&copy)
+        })
+    };
+    restored("other", Some(master.as_str()))
+        .expect_code(1)
+        .expect_error(&[MASTER, "another master key", "unset it"]);
+    restored("in-variable", Some(next.as_str())).expect_code(0);
+    assert!(!folder.path().join("in-variable/master.key").exists());
+    restored("in-file", None).expect_code(0);
+    assert_eq!(read(&folder.path().join("in-file/master.key")), next);
+}
+
+#[test]
+fn scripts_find_what_they_rely_on() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("page");
+    std::fs::create_dir(&page).unwrap();
+    let index = r#"<meta http-equiv="Content-Security-Policy" content="default-src 'self'">"#;
+    std::fs::write(page.join("index.html"), index).unwrap();
+    let serving = |more: &[&str]| {
+        let mut serve = command(["serve", "--addr", "127.0.0.1:0", "--data"]);
+        serve.arg(folder.path().join("data")).arg("--page").arg(&page);
+        serve.args(more);
+        Server::start(&mut serve)
+    };
+    let server = serving(&["--metrics"]);
+    let plain = "text/plain; charset=utf-8";
+    for (path, kind, within) in [
+        ("/healthz", plain, "ok\n"),
+        ("/readyz", plain, "ok\n"),
+        ("/api/openapi.json", "application/json", r#""openapi":"3.1"#),
+        ("/metrics", "text/plain; version=0.0.4", "capo_runs{"),
+        ("/", "text/html; charset=utf-8", index),
+    ] {
+        let (status, found, text) = fetched(&server, path);
+        assert_eq!((status, found.as_str()), (200, kind), "{path}: {text}");
+        assert!(text.contains(within), "{path}: {text}");
+    }
+    assert_eq!(fetched(&server, "/api/projects").0, 401);
+    server.stop();
+
+    let server = serving(&[]);
+    let (status, kind, text) = fetched(&server, "/metrics");
+    assert_eq!(
+        (status, kind.as_str()),
+        (404, "application/problem+json"),
+        "{text}"
+    );
+    let problem: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(problem["type"], "/problems/missing", "{text}");
+    server.stop();
+}
+
+#[test]
+fn a_log_in_json_is_nothing_else_and_holds_no_secret() {
+    let folder = TempDir::new().unwrap();
+    create_user(folder.path(), &["ada", "--admin"], PASSWORD).expect_code(0);
+    let mut provider = Stub::start(|_, _| Answer::Text("At your door.".into()));
+    let log = folder.path().join("log");
+    let server = Server::start_logged(serving(folder.path()).args(["--log", "json"]), &log);
+    let token = shared_key(&server, &provider.base_url);
+    let cookie = enter(&server);
+    let mistaken = "another long password of hers";
+    let wrong = json!({ "name": "ada", "password": mistaken });
+    assert_eq!(ask(&server, "POST", "/api/session", &[], &wrong).status, 401);
+    let bearer = format!("Bearer {token}");
+    let question = json!({
+        "model": "stub",
+        "messages": [{ "role": "user", "content": "Where is my order?" }],
+    });
+    let call = || {
+        let path = "/api/proxy/stub/chat/completions";
+        ask(&server, "POST", path, &[("authorization", &bearer)], &question)
+    };
+    let answered = call();
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    assert_eq!(
+        provider.books().authorizations,
+        [Some(format!("Bearer {SECRET}"))]
+    );
+    provider.leave();
+    let failed = call();
+    assert_eq!(failed.status, 502, "{}", failed.body);
+    server.stop();
+
+    let said = read(&log);
+    for event in ["a sign-in was refused", "a provider was not reached"] {
+        assert!(said.contains(event), "no {event:?} in: {said}");
+    }
+    let master = read(&folder.path().join("master.key"));
+    let session = cookie.split_once('=').unwrap().1;
+    for secret in [PASSWORD, mistaken, session, &token, SECRET, master.trim()] {
+        assert!(
+            !secret.is_empty() && !said.contains(secret),
+            "{secret:?} in: {said}"
+        );
+    }
+    for line in said.lines() {
+        let parsed: Result<Value, _> = serde_json::from_str(line);
+        assert!(parsed.is_ok_and(|value| value.is_object()), "{line}");
+    }
 }

@@ -316,6 +316,88 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
 }
 
 #[test]
+fn a_rewriter_answers_who_has_its_project_alone() {
+    let team = Team::new();
+    let server = team.server();
+    let sft = team.start("sft", |new| {
+        new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 2"));
+    });
+    team.done(&sft);
+    create_user(&team.file("data"), &["bea"], PASSWORD).expect_code(0);
+    let in_page = |name: &str, method: &str, path: &str, body: &Value| {
+        let credentials = json!({ "name": name, "password": PASSWORD });
+        let cookie = ask(server, "POST", "/api/session", &[], &credentials).cookie;
+        let cookie = cookie.unwrap();
+        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let answer = ask(server, method, path, &headers, body);
+        assert!(answer.status < 300, "{path}: {}", answer.body);
+        answer.body
+    };
+    in_page(
+        "bea",
+        "POST",
+        "/api/projects",
+        &json!({ "name": "other", "title": "Other" }),
+    );
+    let new = json!({ "name": "test", "scope": "write", "days": 1 });
+    let of_bea = in_page("bea", "POST", "/api/tokens", &new)["secret"].clone();
+    let of_bea = of_bea.as_str().unwrap();
+
+    let model = format!("training:{sft}");
+    let with = |token: &str, method: &str, path: &str, body: &Value| {
+        let bearer = format!("Bearer {token}");
+        let path = format!("/api/models/v1/{path}");
+        ask(server, method, &path, &[("authorization", &bearer)], body)
+    };
+    let question = |model: &str| {
+        json!({
+            "model": model, "max_tokens": 8, "seed": 7,
+            "messages": [{ "role": "user", "content": "Rewrite: Help the customer." }],
+        })
+    };
+    let asked = |token: &str, model: &str| with(token, "POST", "chat/completions", &question(model));
+    let is_listed = |token: &str| {
+        let listed = with(token, "GET", "models", &Value::Null).body;
+        let models = listed["data"].as_array().unwrap();
+        models.iter().any(|listed| listed["id"] == model)
+    };
+    let answer = asked(&team.token, &model);
+    assert_eq!(
+        (answer.status, &answer.body["model"]),
+        (200, &json!(model)),
+        "{}",
+        answer.body
+    );
+    assert!(
+        answer.body["choices"][0]["message"]["content"].is_string(),
+        "{}",
+        answer.body
+    );
+    assert!(is_listed(&team.token));
+
+    // Who has another project is told what everybody is of a model that is not there.
+    let made_up = format!("training:{}", "0".repeat(32));
+    let (refused, unknown) = (asked(of_bea, &model), asked(of_bea, &made_up));
+    assert_eq!((refused.status, unknown.status), (404, 404), "{}", refused.body);
+    assert_eq!(
+        refused.body.to_string().replace(&model, &made_up),
+        unknown.body.to_string()
+    );
+    let described = with(of_bea, "GET", &format!("models/{model}"), &Value::Null);
+    assert!(
+        described.status == 404 && !is_listed(of_bea),
+        "{}",
+        described.body
+    );
+
+    let role = json!({ "role": "viewer" });
+    in_page("ada", "PUT", "/api/projects/help-desk/members/bea", &role);
+    let answer = asked(of_bea, &model);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(is_listed(of_bea));
+}
+
+#[test]
 fn a_training_is_stopped_and_resumed() {
     let team = Team::new();
     let sft = team.start("sft", |new| {

@@ -21,6 +21,7 @@ use super::oidc::OidcArgs;
 use crate::serve::{
     self, BackupError, Key, Measured, NamedRewriter, Options, ServeError, Served, TlsFiles, Traces, Training,
 };
+use crate::stderr::log_as_json;
 
 /// Serve the page and the team's accounts, projects and prompts to browsers and programs.
 #[derive(Debug, Clone, clap::Args)]
@@ -40,7 +41,8 @@ pub(crate) struct ServeArgs {
     behind_proxy: bool,
     #[command(flatten)]
     said: Said,
-    /// File with the master key, by which providers' keys are encrypted [default: `master.key` in the data folder].
+    /// File with the master key, by which providers' keys are encrypted; the variable `CAPO_MASTER_KEY` may hold what such a
+    /// file does instead [default: `master.key` in the data folder].
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
     /// Folder of a built page to serve in place of the one inside this program.
@@ -109,7 +111,8 @@ pub(crate) struct WorkerArgs {
     /// `s3://BUCKET/PREFIX`, which the variables `AWS_*` say how to reach.
     #[arg(long, value_name = "PLACE", env = "CAPO_FILES")]
     files: String,
-    /// File with the server's master key; without it, runs that need a provider's key fail.
+    /// File with the server's master key; the variable `CAPO_MASTER_KEY` may hold what it does instead. Without either, runs
+    /// that need a provider's key fail.
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -156,7 +159,10 @@ impl Said {
             .with_ansi(std::io::stderr().is_terminal());
         let layer = match self.log {
             Log::Text => layer.boxed(),
-            Log::Json => layer.json().boxed(),
+            Log::Json => {
+                log_as_json();
+                layer.json().boxed()
+            }
         };
         // Spans are for collectors, and would stand before each line of the log.
         let is_logged = filter_fn(|about| about.is_event() && *about.level() <= Level::INFO);
@@ -235,7 +241,8 @@ struct BackupArgs {
     place: Place,
     #[command(flatten)]
     files: FilesPlace,
-    /// File with the master key [default: `master.key` in the data folder].
+    /// File with the master key; the variable `CAPO_MASTER_KEY` may hold what it does instead [default: `master.key` in the
+    /// data folder].
     #[arg(long, value_name = "FILE", requires = "with_master_key")]
     master_key_file: Option<PathBuf>,
 }
@@ -246,7 +253,8 @@ struct RestoreArgs {
     file: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// File for the master key, where the backup holds it [default: `master.key` in the data folder].
+    /// File for the master key, where the backup holds it and the variable `CAPO_MASTER_KEY` does not [default: `master.key`
+    /// in the data folder].
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
     /// Keep the sessions, tokens and invitations of the backup, those that were withdrawn since too.
@@ -266,7 +274,8 @@ struct SetPasswordArgs {
 struct RotateKeyArgs {
     #[command(flatten)]
     place: Place,
-    /// File with the master key [default: `master.key` in the data folder].
+    /// File with the master key, where the new one stands afterwards; the variable `CAPO_MASTER_KEY` must be unset
+    /// [default: `master.key` in the data folder].
     #[arg(long, value_name = "FILE")]
     master_key_file: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use super::ServeError;
 use super::folder::{self, Folder};
-use super::master::{MasterFile, sync};
+use super::master::{MasterPlace, sync};
 
 /// The database in a data folder.
 const NAME: &str = "capo.db";
@@ -36,11 +36,14 @@ pub(crate) enum BackupError {
     Occupied(PathBuf),
     /// The master key that is there opens none of the backup's keys.
     #[error(
-        "{} holds another master key than the one of the backup, whose providers' keys could not be used; put the key of its \
-         time there, or move that file away",
-        .0.display()
+        "{place} holds another master key than the one of the backup, whose providers' keys could not be used; put the key of \
+         its time there, or {}",
+        place.way_out()
     )]
-    OtherMaster(PathBuf),
+    OtherMaster {
+        /// Where it is.
+        place: MasterPlace,
+    },
     /// What the backup holds as a master key is none.
     #[error("the master key in the backup: {0}")]
     Master(#[from] SealError),
@@ -91,9 +94,8 @@ pub(crate) async fn write_backup(
         return Err(BackupError::NoDatabase(database).into());
     }
     let master = if with_master {
-        let kept = MasterFile::new(master, &folder);
-        let key = kept.read()?;
-        Some(key.ok_or_else(|| ServeError::NoMaster(kept.path().to_owned()))?)
+        let place = MasterPlace::new(master, &folder)?;
+        Some(place.read()?.ok_or(ServeError::NoMaster(place))?)
     } else {
         None
     };
@@ -136,23 +138,23 @@ pub(crate) async fn restore_backup(
     let mut into = File::create(&copy).map_err(|source| of_file(&copy, source))?;
     io::copy(&mut source, &mut into).map_err(|source| of_file(&database, source))?;
     drop(into);
-    let kept = MasterFile::new(master, folder.path());
-    let there = kept.read()?;
+    let place = MasterPlace::new(master, folder.path())?;
+    let there = place.read()?;
     let held = make_ready(&copy, there.as_ref(), keeps_tokens).await;
     let held = held.map_err(|error| match error {
-        StoreError::OtherMasterKey => BackupError::OtherMaster(kept.path().to_owned()),
+        StoreError::OtherMasterKey => BackupError::OtherMaster { place: place.clone() },
         source => BackupError::Unusable {
             path: file.to_owned(),
             source,
         },
     })?;
-    let key = match (held, there) {
-        (_, Some(_)) => Key::There,
-        (Some(held), None) => {
-            kept.keep(&MasterKey::parse(&held).map_err(BackupError::Master)?)?;
+    let key = match (&place, held) {
+        (MasterPlace::File(file), Some(held)) if there.is_none() => {
+            file.keep(&MasterKey::parse(&held).map_err(BackupError::Master)?)?;
             Key::There
         }
-        (None, None) => Key::Missing(kept.path().to_owned()),
+        (MasterPlace::File(file), None) if there.is_none() => Key::Missing(file.path().to_owned()),
+        _ => Key::There,
     };
     put(copy, &database)?;
     Ok(key)

@@ -1,5 +1,7 @@
-//! The file with the key by which providers' keys are encrypted.
+//! Where the key is kept by which providers' keys are encrypted: a file, or a variable.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +15,19 @@ const NAME: &str = "master.key";
 /// What a rotation leaves beside it until it is done.
 const NEXT: &str = "next";
 
-/// Where a master key is kept: in the file that is named, else in the data folder.
+/// The variable that may hold a master key, as its file does.
+const VARIABLE: &str = "CAPO_MASTER_KEY";
+
+/// Where a master key is kept: in the file that is named, else in the variable, else in the data folder.
+#[derive(Debug, Clone)]
+pub(crate) enum MasterPlace {
+    /// A file.
+    File(MasterFile),
+    /// [`VARIABLE`], which holds this one.
+    Variable(MasterKey),
+}
+
+/// The file of a master key.
 #[derive(Debug, Clone)]
 pub(crate) struct MasterFile(PathBuf);
 
@@ -36,12 +50,101 @@ pub(crate) enum MasterError {
         /// What is wrong with it.
         source: SealError,
     },
+    /// The variable holds something else.
+    #[error("the variable {VARIABLE}: {0}; leave it unset where a file holds the key")]
+    Variable(SealError),
+    /// A file and the variable contradict each other.
+    #[error(
+        "--master-key-file {} and the variable {VARIABLE} do not hold the same master key; leave one of them out",
+        .0.display()
+    )]
+    Two(PathBuf),
+    /// A new one can be put into a file alone.
+    #[error(
+        "the variable {VARIABLE} is set, into which this command puts no new key: write what it holds into a file, unset it, \
+         and name the file with --master-key-file FILE, where the new key stands afterwards"
+    )]
+    Rotation,
+}
+
+impl MasterPlace {
+    /// The file that is named, else the variable, else the file in the data folder.
+    ///
+    /// # Errors
+    /// When the variable holds no key, or another one than the file that is named.
+    pub(crate) fn new(named: Option<&Path>, folder: &Path) -> Result<Self, MasterError> {
+        let stated = Self::stated(named)?;
+        Ok(stated.unwrap_or_else(|| Self::File(MasterFile::new(None, folder))))
+    }
+
+    /// The file that is named, else the variable; `None` where there is neither.
+    ///
+    /// # Errors
+    /// As [`MasterPlace::new`].
+    pub(crate) fn stated(named: Option<&Path>) -> Result<Option<Self>, MasterError> {
+        Self::of(named, std::env::var_os(VARIABLE))
+    }
+
+    fn of(named: Option<&Path>, variable: Option<OsString>) -> Result<Option<Self>, MasterError> {
+        // What is no text is no key, either.
+        let held = variable.map(|held| MasterKey::parse(&held.to_string_lossy()));
+        let held = held.transpose().map_err(MasterError::Variable)?;
+        let Some(path) = named else {
+            return Ok(held.map(Self::Variable));
+        };
+        let file = MasterFile(path.to_owned());
+        if let Some(held) = held
+            && !file.read()?.is_some_and(|key| key.is_same(&held))
+        {
+            return Err(MasterError::Two(path.to_owned()));
+        }
+        Ok(Some(Self::File(file)))
+    }
+
+    /// The key; `None` when there is no file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds something else.
+    pub(crate) fn read(&self) -> Result<Option<MasterKey>, MasterError> {
+        match self {
+            Self::File(file) => file.read(),
+            Self::Variable(key) => Ok(Some(key.clone())),
+        }
+    }
+
+    /// How it is taken away, in words.
+    pub(crate) fn way_out(&self) -> &'static str {
+        match self {
+            Self::File(_) => "move that file away",
+            Self::Variable(_) => "unset it",
+        }
+    }
+}
+
+impl fmt::Display for MasterPlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(MasterFile(path)) => write!(formatter, "{}", path.display()),
+            Self::Variable(_) => write!(formatter, "the variable {VARIABLE}"),
+        }
+    }
 }
 
 impl MasterFile {
     /// The file that is named, or the one in the data folder.
-    pub(crate) fn new(named: Option<&Path>, folder: &Path) -> Self {
+    fn new(named: Option<&Path>, folder: &Path) -> Self {
         Self(named.map_or_else(|| folder.join(NAME), Path::to_owned))
+    }
+
+    /// The same, for a new key to be put into it.
+    ///
+    /// # Errors
+    /// When the variable is set, which would hold the former one then.
+    pub(crate) fn to_rotate(named: Option<&Path>, folder: &Path) -> Result<Self, MasterError> {
+        match std::env::var_os(VARIABLE) {
+            Some(_) => Err(MasterError::Rotation),
+            None => Ok(Self::new(named, folder)),
+        }
     }
 
     /// The file.
@@ -188,6 +291,39 @@ mod tests {
             assert_eq!(
                 fs::metadata(file.path()).unwrap().permissions().mode() & 0o777,
                 0o600
+            );
+        }
+    }
+
+    #[test]
+    fn a_variable_comes_after_the_file_that_is_named_and_contradicts_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (MasterKey::new(), MasterKey::new());
+        let variable = |text: &str| Some(OsString::from(text));
+        assert!(MasterPlace::of(None, None).unwrap().is_none());
+        let place = MasterPlace::of(None, variable(&format!("{}\n", one.reveal()))).unwrap();
+        assert!(matches!(place, Some(MasterPlace::Variable(key)) if key.is_same(&one)));
+        let path = folder.path().join("key");
+        let both = |held: &MasterKey| MasterPlace::of(Some(&path), variable(&held.reveal()));
+        assert!(
+            matches!(both(&one), Err(MasterError::Two(_))),
+            "the file is not there"
+        );
+        MasterFile(path.clone()).keep(&one).unwrap();
+        assert!(matches!(both(&one), Ok(Some(MasterPlace::File(_)))));
+        let error = both(&other).unwrap_err().to_string();
+        assert!(
+            error.contains("--master-key-file") && error.contains(VARIABLE),
+            "{error}"
+        );
+        for secret in [one, other] {
+            assert!(!error.contains(&secret.reveal()));
+        }
+        for wrong in ["", " \n", "not-a-key"] {
+            let error = MasterPlace::of(None, variable(wrong)).unwrap_err().to_string();
+            assert!(
+                error.contains(VARIABLE) && !error.contains("not-a-key"),
+                "{error}"
             );
         }
     }

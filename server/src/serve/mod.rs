@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 pub(crate) use self::backup::{BackupError, Key, restore_backup, write_backup};
 use self::connections::CONNECTIONS;
 use self::folder::{Folder, FolderError};
-use self::master::{MasterError, MasterFile};
+use self::master::{MasterError, MasterFile, MasterPlace};
 pub(crate) use self::metrics::Measured;
 use self::metrics::MetricsError;
 pub(crate) use self::models::NamedRewriter;
@@ -63,7 +63,7 @@ pub(crate) struct Options {
     pub(crate) is_behind_proxy: bool,
     /// Where data files lie; a folder in its folder without.
     pub(crate) files: Option<String>,
-    /// The file with the master key; one in its folder without.
+    /// The file with the master key; without it the variable holds it, or one in its folder.
     pub(crate) master: Option<PathBuf>,
     /// The page that it serves.
     pub(crate) page: Served,
@@ -142,8 +142,8 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Backup(#[from] BackupError),
     /// There is none to replace.
-    #[error("there is no master key in {}; a server makes one at its first start", .0.display())]
-    NoMaster(PathBuf),
+    #[error("there is no master key in {0}; a server makes one at its first start")]
+    NoMaster(MasterPlace),
     /// What asks providers cannot be made.
     #[error("providers cannot be asked: {0}")]
     Client(String),
@@ -220,8 +220,9 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     };
     let mut certificate = options.tls.map(Certificate::open).transpose()?;
     let metrics = options.measured.start()?;
-    let models = models::routes(options.rewriters).await?;
     let mut folder = Folder::open(options.folder.as_deref())?;
+    let trainings = options.training.at(&folder.path().join("trainings"))?;
+    let models = models::routes(options.rewriters, trainings.as_ref()).await?;
     let store = open(options.database.as_deref(), &folder).await?;
     store.read_clock().await?;
     let now = store.clock();
@@ -235,9 +236,9 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
     }
     store.beat(now()).await?;
-    let master = master_key(&MasterFile::new(options.master.as_deref(), folder.path()), &store).await?;
+    let master = MasterPlace::new(options.master.as_deref(), folder.path())?;
+    let master = master_key(&master, &store).await?;
     let files = files(options.files.as_deref(), folder.path()).await?;
-    let trainings = options.training.at(&folder.path().join("trainings"))?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {
         address: options.address,
@@ -362,10 +363,9 @@ pub(crate) async fn join(
     }
     let store = Store::open(database).await?;
     store.read_clock().await?;
-    let master = match master {
-        Some(path) => {
-            let file = MasterFile::new(Some(&path), std::path::Path::new(""));
-            let read = file.read()?.ok_or_else(|| ServeError::NoMaster(path.clone()))?;
+    let master = match MasterPlace::stated(master.as_deref())? {
+        Some(place) => {
+            let read = place.read()?.ok_or(ServeError::NoMaster(place))?;
             if !store.is_master(&read).await? {
                 return Err(StoreError::OtherMasterKey.into());
             }
@@ -403,13 +403,17 @@ pub(crate) async fn join(
 
 /// The key by which providers' keys are encrypted. It is made where neither the database nor the file has one, and never
 /// again: what another one encrypted would be lost. Without the right one the server starts all the same.
-async fn master_key(file: &MasterFile, store: &Store) -> Result<Option<MasterKey>, ServeError> {
+async fn master_key(place: &MasterPlace, store: &Store) -> Result<Option<MasterKey>, ServeError> {
     let without = |why: &str| {
         warn(&format!(
-            "{why}: providers' keys cannot be used or added. Put the right one into {} and start again",
-            file.path().display()
+            "{why}: providers' keys cannot be used or added. Put the right one into {place} and start again"
         ));
         Ok(None)
+    };
+    let file = match place {
+        MasterPlace::Variable(key) if store.is_master(key).await? => return Ok(Some(key.clone())),
+        MasterPlace::Variable(_) => return without("the master key is another one than the database's"),
+        MasterPlace::File(file) => file,
     };
     let read = match file.read() {
         Ok(None) if !store.has_master().await? => Ok(Some(file.create()?)),
@@ -433,17 +437,18 @@ async fn master_key(file: &MasterFile, store: &Store) -> Result<Option<MasterKey
 /// Encrypts all providers' keys with a new master key and puts it in place of the present one. The server must not run.
 ///
 /// # Errors
-/// When it runs, or there is no master key, or it is another one.
+/// When it runs, or there is no master key, or it is another one, or the variable holds it.
 pub(crate) async fn rotate_key(
     database: Option<String>,
     folder: Option<PathBuf>,
     master: Option<PathBuf>,
 ) -> Result<usize, ServeError> {
     let folder = Folder::open(folder.as_deref())?;
+    let file = MasterFile::to_rotate(master.as_deref(), folder.path())?;
     let store = open(database.as_deref(), &folder).await?;
-    let file = MasterFile::new(master.as_deref(), folder.path());
-    let present = master_key(&file, &store).await?;
-    let present = present.ok_or_else(|| ServeError::NoMaster(file.path().to_owned()))?;
+    let place = MasterPlace::File(file.clone());
+    let present = master_key(&place, &store).await?;
+    let present = present.ok_or(ServeError::NoMaster(place))?;
     let next = file.prepare()?;
     let count = store.reseal(&by_admin(), &present, &next).await?;
     file.replace()?;

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use axum::Router;
+use capo_api::REWRITER;
+use capo_team::trainings::Trainings;
 use capo_world::simulated::parameters::MODELS;
 
 use super::ServeError;
@@ -30,11 +32,14 @@ impl std::str::FromStr for NamedRewriter {
     }
 }
 
-/// Their routes.
+/// Their routes, and those of the rewriters that trainings come to while it serves.
 ///
 /// # Errors
 /// When two have one name, or a rewriter cannot be opened.
-pub(super) async fn routes(rewriters: Vec<NamedRewriter>) -> Result<Router, ServeError> {
+pub(super) async fn routes(
+    rewriters: Vec<NamedRewriter>,
+    trainings: Option<&Trainings>,
+) -> Result<Router, ServeError> {
     let mut names: Vec<String> = MODELS.iter().map(|model| model.name.to_owned()).collect();
     for rewriter in &rewriters {
         if names.contains(&rewriter.name) {
@@ -46,7 +51,22 @@ pub(super) async fn routes(rewriters: Vec<NamedRewriter>) -> Result<Router, Serv
         Some(rewriter) => rewriter.open(),
         None => simulated(name, 0).map_err(|error| error.to_string()),
     };
-    Ok(simulate::routes(names, open).await?)
+    let trained = trainings.map(|trainings| {
+        let folder = trainings.folder.clone();
+        move |name: &str| {
+            let folder = folder.join(name.trim_start_matches(REWRITER));
+            // Nothing of this name elsewhere is meant.
+            if !folder.is_dir() {
+                return Err(format!("its folder {} is missing", folder.display()));
+            }
+            let rewriter = NamedRewriter {
+                name: name.to_owned(),
+                folder: folder.display().to_string(),
+            };
+            rewriter.open()
+        }
+    });
+    Ok(simulate::routes(names, open, trained).await?)
 }
 
 impl NamedRewriter {

@@ -69,11 +69,7 @@ impl OwnCommands {
     fn capo(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(words).env_clear();
-        let passed_on = std::env::vars_os().filter(|(name, _)| {
-            let name = name.to_str();
-            name.is_some_and(|name| PASSED_ON.iter().any(|beginning| name.starts_with(beginning)))
-        });
-        command.envs(passed_on);
+        command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed_on)));
         command
     }
 
@@ -85,6 +81,10 @@ impl OwnCommands {
         }
         command
     }
+}
+
+fn is_passed_on(name: &str) -> bool {
+    PASSED_ON.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The checkpoints of a training's folder, which may have none yet.
@@ -256,6 +256,23 @@ mod tests {
 
     const STUDY: &str = "[study]\nname = \"desk\"\nmethod = \"capo\"\n[workload]\nkind = \"desk\"\n[prompt]\ntext = \"Help.\"\n\
                          [objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"simulated\"\n";
+
+    #[test]
+    fn no_secret_of_the_server_is_passed_on() {
+        for secret in [
+            "CAPO_MASTER_KEY",
+            "CAPO_DATABASE",
+            "CAPO_TOKEN",
+            "CAPO_OIDC_CLIENT_SECRET_FILE",
+            "AWS_SECRET_ACCESS_KEY",
+            "OPENAI_API_KEY",
+        ] {
+            assert!(!is_passed_on(secret), "{secret}");
+        }
+        for needed in ["PATH", "CAPO_DEVICE", "CUDA_VISIBLE_DEVICES"] {
+            assert!(is_passed_on(needed), "{needed}");
+        }
+    }
 
     #[test]
     fn what_cannot_begin_is_refused() {

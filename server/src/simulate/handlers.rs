@@ -10,10 +10,11 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use capo_core::ids::sha256_hex;
 use capo_core::llm::AssistantMessage;
 use capo_core::random::Streams;
+use capo_team::trainings::Offered;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
@@ -32,6 +33,8 @@ const BODY_LIMIT: usize = 32 << 20;
 pub(super) struct Endpoint {
     options: ServeOptions,
     models: ModelThread,
+    /// Where rewriters answer that are offered to some callers.
+    trained: Option<ModelThread>,
     log: Arc<Log>,
     seen: Mutex<Counts>,
     stopped: watch::Receiver<bool>,
@@ -57,6 +60,7 @@ impl Endpoint {
     pub(super) fn new(
         options: ServeOptions,
         models: ModelThread,
+        trained: Option<ModelThread>,
         log: Arc<Log>,
         seen: Counts,
         stopped: watch::Receiver<bool>,
@@ -64,6 +68,7 @@ impl Endpoint {
         Self {
             options,
             models,
+            trained,
             log,
             seen: Mutex::new(seen),
             stopped,
@@ -130,6 +135,24 @@ impl Endpoint {
         })
     }
 
+    /// The thread on which a model answers, and its version, for a caller to whom these are offered.
+    fn find(&self, model: &str, offered: &Offered) -> Result<(&ModelThread, i64), Refusal> {
+        if self.options.models.iter().any(|name| name == model) {
+            return Ok((&self.models, 0));
+        }
+        let found = offered.0.iter().find(|one| one.name == model);
+        match (&self.trained, found) {
+            (Some(trained), Some(found)) => Ok((trained, found.ended_at)),
+            _ => Err(Refusal::unknown_model(model, &self.names(offered))),
+        }
+    }
+
+    /// The names of all models that such a caller may ask.
+    fn names(&self, offered: &Offered) -> Vec<String> {
+        let offered = offered.0.iter().map(|one| &one.name);
+        self.options.models.iter().chain(offered).cloned().collect()
+    }
+
     /// A model as clients list it.
     fn described(&self, id: &str) -> Value {
         json!({"id": id, "object": "model", "created": self.created, "owned_by": "capo"})
@@ -146,6 +169,7 @@ impl Endpoint {
     async fn answer(
         &self,
         headers: &HeaderMap,
+        offered: &Offered,
         body: Result<Bytes, BytesRejection>,
         record: &mut Record,
         hash: &str,
@@ -155,11 +179,7 @@ impl Endpoint {
         let completion = wire::read(&body)?;
         record.entry.model = Some(completion.model.clone());
         record.entry.seed = completion.seed;
-        let served = &self.options.models;
-        let model = served
-            .iter()
-            .position(|name| *name == completion.model)
-            .ok_or_else(|| Refusal::unknown_model(&completion.model, served))?;
+        let (thread, version) = self.find(&completion.model, offered)?;
 
         let attempt = self.attempt(hash);
         record.entry.attempt = attempt;
@@ -178,13 +198,14 @@ impl Endpoint {
         }
 
         let question = Question {
-            model,
+            model: completion.model.clone(),
+            version,
             seed: Some(self.answer_seed(&completion, hash)),
             messages: completion.messages,
             tools: completion.tools,
             wishes: completion.wishes,
         };
-        let answer = self.models.ask(question).await;
+        let answer = thread.ask(question).await;
         let answer = answer.ok_or_else(|| {
             Refusal::internal(format!(
                 "The model {} broke down on this request.",
@@ -236,12 +257,17 @@ impl Endpoint {
 
 async fn complete(
     State(endpoint): State<Arc<Endpoint>>,
+    offered: Option<Extension<Offered>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let offered = of_request(offered);
     let hash = sha256_hex(body.as_deref().unwrap_or_default());
     let mut record = endpoint.log.begin(hash.clone());
-    let response = match endpoint.answer(&headers, body, &mut record, &hash).await {
+    let response = match endpoint
+        .answer(&headers, &offered, body, &mut record, &hash)
+        .await
+    {
         Ok(response) => response,
         Err(refusal) => {
             if record.entry.outcome == "abandoned" {
@@ -254,9 +280,18 @@ async fn complete(
     response
 }
 
-async fn list_models(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Result<Response, Refusal> {
+/// What is offered to a caller; nothing to those of `capo simulate`.
+fn of_request(offered: Option<Extension<Offered>>) -> Offered {
+    offered.map(|Extension(offered)| offered).unwrap_or_default()
+}
+
+async fn list_models(
+    State(endpoint): State<Arc<Endpoint>>,
+    offered: Option<Extension<Offered>>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
     endpoint.check_key(&headers)?;
-    let models = &endpoint.options.models;
+    let models = endpoint.names(&of_request(offered));
     let data: Vec<_> = models.iter().map(|id| endpoint.described(id)).collect();
     Ok(Json(json!({"object": "list", "data": data})).into_response())
 }
@@ -264,15 +299,12 @@ async fn list_models(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) 
 async fn show_model(
     State(endpoint): State<Arc<Endpoint>>,
     Path(id): Path<String>,
+    offered: Option<Extension<Offered>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     endpoint.check_key(&headers)?;
-    let models = &endpoint.options.models;
-    if models.contains(&id) {
-        Ok(Json(endpoint.described(&id)).into_response())
-    } else {
-        Err(Refusal::unknown_model(&id, models))
-    }
+    endpoint.find(&id, &of_request(offered))?;
+    Ok(Json(endpoint.described(&id)).into_response())
 }
 
 /// Seconds since the Unix epoch.

@@ -146,15 +146,24 @@ pub async fn serve<E: Display>(
     serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
-/// The routes `/v1/chat/completions` and `/v1/models` of models, for a server that knows by itself who asks.
+/// Rewriters of trainings that stay open at a time, until others are asked: each takes memory.
+const OPEN: usize = 2;
+
+/// The routes `/v1/chat/completions` and `/v1/models` of models, for a server that knows by itself who asks. `trained` opens
+/// those that it offers to some callers, when they are asked: on a thread of their own, which they may keep busy.
 ///
 /// # Errors
 /// When a model cannot be opened.
 pub(crate) async fn routes<E: Display>(
     models: Vec<String>,
     open: impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static,
+    trained: Option<impl Fn(&str) -> Result<Rc<dyn Served>, E> + Send + 'static>,
 ) -> Result<Router, SimulateError> {
-    let thread = ModelThread::start(models.clone(), open).await?;
+    let thread = ModelThread::start(models.clone(), usize::MAX, open).await?;
+    let trained = match trained {
+        Some(open) => Some(ModelThread::start(Vec::new(), OPEN, open).await?),
+        None => None,
+    };
     let options = ServeOptions {
         models,
         ..ServeOptions::default()
@@ -162,7 +171,7 @@ pub(crate) async fn routes<E: Display>(
     // Nobody waits on purpose here, so that nobody needs to be told of the end.
     let (_, stopped) = watch::channel(false);
     let (log, seen) = (Arc::new(Log::default()), Counts::All(Seen::default()));
-    Ok(Endpoint::new(options, thread, log, seen, stopped).routes())
+    Ok(Endpoint::new(options, thread, trained, log, seen, stopped).routes())
 }
 
 /// The simulated model of a name, in the world of a seed.
@@ -236,7 +245,7 @@ async fn serve_announced<E: Display>(
         None => None,
     };
     let log = Arc::new(Log::new(file));
-    let models = ModelThread::start(options.models.clone(), open).await?;
+    let models = ModelThread::start(options.models.clone(), usize::MAX, open).await?;
     announce()?;
 
     // Requests that hang on purpose, or wait for their latency, must not outlive the server.
@@ -244,7 +253,7 @@ async fn serve_announced<E: Display>(
     let (log_path, grace) = (options.log.clone(), options.grace);
     let mut overdue = stopped.clone();
     let seen = Counts::Bodies(HashMap::new());
-    let app = Endpoint::new(options, models, Arc::clone(&log), seen, stopped).router();
+    let app = Endpoint::new(options, models, None, Arc::clone(&log), seen, stopped).router();
     let graceful = axum::serve(listener, app).with_graceful_shutdown(async move {
         shutdown.await;
         let _ = stop.send(true);

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use capo_core::llm::{FailureKind, LlmError};
+use capo_team::secret::is_same;
 use serde_json::json;
 
 /// A request that gets no answer of its kind: status and the fields of OpenAI's error object.
@@ -119,8 +120,9 @@ impl Refusal {
 pub(crate) fn check_key(expected: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> {
     let given = headers.get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.to_str().ok());
+    let given = given.and_then(|value| value.strip_prefix("Bearer "));
     match expected {
-        Some(key) if given.and_then(|value| value.strip_prefix("Bearer ")) != Some(key) => {
+        Some(key) if !given.is_some_and(|given| is_same(given.as_bytes(), key.as_bytes())) => {
             Err(Refusal::wrong_key())
         }
         _ => Ok(()),

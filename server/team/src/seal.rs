@@ -3,7 +3,7 @@
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 
-use crate::secret::{hex, random};
+use crate::secret::{self, hex, random};
 
 /// Bytes of a master key.
 const BYTES: usize = 32;
@@ -44,6 +44,11 @@ impl MasterKey {
     /// As text, for the file in which it is kept.
     pub fn reveal(&self) -> String {
         hex(&self.0)
+    }
+
+    /// Whether another one is the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        secret::is_same(&self.0, &other.0)
     }
 
     /// Encrypts a text (XChaCha20-Poly1305). It opens again only under the same name, so that nobody who can write the

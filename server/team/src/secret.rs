@@ -1,6 +1,7 @@
 //! Secrets that this server hands out: of sessions, tokens, invitations and the first set-up.
 
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 
 /// Random bytes of a secret: too many to be guessed.
 const BYTES: usize = 32;
@@ -28,8 +29,8 @@ impl Secret {
         &self.0
     }
 
-    /// What is kept of it. A plain hash does: nobody can try all secrets of 256 random bits. That it is looked up and not
-    /// compared byte by byte keeps what is guessed from being learnt by timing.
+    /// What is kept of it. A plain hash does: nobody can try all secrets of 256 random bits. Databases and maps look it up
+    /// as any other text: how long that takes tells of the hash at most, and nobody finds a secret by parts of its hash.
     pub fn hash(&self) -> String {
         sha256(self.0.as_bytes())
     }
@@ -39,6 +40,11 @@ impl std::fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Secret(…)")
     }
+}
+
+/// Whether two secrets, or their hashes, are the same, in a time that tells nothing of where they differ.
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
 }
 
 /// SHA-256 in hexadecimal digits.
@@ -78,5 +84,13 @@ mod tests {
         assert_eq!(one.reveal().len(), "capo_".len() + 2 * BYTES);
         assert_eq!(one.hash(), Secret::presented(one.reveal()).hash());
         assert!(!format!("{one:?}").contains(one.reveal()));
+    }
+
+    #[test]
+    fn what_is_the_same_is_told_from_what_is_not() {
+        assert!(is_same(b"capo_12", b"capo_12") && is_same(b"", b""));
+        for other in ["capo_13", "Capo_12", "capo_1", "capo_123", ""] {
+            assert!(!is_same(b"capo_12", other.as_bytes()), "{other}");
+        }
     }
 }

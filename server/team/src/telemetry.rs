@@ -9,7 +9,7 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use crate::http::Server;
-use crate::secret::Secret;
+use crate::secret::{Secret, is_same};
 use crate::store::StoreError;
 
 const REQUESTS: &str = "capo_http_request_duration_seconds";
@@ -77,7 +77,7 @@ impl Metrics {
     /// Whether a token opens it; `None` where it takes none.
     pub(crate) fn is_opened_by(&self, shown: Option<&Secret>) -> Option<bool> {
         let token = self.token.as_ref()?;
-        Some(shown.is_some_and(|shown| shown.hash() == *token))
+        Some(shown.is_some_and(|shown| is_same(shown.hash().as_bytes(), token.as_bytes())))
     }
 
     /// Keeps what was measured from piling up while nobody reads it. To be called every few seconds or minutes.

@@ -498,14 +498,16 @@ pub(crate) fn proxy_router(server: Server) -> Router {
         .with_state(server)
 }
 
-/// Lets who is known ask the server's own models: calls as those that the proxy passes on.
+/// Lets who is known ask the server's own models, and the rewriters of their projects: calls as those that the proxy passes on.
 async fn known(
     State(server): State<Server>,
     caller: caller::Caller,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
     let _place = server.0.bounds.call(&caller.member.id)?;
+    let offered = trainings::offered(&server, &caller.member).await?;
+    request.extensions_mut().insert(offered);
     // Of the places for other requests it takes none.
     drop(caller);
     Ok(next.run(request).await)
@@ -553,9 +555,8 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
         // An answer is one member's, and a browser keeps none of it.
         .layer(with(header::CACHE_CONTROL, "no-store"))
         .with_state(server.clone());
-    if is_measured {
-        router = router.route("/metrics", axum::routing::get(scrape::scrape).with_state(server));
-    }
+    // Where nothing is counted nothing is there, and not the page: programs ask.
+    router = router.route("/metrics", axum::routing::get(scrape::scrape).with_state(server));
     router = match page {
         Some(page) => router.fallback_service(page.service()),
         None => router.fallback(async || Refusal::missing("address")),

@@ -14,7 +14,7 @@ use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
 use super::sessions::{attempted, enter, myself, of_address};
 use crate::oidc::{Flow, Oidc, OidcError, Person};
-use crate::secret::{Secret, sha256};
+use crate::secret::{Secret, is_same, sha256};
 use crate::store::{LinkedIdentity, Member, SignsInBy, StoreError};
 
 /// How long somebody may take at the issuer.
@@ -170,8 +170,7 @@ pub(super) async fn response(
     let caller = linking(&begun.wish, caller)?;
     let session = caller.as_ref().and_then(Caller::session);
     let flow = begun.flow(session, server.return_page(&headers)?);
-    // By their hashes, which tell nobody how much of it was right.
-    if sha256(response.state.as_bytes()) != sha256(flow.state.as_bytes()) {
+    if !is_same(response.state.as_bytes(), flow.state.as_bytes()) {
         return Err(not_begun());
     }
     let address = of_address(&visitor);

@@ -11,7 +11,7 @@ use super::caller::{Caller, Visitor, cookie_name};
 use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
 use crate::password;
-use crate::secret::Secret;
+use crate::secret::{Secret, is_same};
 use crate::store::{Member, Millis, StoreError};
 
 /// Attempts that cost no wait: at one name from one network, and at any from one network, where many people may be.
@@ -32,8 +32,8 @@ pub(super) async fn set_up(
     if server.store().is_set_up().await? {
         return Err(StoreError::SetUp.into());
     }
-    let expected = server.0.set_up.as_ref().map(|set_up| set_up.0.hash());
-    if expected != Some(Secret::presented(&first.secret).hash()) {
+    let expected = server.0.set_up.as_ref().map(|set_up| set_up.0.reveal());
+    if !expected.is_some_and(|secret| is_same(secret.as_bytes(), first.secret.as_bytes())) {
         return Err(Refusal::forbidden(
             "This is not the secret of the link that the server printed at its last start.",
         ));

@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use capo_api::{
-    NewTraining, Problem, Role, RunStage, TRAINING_EVENT, Title, TrainingDetail, TrainingKind, TrainingList,
-    TrainingOrder, TrainingShown, TrainingStart,
+    NewTraining, Problem, REWRITER, Role, RunStage, TRAINING_EVENT, Title, TrainingDetail, TrainingKind,
+    TrainingList, TrainingOrder, TrainingShown, TrainingStart,
 };
 
 use super::Server;
@@ -17,8 +17,8 @@ use super::extract::{Json, Path, Query, moment};
 use super::problem::Refusal;
 use super::runs;
 use super::tail::{From, Watched};
-use crate::store::{AddedRun, AddedTraining, Project, Store, StoreError, Training};
-use crate::trainings::{forget, is_below};
+use crate::store::{AddedRun, AddedTraining, Member, Project, Store, StoreError, Training};
+use crate::trainings::{Offered, OfferedRewriter, forget, is_below};
 
 /// Runs that one training learns from, at most.
 const MOST_RUNS: usize = 200;
@@ -83,6 +83,19 @@ impl Watched for Training {
     async fn read_lines(store: &Store, id: &str, from: u64) -> Result<Vec<(u64, String)>, StoreError> {
         store.training_lines(id, from).await
     }
+}
+
+/// The rewriters that a member may ask among the server's own models.
+pub(super) async fn offered(server: &Server, member: &Member) -> Result<Offered, Refusal> {
+    if server.trainings().is_none() {
+        return Ok(Offered::default());
+    }
+    let done = server.store().done_trainings(member).await?;
+    let offered = done.into_iter().map(|(id, ended_at)| OfferedRewriter {
+        name: format!("{REWRITER}{id}"),
+        ended_at,
+    });
+    Ok(Offered(offered.collect()))
 }
 
 /// The trainings of a project.

@@ -214,6 +214,33 @@ impl Store {
         rows.iter().map(Training::of).collect()
     }
 
+    /// Ids of the trainings that have gone their whole way in the projects of a member, and when they had, the latest first:
+    /// in all projects for who administers the server.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn done_trainings(&self, member: &Member) -> Result<Vec<(String, Millis)>, StoreError> {
+        let rows = if member.is_admin {
+            sqlx::query(
+                "SELECT id, touched_at FROM trainings WHERE state = 'done' ORDER BY touched_at DESC, id",
+            )
+            .fetch_all(&self.read)
+            .await?
+        } else {
+            sqlx::query(
+                "SELECT trainings.id, trainings.touched_at FROM trainings \
+                 JOIN roles ON roles.project = trainings.project \
+                 WHERE trainings.state = 'done' AND roles.member = $1 ORDER BY trainings.touched_at DESC, trainings.id",
+            )
+            .bind(&member.id)
+            .fetch_all(&self.read)
+            .await?
+        };
+        rows.iter()
+            .map(|row| Ok((row.try_get("id")?, row.try_get("touched_at")?)))
+            .collect()
+    }
+
     /// The name of the training whose search a run is.
     ///
     /// # Errors

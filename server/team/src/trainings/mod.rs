@@ -21,6 +21,8 @@ use capo_core::llm::Llm;
 use capo_models::ModelSpec;
 use capo_models::local_models::LocalError;
 
+use crate::store::Millis;
+
 pub(crate) use folder::{forget, is_below};
 pub(crate) use rewriters::Rewriters;
 
@@ -107,6 +109,19 @@ pub struct Job {
     pub journals: Vec<PathBuf>,
     /// Whether all weights learn.
     pub full: bool,
+}
+
+/// The rewriters of trainings that a caller may ask among the server's own models: an extension of each request for these.
+#[derive(Debug, Clone, Default)]
+pub struct Offered(pub Arc<[OfferedRewriter]>);
+
+/// What a training came to that went its whole way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedRewriter {
+    /// The name of the model, `training:ID`.
+    pub name: String,
+    /// When the training ended: one that is resumed comes to another rewriter.
+    pub ended_at: Millis,
 }
 
 /// How a process works on trainings.

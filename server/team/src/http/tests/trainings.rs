@@ -2,10 +2,12 @@
 
 use std::io::Read as _;
 
+use axum::Extension;
 use capo_api::{RunStage, TrainingKind, TrainingStart, TrainingState};
 
 use super::*;
 use crate::store::{AddedTraining, NotKept, Project, Training};
+use crate::trainings::Offered;
 
 /// A run that trainings learn from, and a training that has a checkpoint.
 pub(super) async fn added(team: &Team, project: &Project, member: &Member) -> (String, Training) {
@@ -256,6 +258,43 @@ async fn a_run_asks_the_rewriter_of_a_training_of_its_project() {
             .contains("a shell rewrites nothing"),
         "{ended}"
     );
+}
+
+#[tokio::test]
+async fn what_a_training_came_to_is_offered_to_who_has_its_project() {
+    let team = Team::new().await;
+    let names = async |Extension(Offered(offered)): Extension<Offered>| {
+        let names: Vec<String> = offered.iter().map(|one| one.name.clone()).collect();
+        axum::Json(names)
+    };
+    let settings = Settings {
+        models: Some(Router::new().route("/v1/models", axum::routing::get(names))),
+        trainings: Some(by_shell("", team.trainings.path())),
+        ..Settings::default()
+    };
+    let server = Server::new(team.store.clone(), || NOW, settings).unwrap();
+    let routes = router(server, None);
+    let offered = async |who: Who| {
+        let request = team.request(who, &Method::GET, "/api/models/v1/models", &Value::Null);
+        document(routes.clone().oneshot(request).await.unwrap()).await
+    };
+    let (lease, training) = team.store.claim_training(NOW, NOW + DAY).await.unwrap().unwrap();
+    assert_eq!(offered(Who::Root).await, json!([]), "it has not ended");
+    let left = crate::store::TrainingLeft {
+        state: TrainingState::Done,
+        error: None,
+        in_order: true,
+    };
+    team.store.leave_training(&lease, &left, NOW).await.unwrap();
+    let name = format!("training:{}", training.id);
+    for who in ALL.into_iter().filter(|who| *who != Who::Nobody) {
+        let expected = match who {
+            Who::UnexpectedAnswer => json!([]),
+            _ => json!([name]),
+        };
+        assert_eq!(offered(who).await, expected, "{who:?}");
+    }
+    assert_eq!(offered(Who::Nobody).await["status"], 401);
 }
 
 #[tokio::test]

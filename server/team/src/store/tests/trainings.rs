@@ -123,6 +123,34 @@ fn a_training_is_one_process_at_a_time() {
 }
 
 #[test]
+fn what_is_done_is_known_to_who_has_its_project() {
+    on_each(|store| async move {
+        let (project, ada) = place(&store).await;
+        let sam = member(&store, "sam").await;
+        store.add_project(&at(0), &sam, "beta", "Beta").await.unwrap();
+        let added = store
+            .add_training(&at(1), &project, &ada, new(TrainingKind::Sft))
+            .await
+            .unwrap();
+        let (lease, _) = store.claim_training(2, 20).await.unwrap().unwrap();
+        assert!(store.done_trainings(&ada).await.unwrap().is_empty());
+        store
+            .leave_training(&lease, &left(TrainingState::Done), 7)
+            .await
+            .unwrap();
+        let root = Member {
+            is_admin: true,
+            ..sam.clone()
+        };
+        for (member, sees) in [(&ada, true), (&sam, false), (&root, true)] {
+            let done = store.done_trainings(member).await.unwrap();
+            let expected = sees.then(|| (added.id.clone(), 7));
+            assert_eq!(done, Vec::from_iter(expected), "{member:?}");
+        }
+    });
+}
+
+#[test]
 fn a_training_that_gets_no_further_is_left_alone() {
     on_each(|store| async move {
         let (project, ada) = place(&store).await;
