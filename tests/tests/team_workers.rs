@@ -1,11 +1,10 @@
-//! Workers that join a team server through PostgreSQL, and are killed at any moment.
+//! Workers that join a team server through PostgreSQL, and are killed at any moment; a database that goes away, or is restarted.
 
 #![expect(
     clippy::unwrap_used,
     reason = "a panic is how a test fails, in its own parts too"
 )]
 
-#[expect(dead_code, reason = "other tests use other parts")]
 mod team_server;
 
 #[path = "team_server/shared_key.rs"]
@@ -13,50 +12,86 @@ mod shared_key;
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use capo_tests::arithmetic::luck;
 use capo_tests::journal::{events, outcome};
-use capo_tests::program::{Running, Server, command, run, wait_until};
-use capo_tests::stub::{Question, Stub};
+use capo_tests::program::{Running, Server, command, read, run, wait_until};
+use capo_tests::stub::Stub;
 use capo_tests::study::Study;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use shared_key::{SECRET, shared_key};
-use team_server::{PASSWORD, create_user};
+use team_server::{PASSWORD, ask, create_user, serving};
 use tempfile::TempDir;
 
-/// Calls at once, as [`Study::new`] has it.
+/// Calls at once, as [`Study::new`] has it: so many are in flight when a worker is killed, or its database is away.
 const CONCURRENCY: u64 = 4;
 
-/// A new database on the server that `CAPO_TEST_POSTGRES` names.
+/// How long the stub takes for an answer.
+const LATENCY: Duration = Duration::from_millis(15);
+
+/// What a variable holds.
 ///
 /// # Panics
-/// Where continuous integration names none.
-fn database() -> Option<String> {
-    let Ok(server) = std::env::var("CAPO_TEST_POSTGRES") else {
-        assert!(std::env::var_os("CI").is_none(), "no CAPO_TEST_POSTGRES");
-        println!("skipped: CAPO_TEST_POSTGRES names no server");
-        return None;
-    };
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros();
-    let name = format!("capo_workers_{now}");
-    let made = Command::new("psql")
-        .args([
-            &format!("{server}postgres"),
-            "--quiet",
-            "--command",
-            &format!("CREATE DATABASE {name}"),
-        ])
-        .status();
-    assert!(made.unwrap().success());
-    Some(format!("{server}{name}"))
+/// Where continuous integration has none.
+fn named(variable: &str) -> Option<String> {
+    let value = std::env::var(variable).ok();
+    if value.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "no {variable}");
+        println!("skipped: {variable} names no server");
+    }
+    value
 }
 
-/// A server that works on no run itself, on a database that workers join.
+/// What a database answers to a statement.
+fn psql(database: &str, statement: &str) -> String {
+    let mut psql = Command::new("psql");
+    psql.args([database, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
+    run(psql.args(["--command", statement])).expect_code(0).stdout
+}
+
+/// A new database on a server, by the server's address.
+fn database_on(server: &str) -> String {
+    let name = format!("capo_workers_{}", UNIX_EPOCH.elapsed().unwrap().as_micros());
+    psql(&format!("{server}postgres"), &format!("CREATE DATABASE {name}"));
+    format!("{server}{name}")
+}
+
+/// A server of PostgreSQL that is there to be restarted, as `CAPO_TEST_POSTGRES_TO_RESTART` describes it.
+struct Postgres(Value);
+
+impl Postgres {
+    fn to_restart() -> Option<Self> {
+        let described = named("CAPO_TEST_POSTGRES_TO_RESTART")?;
+        Some(Self(serde_json::from_str(&described).unwrap()))
+    }
+
+    fn address(&self) -> &str {
+        self.0["address"].as_str().unwrap()
+    }
+
+    /// Ends it as a crash does, and returns once it answers again.
+    fn restart(&self) {
+        let words = self.0["restart"].as_array().unwrap();
+        let mut words = words.iter().map(|word| word.as_str().unwrap());
+        let restarted = Command::new(words.next().unwrap())
+            .args(words)
+            // Where every account may be.
+            .current_dir(std::env::temp_dir())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        assert!(restarted.unwrap().success());
+    }
+}
+
+/// A server on a database that workers join.
 struct Team {
     folder: TempDir,
     database: String,
@@ -65,21 +100,22 @@ struct Team {
 }
 
 impl Team {
-    /// With a project whose members may ask `provider` with the team's key.
-    fn new(database: String, provider: &str) -> Self {
+    /// With a project whose members may ask `provider` with the team's key, and a server that works on so many runs itself.
+    fn new(database: String, provider: &str, runs: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin", "--database", &database], PASSWORD).expect_code(0);
-        let mut serve = command([
-            "serve",
-            "--addr",
-            "127.0.0.1:0",
-            "--api-only",
+        let mut serve = serving(&data, "127.0.0.1:0");
+        serve.args([
             "--runs",
+            runs,
+            "--lease",
+            "2",
+            "--rate",
             "0",
-            "--data",
+            "--database",
+            &database,
         ]);
-        serve.arg(&data).args(["--database", &database]);
         let server = Server::start(&mut serve);
         let token = shared_key(&server, provider);
         Self {
@@ -115,15 +151,111 @@ impl Team {
         command
     }
 
-    fn is_over(&self, study: &Study, id: &str) -> bool {
-        let shown = run(&mut self.command(study, &format!("runs show {id} --json"))).expect_code(0);
-        let stage = shown.json()["stage"].clone();
-        assert!(stage != "failed", "{}", shown.stdout);
-        stage == "ended"
+    fn shown(&self, id: &str) -> Value {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("authorization", bearer.as_str())];
+        let shown = ask(
+            &self.server,
+            "GET",
+            &format!("/api/runs/{id}"),
+            &headers,
+            &Value::Null,
+        );
+        assert!(shown.body["stage"] != "failed", "{}", shown.body);
+        shown.body
+    }
+
+    /// Lines of a run's journal.
+    fn lines(&self, id: &str) -> u64 {
+        self.shown(id)["lines"].as_u64().unwrap()
+    }
+
+    /// How often somebody began to work on a run.
+    fn claims(&self, id: &str) -> u64 {
+        let fence = psql(
+            &self.database,
+            &format!("SELECT fence FROM runs WHERE id = '{id}'"),
+        );
+        fence.trim_end().parse().unwrap()
     }
 }
 
-/// A way to the database that can be closed: what goes over it is cut off, as when the database is restarted.
+/// A study whose uninterrupted run is known, with the stub that its run on a team server asks.
+struct Known {
+    study: Study,
+    stub: Stub,
+    outcome: Vec<Value>,
+    requests: u64,
+}
+
+impl Known {
+    /// Of a study whose models are nowhere yet.
+    fn new(study: Study) -> Self {
+        let reference = Stub::start_with(LATENCY, None, study.models().script());
+        let stub = Stub::start_with(LATENCY, Some(SECRET), study.models().script());
+        let study = study.with("http://unused", &reference.base_url);
+        let whole = study.file("whole.jsonl");
+        run(&mut study.optimize_to(&whole)).expect_code(0);
+        let books = reference.books();
+        assert!(
+            books.most_open as u64 <= CONCURRENCY,
+            "{} at once",
+            books.most_open
+        );
+        Self {
+            study: study.with(&reference.base_url, &stub.base_url),
+            stub,
+            outcome: outcome(&events(&whole)),
+            requests: books.requests,
+        }
+    }
+
+    /// Starts it on a team server, and returns the run's id. Nothing is answered until it is admitted.
+    fn start(&self, team: &Team) -> String {
+        self.stub.admit(0);
+        let mut start = team.command(
+            &self.study,
+            "optimize study.toml --remote --project sums --detach",
+        );
+        run(&mut start).expect_code(0).stdout.trim_end().to_owned()
+    }
+
+    /// Lets so many more questions be answered, and waits until others wait for that.
+    fn go_on(&self, more: u64) {
+        let before = self.stub.requests();
+        self.stub.admit(more);
+        wait_until("questions that wait", || {
+            let books = self.stub.books();
+            books.requests > before && books.open > 0 && self.stub.is_held()
+        });
+    }
+
+    /// Lets the run end, expects what the uninterrupted one says, and returns how many questions of any kind were asked again.
+    fn end(&self, team: &Team, id: &str) -> u64 {
+        self.stub.admit_all();
+        wait_until("the end of the run", || team.shown(id)["stage"] == "ended");
+        let pull = format!("runs pull {id} --journal pulled.jsonl");
+        run(&mut team.command(&self.study, &pull)).expect_code(0);
+        let pulled = self.study.file("pulled.jsonl");
+        run(command(["journal", "verify"]).arg(&pulled)).expect_code(0);
+        assert_eq!(
+            outcome(&events(&pulled)),
+            self.outcome,
+            "rounds and result of the uninterrupted run"
+        );
+        let text = read(&pulled);
+        assert!(!text.contains(SECRET) && !text.contains("capo_run_"));
+        self.stub.requests() - self.requests
+    }
+}
+
+/// Ends a worker as a person does.
+fn stop(mut worker: Running) {
+    worker.signal(Signal::SIGINT);
+    assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
+}
+
+/// A way to the database that can be closed: what goes over it is cut off, and nothing comes through.
 struct Way {
     address: SocketAddr,
     is_open: Arc<AtomicBool>,
@@ -173,121 +305,134 @@ impl Way {
     }
 }
 
-/// How often a worker is killed: `CAPO_TEST_KILLS`, six unless stated.
-fn kills() -> u64 {
-    std::env::var("CAPO_TEST_KILLS").map_or(6, |kills| kills.parse().unwrap())
+/// A number that a variable may hold.
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|number| number.parse().unwrap())
 }
 
+/// So many workers are killed as `CAPO_TEST_KILLS` says, six unless stated, at moments that `CAPO_TEST_SEED` draws.
 #[test]
 fn workers_that_are_killed_lose_nothing_and_pay_again_at_most_for_what_was_in_flight() {
-    let Some(database) = database() else { return };
-    let study = Study::new("http://unused");
-    let latency = Duration::from_millis(15);
-    let reference = Stub::start_with(latency, None, study.models().script());
-    let stub = Stub::start_with(latency, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &reference.base_url);
-    let whole = study.file("whole.jsonl");
-    run(&mut study.optimize_to(&whole)).expect_code(0);
-    let study = study.with(&reference.base_url, &stub.base_url);
-    let requests = reference.requests();
-
-    let team = Team::new(database, &stub.base_url);
+    let Some(server) = named("CAPO_TEST_POSTGRES") else {
+        return;
+    };
+    let times = number("CAPO_TEST_KILLS").unwrap_or(6);
+    let now = UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    let seed = number("CAPO_TEST_SEED").unwrap_or(now);
+    println!("{times} kills, drawn with CAPO_TEST_SEED={seed}");
+    // More kills need a longer run.
+    let longer = format!("rounds = 4\nrepeats = {}", 1 + times / 10);
+    let known = Known::new(Study::new("http://unused").with("rounds = 4", &longer));
+    let team = Team::new(database_on(&server), &known.stub.base_url, "0");
     let mut workers = [team.worker(), team.worker()];
-    let started = run(&mut team.command(&study, "optimize study.toml --remote --project sums --detach"));
-    let id = started.clone().expect_code(0).stdout.trim_end().to_owned();
-    let times = kills();
-    stub.admit(requests / 10);
+    let id = known.start(&team);
+    // With those that a kill finds waiting, it is no more in all than the run needs: every kill finds it at work.
+    let share = (9 * known.requests / 10 / times).checked_sub(CONCURRENCY);
+    let share = share.filter(|share| *share > 0).unwrap();
+    let (mut last, mut was_starting) = (0, false);
     for kill in 0..times {
-        let before = stub.requests();
-        wait_until("questions that wait", || {
-            let books = stub.books();
-            books.requests > before && books.open > 0 && stub.is_held()
-        });
-        // Whichever has the run, one of the two is killed; the other one keeps it, or takes it over.
-        let place = usize::from(luck(&("which", kill)) < 0.5);
+        let drawn = |what: &str| luck(&(seed, kill, what));
+        let lines = team.lines(&id);
+        let before = known.stub.requests();
+        known.stub.admit(share);
+        // Never two in a row: who takes a run up time and again without a further line fails it.
+        let is_starting = !was_starting && drawn("starting") < 0.3;
+        let place = if is_starting {
+            // The one that was started last, before, while or after it claims the run.
+            thread::sleep(Duration::from_secs(1).mul_f64(drawn("later")));
+            last
+        } else {
+            let questions = (share as f64 * drawn("questions")) as u64;
+            wait_until("work since the last kill", || {
+                known.stub.requests() >= before + questions && team.lines(&id) > lines
+            });
+            // While it is answered, while that is written down, or between two questions.
+            thread::sleep(LATENCY.mul_f64(2.0 * drawn("later")));
+            // Whichever has the run, one of the two is killed; the other one keeps it, or takes it over.
+            usize::from(drawn("which") < 0.5)
+        };
         workers[place].signal(Signal::SIGKILL);
-        workers[place].wait(Duration::from_mins(1)).unwrap();
+        let status = workers[place].wait(Duration::from_mins(1)).unwrap();
+        assert_eq!(status.signal(), Some(9), "kill {kill}: {status}");
         workers[place] = team.worker();
-        // No more in all than the run needs, so that every kill finds it at work.
-        stub.admit((0.8 * requests as f64 / times as f64) as u64);
+        (last, was_starting) = (place, is_starting);
     }
-    stub.admit_all();
-    wait_until("the end of the run", || team.is_over(&study, &id));
-
-    run(&mut team.command(&study, &format!("runs pull {id} --journal pulled.jsonl"))).expect_code(0);
-    let pulled = study.file("pulled.jsonl");
-    run(command(["journal", "verify"]).arg(&pulled)).expect_code(0);
-    assert_eq!(
-        outcome(&events(&pulled)),
-        outcome(&events(&whole)),
-        "rounds and result of the uninterrupted run"
-    );
-    let paid_again = stub.books().repeats(Question::is_rollout);
+    let paid_again = known.end(&team, &id);
+    // Who takes a run over pays again for what was in flight where it was before, and no worker asks more at once.
+    let taken_over = team.claims(&id) - 1;
+    let most = CONCURRENCY * taken_over.min(times);
+    let requests = known.requests;
+    println!("taken over {taken_over} times: {paid_again} of {requests} calls were in flight and paid again");
     assert!(
-        paid_again <= times * CONCURRENCY,
-        "{paid_again} rollouts were paid again at {times} kills"
+        paid_again <= most,
+        "{paid_again} calls were paid again, not {most}; CAPO_TEST_SEED={seed}"
     );
-    println!("{times} kills: {paid_again} rollouts were in flight and paid again, of {requests} requests");
-    let text = std::fs::read_to_string(&pulled).unwrap();
-    assert!(!text.contains(SECRET) && !text.contains("capo_run_"));
-    for mut worker in workers {
-        worker.signal(Signal::SIGINT);
-        assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
+    for worker in workers {
+        stop(worker);
     }
 }
 
 #[test]
 fn a_database_that_is_away_for_a_while_ends_no_run_and_has_at_most_what_was_in_flight_paid_again() {
-    let Some(database) = database() else { return };
-    let study = Study::new("http://unused");
-    let latency = Duration::from_millis(15);
-    let reference = Stub::start_with(latency, None, study.models().script());
-    let stub = Stub::start_with(latency, Some(SECRET), study.models().script());
-    let study = study.with("http://unused", &reference.base_url);
-    let whole = study.file("whole.jsonl");
-    run(&mut study.optimize_to(&whole)).expect_code(0);
-    let study = study.with(&reference.base_url, &stub.base_url);
-    let requests = reference.requests();
-
+    let Some(server) = named("CAPO_TEST_POSTGRES") else {
+        return;
+    };
+    let known = Known::new(Study::new("http://unused"));
+    let database = database_on(&server);
     let (user, rest) = database.split_once('@').unwrap();
     let (address, name) = rest.split_once('/').unwrap();
     let way = Way::to(address.parse().unwrap());
     let through = format!("{user}@{}/{name}", way.address);
-    let team = Team::new(through, &stub.base_url);
-    let mut worker = team.worker();
-    let started = run(&mut team.command(&study, "optimize study.toml --remote --project sums --detach"));
-    let id = started.clone().expect_code(0).stdout.trim_end().to_owned();
+    let team = Team::new(through, &known.stub.base_url, "0");
+    let worker = team.worker();
+    let id = known.start(&team);
     // Shorter than the patience of who writes, and longer: then it is claimed anew.
     let absences = [Duration::from_secs(1), Duration::from_secs(10)];
     for absence in absences {
-        let before = stub.requests();
-        stub.admit(requests / 4);
-        wait_until("questions that wait", || {
-            let books = stub.books();
-            books.requests > before && books.open > 0 && stub.is_held()
-        });
+        known.go_on(known.requests / 4);
         way.close();
-        stub.admit(CONCURRENCY);
+        known.stub.admit(CONCURRENCY);
         thread::sleep(absence);
         way.open();
     }
-    stub.admit_all();
-    wait_until("the end of the run", || team.is_over(&study, &id));
-
-    run(&mut team.command(&study, &format!("runs pull {id} --journal pulled.jsonl"))).expect_code(0);
-    let pulled = study.file("pulled.jsonl");
-    run(command(["journal", "verify"]).arg(&pulled)).expect_code(0);
-    assert_eq!(
-        outcome(&events(&pulled)),
-        outcome(&events(&whole)),
-        "rounds and result of the uninterrupted run"
-    );
-    let paid_again = stub.books().repeats(Question::is_rollout);
-    let most = absences.len() as u64 * CONCURRENCY;
+    let paid_again = known.end(&team, &id);
+    let most = CONCURRENCY * absences.len() as u64;
     assert!(
         paid_again <= most,
-        "{paid_again} rollouts were paid again, not {most}"
+        "{paid_again} calls were paid again, not {most}"
     );
-    worker.signal(Signal::SIGINT);
-    assert!(worker.wait(Duration::from_mins(1)).unwrap().success());
+    stop(worker);
+}
+
+#[test]
+fn a_database_that_is_restarted_ends_no_run_and_has_at_most_what_was_in_flight_paid_again() {
+    let Some(postgres) = Postgres::to_restart() else {
+        return;
+    };
+    let restarts = 2;
+    // A worker has the run, and then the server itself.
+    for runs in ["0", "1"] {
+        let known = Known::new(Study::new("http://unused"));
+        let team = Team::new(database_on(postgres.address()), &known.stub.base_url, runs);
+        let worker = (runs == "0").then(|| team.worker());
+        let id = known.start(&team);
+        for _ in 0..restarts {
+            let before = known.stub.requests();
+            known.stub.admit(known.requests / 4);
+            // In the midst of them: what is answered meanwhile is written down once it is back.
+            wait_until("half of the questions", || {
+                known.stub.requests() > before + known.requests / 8
+            });
+            postgres.restart();
+        }
+        let paid_again = known.end(&team, &id);
+        let most = CONCURRENCY * restarts;
+        assert!(
+            paid_again <= most,
+            "--runs {runs}: {paid_again} calls were paid again, not {most}"
+        );
+        if let Some(worker) = worker {
+            stop(worker);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use crate::command;
 
@@ -21,11 +22,11 @@ impl Postgres {
     /// PostgreSQL is not installed, or does not start.
     pub(crate) fn start() -> Result<Self> {
         let programs = programs().context("PostgreSQL is not installed")?;
-        // Where every account may go, for the server may not run as this one.
-        let folder = std::env::temp_dir().join(format!("capo-postgres-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         // Free now; should another program take it first, the server says so.
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        // Where every account may go, for the server may not run as this one.
+        let folder = std::env::temp_dir().join(format!("capo-postgres-{}-{port}", std::process::id()));
+        std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let server = Self {
             folder,
             programs,
@@ -53,7 +54,7 @@ impl Postgres {
             .args(["start", "--wait", "--silent", "--pgdata"])
             .arg(&cluster)
             .arg("--log")
-            .arg(server.folder.join("log"))
+            .arg(server.log())
             .args(["--options", &settings])
             .stdout(Stdio::null())
             .status()?;
@@ -64,6 +65,23 @@ impl Postgres {
     /// The address of the server, to which the name of a database can be added.
     pub(crate) fn address(&self) -> String {
         format!("postgres://capo@127.0.0.1:{}/", self.port)
+    }
+
+    /// What a test must know to restart it as after a crash, as JSON: its address, and the words of a command.
+    pub(crate) fn to_restart(&self) -> String {
+        let mut restart = self.program("pg_ctl");
+        restart
+            .args(["restart", "--mode=immediate", "--wait", "--silent", "--pgdata"])
+            .arg(self.cluster())
+            .arg("--log")
+            .arg(self.log());
+        let words = std::iter::once(restart.get_program()).chain(restart.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        json!({ "address": self.address(), "restart": words }).to_string()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
     }
 
     fn cluster(&self) -> PathBuf {

@@ -1,6 +1,7 @@
 //! The steps of the gate, in the order in which they run: cheap ones first.
 
 use std::fmt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -236,35 +237,38 @@ impl Gate<'_> {
     fn end_to_end_tests(&self) -> Result<Outcome> {
         let page = page::build(self.workspace, &self.toolbox, Build::Dev)?;
         let edge = edge::build(self.workspace, &self.toolbox, Build::Dev)?;
-        let postgres = Postgres::start()?;
-        self.nextest("end-to-end", &format!("package({END_TO_END})"), |cargo| {
-            cargo
-                .env("CAPO_EDGE", &edge)
-                .env("CAPO_MINIFLARE", self.toolbox.miniflare())
-                .env("CAPO_TEST_POSTGRES", postgres.address())
-                .env("CAPO_PAGE", &page)
-                .env("CAPO_AXE", self.toolbox.axe())
-                .env("CAPO_OIDC_PROVIDER", self.toolbox.oidc_provider())
-                .env("CAPO_S3RVER", self.toolbox.s3rver());
-        })
+        self.tests_of_products("end-to-end", &page, &edge, |_| {})
     }
 
-    /// The same tests of `capo` and the page as people get them.
+    /// The same tests of `capo` and the page as people get them, of which those take longer that kill at random.
     fn released(&self) -> Result<Outcome> {
         let binary = build::capo(self.workspace)?;
         let page = page::build(self.workspace, &self.toolbox, Build::Release)?;
         let edge = edge::build(self.workspace, &self.toolbox, Build::Release)?;
-        let postgres = Postgres::start()?;
-        self.nextest("released", &format!("package({END_TO_END})"), |cargo| {
+        self.tests_of_products("released", &page, &edge, |cargo| {
+            cargo.env("CAPO_BIN", &binary).env("CAPO_TEST_KILLS", "100");
+        })
+    }
+
+    fn tests_of_products(
+        &self,
+        profile: &str,
+        page: &Path,
+        edge: &Path,
+        adjust: impl FnOnce(&mut Command),
+    ) -> Result<Outcome> {
+        let (postgres, to_restart) = (Postgres::start()?, Postgres::start()?);
+        self.nextest(profile, &format!("package({END_TO_END})"), |cargo| {
             cargo
-                .env("CAPO_EDGE", &edge)
+                .env("CAPO_EDGE", edge)
                 .env("CAPO_MINIFLARE", self.toolbox.miniflare())
-                .env("CAPO_BIN", &binary)
                 .env("CAPO_TEST_POSTGRES", postgres.address())
-                .env("CAPO_PAGE", &page)
+                .env("CAPO_TEST_POSTGRES_TO_RESTART", to_restart.to_restart())
+                .env("CAPO_PAGE", page)
                 .env("CAPO_AXE", self.toolbox.axe())
                 .env("CAPO_OIDC_PROVIDER", self.toolbox.oidc_provider())
                 .env("CAPO_S3RVER", self.toolbox.s3rver());
+            adjust(cargo);
         })
     }
 }

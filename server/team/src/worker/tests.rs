@@ -42,7 +42,16 @@ struct Place {
     project: Project,
     member: Member,
     master: MasterKey,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
+}
+
+/// What a machine's server has, with data files in a folder that all share.
+fn settings(master: &MasterKey, folder: &std::path::Path) -> Settings {
+    Settings {
+        master: Some(master.clone()),
+        files: Some(crate::Files::in_folder(folder).unwrap()),
+        ..Settings::default()
+    }
 }
 
 struct Worker {
@@ -51,6 +60,16 @@ struct Worker {
 }
 
 impl Worker {
+    fn on(server: Server) -> Self {
+        let ending = CancellationToken::new();
+        let told = ending.clone();
+        let task =
+            tokio::spawn(
+                async move { work(server, WorkerSettings::default(), told.cancelled_owned()).await },
+            );
+        Self { ending, task }
+    }
+
     async fn end(self) {
         self.ending.cancel();
         self.task.await.unwrap().unwrap();
@@ -71,29 +90,38 @@ impl Place {
         let master = MasterKey::new();
         assert!(store.is_master(&master).await.unwrap());
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
-            master: Some(master.clone()),
-            files: Some(crate::Files::in_folder(folder.path()).unwrap()),
-            ..Settings::default()
-        };
         Self {
-            server: Server::new(store.clone(), clock, settings).unwrap(),
+            server: Server::new(store.clone(), clock, settings(&master, folder.path())).unwrap(),
             store,
             project,
             member,
             master,
-            _folder: folder,
+            folder,
         }
     }
 
     fn worker(&self) -> Worker {
-        let ending = CancellationToken::new();
-        let (server, told) = (self.server.clone(), ending.clone());
-        let task =
-            tokio::spawn(
-                async move { work(server, WorkerSettings::default(), told.cancelled_owned()).await },
-            );
-        Worker { ending, task }
+        Worker::on(self.server.clone())
+    }
+
+    /// A worker on another machine, which has a clock of its own.
+    fn worker_elsewhere(&self, clock: impl Fn() -> Millis + Send + Sync + 'static) -> Worker {
+        let settings = settings(&self.master, self.folder.path());
+        Worker::on(Server::new(self.store.clone(), clock, settings).unwrap())
+    }
+
+    /// Shares the key of a provider with the project.
+    async fn share_key(&self, base_url: &str) {
+        let record = json!({
+            "id": "team", "provider": "openai-compatible", "base_url": base_url, "private_host": true,
+            "projects": [self.project.id],
+            "models": [{ "name": "gpt-*", "price": { "input": 1.0, "output": 1.0 } }],
+        });
+        let key = serde_json::from_value(record).unwrap();
+        self.store
+            .add_key(&by("ada"), &key, "sk-the-key", &self.master)
+            .await
+            .unwrap();
     }
 
     async fn add(&self, study: &str) -> Run {
@@ -125,6 +153,19 @@ impl Place {
     async fn ended(&self, run: &Run) -> Run {
         self.once(run, |run| matches!(run.stage, RunStage::Ended | RunStage::Failed))
             .await
+    }
+
+    /// How often a run was claimed, once it has ended.
+    async fn claims(&self, run: &Run) -> u64 {
+        let mut lease = Lease {
+            run: run.id.clone(),
+            fence: 1,
+        };
+        while !self.store.was_appended(&lease, run.lines).await.unwrap() {
+            lease.fence += 1;
+            assert!(lease.fence < 100, "{run:?}");
+        }
+        lease.fence.unsigned_abs()
     }
 
     async fn lines(&self, run: &Run) -> Vec<String> {
@@ -254,27 +295,70 @@ async fn uninterrupted(place: &Place, study: &str) -> Vec<String> {
     place.lines(&run).await
 }
 
+/// The calls of a journal's longest conversation.
+fn longest(lines: &[String]) -> u64 {
+    let calls = (1..)
+        .zip(lines)
+        .filter_map(|(number, line)| match parse_line(line, number).unwrap() {
+            Event::Rollout(rollout) => Some(rollout.usage.total().calls),
+            _ => None,
+        });
+    calls.max().unwrap()
+}
+
 #[test]
-fn a_clock_that_jumps_costs_no_line_of_a_run() {
+fn clocks_that_jump_and_differ_cost_no_line_of_a_run_and_no_call_beyond_those_in_flight() {
     on_each(|store| async move {
         const HOUR: Millis = 3_600_000;
+        /// Conversations of the run at a time.
+        const CONCURRENCY: u64 = 2;
+        let counted = Arc::new(AtomicUsize::new(0));
+        let base_url = provider(Arc::clone(&counted), Duration::from_millis(50)).await;
+        let study = STUDY.replace(
+            "provider = \"simulated\"\nmodel = \"sim-medium\"",
+            &format!(
+                "provider = \"openai-compatible\"\nmodel = \"gpt-5\"\nbase_url = \"{base_url}\"\n\
+                 concurrency = {CONCURRENCY}"
+            ),
+        );
         let ahead = Arc::new(AtomicI64::new(0));
         let jumping = Arc::clone(&ahead);
         let place = Place::with_clock(store, move || now() + jumping.load(Relaxed)).await;
-        let run = place.add(&slow()).await;
-        let worker = place.worker();
-        for (lines, jump) in [(5, HOUR), (12, -HOUR), (20, 0)] {
+        place.share_key(&base_url).await;
+        let run = place.add(&study).await;
+        let beyond = async |lines: u64| {
             place
                 .once(&run, |run| run.lines > lines || run.stage == RunStage::Ended)
-                .await;
+                .await
+        };
+        let worker = place.worker();
+        beyond(2).await;
+        ahead.store(HOUR / 2, Relaxed);
+        beyond(5).await;
+        let other = place.worker_elsewhere(|| now() + HOUR);
+        for (lines, jump) in [(8, 2 * HOUR), (14, -HOUR)] {
+            beyond(lines).await;
             ahead.store(jump, Relaxed);
         }
         let ended = place.ended(&run).await;
+        other.end().await;
         worker.end().await;
         assert_eq!(ended.error, None);
         let lines = place.lines(&run).await;
         check(&lines);
-        assert_eq!(lines.len(), uninterrupted(&place, &slow()).await.len());
+        let asked = counted.load(Relaxed);
+        let whole = uninterrupted(&place, &study).await;
+        assert_eq!(lines.len(), whole.len());
+        let paid_again = asked - (counted.load(Relaxed) - asked);
+        // Once at first, and once more for each clock that came to be ahead of the one by which it was claimed.
+        let claims = place.claims(&ended).await;
+        assert!((2..=5).contains(&claims), "claimed {claims} times");
+        // Whoever loses it had so many conversations under way, which are held anew.
+        let most = (claims - 1) * CONCURRENCY * longest(&whole);
+        assert!(
+            paid_again as u64 <= most,
+            "{paid_again} calls were paid again at {claims} claims, not {most}"
+        );
     });
 }
 
@@ -555,13 +639,14 @@ fn what_the_server_does_not_run_is_told_with_why() {
     }
 }
 
-/// A provider whose answer solves nothing, and that counts who asks with which key.
-async fn provider(counted: Arc<AtomicUsize>) -> String {
+/// A provider whose answer solves nothing and takes a while, and that counts who asks with which key.
+async fn provider(counted: Arc<AtomicUsize>, latency: Duration) -> String {
     let answer = move |headers: axum::http::HeaderMap| {
         let counted = Arc::clone(&counted);
         async move {
             assert_eq!(headers["authorization"], "Bearer sk-the-key");
             counted.fetch_add(1, Relaxed);
+            tokio::time::sleep(latency).await;
             axum::Json(json!({
                 "id": "1", "object": "chat.completion", "created": 1, "model": "gpt-5",
                 "choices": [{ "index": 0, "finish_reason": "stop",
@@ -581,18 +666,9 @@ async fn provider(counted: Arc<AtomicUsize>) -> String {
 fn a_run_asks_with_its_projects_key_and_within_its_members_limits() {
     on_each(|store| async move {
         let counted = Arc::new(AtomicUsize::new(0));
-        let base_url = provider(Arc::clone(&counted)).await;
+        let base_url = provider(Arc::clone(&counted), Duration::ZERO).await;
         let place = Place::new(store.clone()).await;
-        let record = json!({
-            "id": "team", "provider": "openai-compatible", "base_url": base_url, "private_host": true,
-            "projects": [place.project.id],
-            "models": [{ "name": "gpt-*", "price": { "input": 1.0, "output": 1.0 } }],
-        });
-        let key = serde_json::from_value(record).unwrap();
-        store
-            .add_key(&by("ada"), &key, "sk-the-key", &place.master)
-            .await
-            .unwrap();
+        place.share_key(&base_url).await;
         let limits = capo_gateway::Limits {
             requests_per_day: Some(4),
             ..capo_gateway::Limits::default()

@@ -73,6 +73,30 @@ fn detail(problem: &Value) -> &str {
 }
 
 #[tokio::test]
+async fn a_change_for_which_a_full_disk_has_no_room_is_refused_and_can_be_made_later() {
+    let team = Team::new().await;
+    let large = json!({ "text": "x".repeat(200_000) });
+    assert!(team.store.set_full(true).await, "a file can be full");
+    let path = format!("{PROMPTS}/greeting/versions");
+    let refused = team
+        .send(team.request(Who::Editor, &Method::POST, &path, &large))
+        .await;
+    assert_eq!(refused.status(), 507);
+    assert_eq!(refused.headers()["content-type"], "application/problem+json");
+    let problem = document(refused).await;
+    assert_eq!(
+        (&problem["type"], &problem["status"]),
+        (&json!("/problems/full"), &json!(507))
+    );
+    // Nobody is signed out, and what is there is read.
+    let read = team.fetch(Who::Viewer, "greeting", &[]).await;
+    assert_eq!((read.status, &read.json()["version"]), (200, &json!(1)));
+    team.store.set_full(false).await;
+    let (status, added) = team.add("greeting", large).await;
+    assert_eq!((status, &added["version"]), (201, &json!(2)));
+}
+
+#[tokio::test]
 async fn a_program_fetches_what_it_does_not_have_yet() {
     let team = Team::new().await;
     let first = team.fetch(Who::Reader, "greeting?label=candidate", &[]).await;
