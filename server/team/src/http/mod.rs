@@ -221,7 +221,7 @@ impl Server {
                 prices: Arc::new(PriceTable::shipped()),
                 max_body: settings.max_body.unwrap_or(DEFAULT_MAX_BODY),
             },
-            providers: proxy::Providers::new()?,
+            providers: proxy::Providers::new(proxy::Public(proxy::System))?,
             oidc: settings.oidc.map(Oidc::new).transpose()?,
             admitted: Mutex::default(),
             runs_changed: Notify::new(),

@@ -49,15 +49,26 @@ pub(super) struct Providers {
     private: reqwest::Client,
 }
 
-/// Resolves to public addresses only; what is connected to is what was resolved.
-#[derive(Debug)]
-pub(super) struct Public;
+/// Resolves as the system does.
+pub(super) struct System;
 
-impl Resolve for Public {
+impl Resolve for System {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<_> = found.filter(|address| is_public(address.ip())).collect();
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Resolves as another, to public addresses only; what is connected to is what was resolved.
+pub(super) struct Public<R>(pub(super) R);
+
+impl<R: Resolve> Resolve for Public<R> {
+    fn resolve(&self, name: Name) -> Resolving {
+        let found = self.0.resolve(name);
+        Box::pin(async move {
+            let public: Vec<_> = found.await?.filter(|address| is_public(address.ip())).collect();
             if public.is_empty() {
                 return Err(io::Error::other("the provider's host has no public address").into());
             }
@@ -67,9 +78,11 @@ impl Resolve for Public {
 }
 
 impl Providers {
+    /// Hosts that must be public are asked for by this resolver.
+    ///
     /// # Errors
     /// When the system has no certificates to trust.
-    pub(super) fn new() -> Result<Self, reqwest::Error> {
+    pub(super) fn new(public: impl Resolve + 'static) -> Result<Self, reqwest::Error> {
         let client = || {
             reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
@@ -79,7 +92,7 @@ impl Providers {
                 .no_proxy()
         };
         Ok(Self {
-            public: client().dns_resolver(Arc::new(Public)).build()?,
+            public: client().dns_resolver(Arc::new(public)).build()?,
             private: client().build()?,
         })
     }

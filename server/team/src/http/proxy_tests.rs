@@ -1,5 +1,7 @@
 //! The gate's table of cases at this door, and what only a door can get wrong.
 
+mod resolved;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,10 +15,12 @@ use capo_gateway::cases::{KEY, MAX_BODY, cases, key_record};
 use capo_gateway::{Limits, NanoUsd, Scope, SharedKey};
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 use super::*;
 use crate::fixture::{self, NOW};
+use crate::store::tests::on_each_database;
 use crate::store::{Actor, Used};
 
 /// A provider that answers everything alike, and counts.
@@ -57,7 +61,7 @@ impl Stub {
                     .unwrap()
             }
         };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().fallback(any(respond));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -81,13 +85,10 @@ struct Door {
     editor: String,
     tokens: Vec<(&'static str, Secret)>,
     master: MasterKey,
-    _folder: tempfile::TempDir,
 }
 
 impl Door {
-    async fn new(base_url: &str, limits: [Limits; 3]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::in_folder(folder.path()).await.unwrap();
+    async fn new(store: Store, base_url: &str, limits: [Limits; 3]) -> Self {
         let root = store.set_up(&by("root"), "root", "kept").await.unwrap();
         let project = store
             .add_project(&by("root"), &root, "help-desk", "Help desk")
@@ -150,8 +151,13 @@ impl Door {
             editor,
             tokens,
             master,
-            _folder: folder,
         }
+    }
+
+    /// Without limits.
+    async fn to(store: Store, stub: &Stub) -> Self {
+        let base_url = format!("http://{}/v1", stub.address);
+        Self::new(store, &base_url, [Limits::default(); 3]).await
     }
 
     fn request(&self, who: &str, method: &str, target: &str) -> axum::http::request::Builder {
@@ -209,14 +215,15 @@ fn problem_of(body: &str) -> Option<String> {
     Some(kind.strip_prefix("/problems/")?.to_owned())
 }
 
-#[tokio::test]
-async fn this_door_answers_as_the_gates_table_says() {
+on_each_database!(this_door_answers_as_the_gates_table_says);
+async fn this_door_answers_as_the_gates_table_says(store: Store) {
     for case in cases() {
         let name = case["name"].as_str().unwrap();
         let limits = serde_json::from_value(case["limits"].clone()).unwrap();
         let expected = &case["expected"];
         let stub = Stub::start(case["answer"].clone()).await;
-        let door = Door::new(&format!("http://{}/v1", stub.address), limits).await;
+        store.empty().await;
+        let door = Door::new(store.clone(), &format!("http://{}/v1", stub.address), limits).await;
         let asked = case["sent"].as_array().unwrap().iter().map(|sent| {
             let field = |name: &str| sent[name].as_str().unwrap();
             let mut request = door.request(field("who"), field("method"), field("target"));
@@ -283,10 +290,10 @@ fn chat() -> Body {
 const CHAT: &str = "/api/proxy/team/v1/chat/completions";
 const USAGE: &str = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}"#;
 
-#[tokio::test]
-async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_providers_header() {
+on_each_database!(a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_providers_header);
+async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_providers_header(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
-    let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
+    let door = Door::to(store, &stub).await;
     let editor = door.store.member("ed").await.unwrap();
     let session = Secret::new("");
     door.store
@@ -351,8 +358,8 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
     );
 }
 
-#[tokio::test]
-async fn a_caller_who_goes_away_pays_what_the_provider_counts() {
+on_each_database!(a_caller_who_goes_away_pays_what_the_provider_counts);
+async fn a_caller_who_goes_away_pays_what_the_provider_counts(store: Store) {
     let chunks = [
         "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n".to_owned(),
         format!("data: {USAGE}\n\n"),
@@ -360,49 +367,27 @@ async fn a_caller_who_goes_away_pays_what_the_provider_counts() {
     ];
     let answer = json!({ "status": 200, "content_type": "text/event-stream", "chunks": chunks, "repeat": 1 });
     let stub = Stub::start(answer).await;
-    let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
+    let door = Door::to(store, &stub).await;
     let response = door.chat(door.request("editor", "POST", CHAT)).await;
     assert_eq!(response.status(), StatusCode::OK);
     drop(response);
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::from(60_000));
 }
 
-#[tokio::test]
-async fn a_provider_that_is_not_there_costs_nothing() {
-    let door = Door::new("http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+on_each_database!(a_provider_that_is_not_there_costs_nothing);
+async fn a_provider_that_is_not_there_costs_nothing(store: Store) {
+    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
     let response = door.chat(door.request("editor", "POST", CHAT)).await;
     let (status, body) = text(response).await;
     assert_eq!((status, problem_of(&body).as_deref()), (502, Some("unreached")));
     assert_eq!(door.settled(Scope::Member).await, NanoUsd::ZERO);
 }
 
-#[tokio::test]
-async fn a_name_that_leads_to_this_machine_is_not_followed() {
-    let name = |name: &str| name.parse::<reqwest::dns::Name>().unwrap();
-    let found = reqwest::dns::Resolve::resolve(&proxy::Public, name("localhost")).await;
-    assert!(found.is_err(), "it resolves to loopback addresses only");
-    // And such a resolver is what a key without the word about private hosts is asked with.
-    let stub = Stub::start(one(USAGE)).await;
-    let door = Door::new("http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
-    let mut record = key_record(&format!("https://capo.localtest:{}/v1", stub.address.port()));
-    let kept = door.store.key("team").await.unwrap().unwrap();
-    record["projects"] = json!(kept.key.record().projects);
-    record["private_host"] = json!(false);
-    let key: SharedKey = serde_json::from_value(record).unwrap();
-    door.store
-        .change_key(&by("root"), &key, Some(KEY), &door.master)
-        .await
-        .unwrap();
-    let response = door.chat(door.request("editor", "POST", CHAT)).await;
-    assert_eq!(text(response).await.0, 502);
-    assert_eq!(stub.received.load(Relaxed), 0);
-}
-
-#[tokio::test]
-async fn who_goes_away_before_the_provider_answers_pays_what_it_counts() {
+on_each_database!(who_goes_away_before_the_provider_answers_pays_what_it_counts);
+async fn who_goes_away_before_the_provider_answers_pays_what_it_counts(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
     stub.delay.store(300, Relaxed);
-    let door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
+    let door = Door::to(store, &stub).await;
     let asked = door.chat(door.request("editor", "POST", CHAT));
     let gone = tokio::time::timeout(std::time::Duration::from_millis(100), asked).await;
     assert!(gone.is_err(), "it had not answered");
@@ -410,9 +395,9 @@ async fn who_goes_away_before_the_provider_answers_pays_what_it_counts() {
     door.server.finish().await;
 }
 
-#[tokio::test]
-async fn nothing_is_read_from_who_may_not_ask() {
-    let door = Door::new("http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+on_each_database!(nothing_is_read_from_who_may_not_ask);
+async fn nothing_is_read_from_who_may_not_ask(store: Store) {
+    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
     for (who, status) in [("nobody", 401), ("outsider", 404)] {
         // A body that never comes.
         let body = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
@@ -429,9 +414,9 @@ async fn nothing_is_read_from_who_may_not_ask() {
     }
 }
 
-#[tokio::test]
-async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts() {
-    let door = Door::new("http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
+on_each_database!(what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts);
+async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts(store: Store) {
+    let door = Door::new(store, "http://127.0.0.1:1/v1", [Limits::default(); 3]).await;
     let payers = crate::store::ChargedTo {
         key: "team".into(),
         project: "p".into(),
@@ -450,10 +435,10 @@ async fn what_a_killed_server_had_set_aside_is_paid_when_the_next_one_starts() {
     assert_eq!(door.settled(Scope::Member).await, most, "once only");
 }
 
-#[tokio::test]
-async fn without_the_master_key_nothing_is_sent_and_said_why() {
+on_each_database!(without_the_master_key_nothing_is_sent_and_said_why);
+async fn without_the_master_key_nothing_is_sent_and_said_why(store: Store) {
     let stub = Stub::start(one(USAGE)).await;
-    let mut door = Door::new(&format!("http://{}/v1", stub.address), [Limits::default(); 3]).await;
+    let mut door = Door::to(store, &stub).await;
     for master in [None, Some(MasterKey::new())] {
         let settings = Settings {
             master,

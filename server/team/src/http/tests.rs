@@ -9,6 +9,7 @@ mod oidc;
 mod prompts;
 mod routes;
 mod runs;
+mod strangers;
 mod trainings;
 
 use std::sync::Arc;
@@ -117,7 +118,21 @@ impl Team {
     }
 
     async fn new() -> Self {
-        let mut team = Self::empty().await;
+        Self::filled(Self::empty().await).await
+    }
+
+    /// The same over an empty store of either kind.
+    async fn on(store: Store) -> Self {
+        Self::filled(Self::over(store, tempfile::tempdir().unwrap()).await).await
+    }
+
+    /// Another one over the store of this one, as if nothing had happened there.
+    async fn anew(self) -> Self {
+        self.store.empty().await;
+        Self::on(self.store).await
+    }
+
+    async fn filled(mut team: Self) -> Self {
         let store = &team.store;
         let root = store.set_up(&by("root"), "root", "kept").await.unwrap();
         let mut member = async |who: Who, name: &str| -> Member {

@@ -340,3 +340,144 @@ impl Store {
         rows.iter().map(used).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::DAY;
+    use crate::store::tests::on_each;
+
+    fn payers(member: &str, project: &str) -> ChargedTo {
+        ChargedTo {
+            key: "k".into(),
+            project: project.into(),
+            member: member.into(),
+        }
+    }
+
+    /// Day, scope and subject of a row; what is used and reserved, and requests.
+    type Line = (u64, &'static str, String, [u64; 3]);
+
+    fn line(day: u64, scope: &'static str, subject: &str, counted: [u64; 3]) -> Line {
+        (day, scope, subject.to_owned(), counted)
+    }
+
+    impl Store {
+        async fn set_aside(&self, payers: ChargedTo, amount: u64, at: Millis) -> OpenReservation {
+            let limits = [Limits::default(); 3];
+            let reserved = self.reserve(payers, limits, NanoUsd::from(amount), at).await;
+            reserved.unwrap().unwrap()
+        }
+
+        /// Leaves it to the next transaction to write what a request did cost.
+        fn owe(&self, aside: &OpenReservation, cost: u64) {
+            self.costs
+                .change(|costs| costs.push((aside.clone(), NanoUsd::from(cost))));
+        }
+
+        fn owed(&self) -> usize {
+            self.costs.change(|costs| costs.len())
+        }
+
+        async fn lines_of_books(&self) -> Vec<Line> {
+            let used = self.used_since(0).await.unwrap().into_iter();
+            let line = |used: Used| {
+                let Consumption {
+                    used: paid,
+                    reserved,
+                    requests,
+                } = used.consumption;
+                let counted = [paid.get(), reserved.get(), requests];
+                (used.day, word(used.scope), used.subject, counted)
+            };
+            used.map(line).collect()
+        }
+    }
+
+    #[test]
+    fn what_one_transaction_settles_and_sets_aside_counts_for_every_payer_and_day() {
+        on_each(|store| async move {
+            let first = store.set_aside(payers("m", "p"), 30, 0).await;
+            let second = store.set_aside(payers("m", "p"), 40, 0).await;
+            let of_other_member = store.set_aside(payers("n", "p"), 50, 0).await;
+            let of_other_project = store.set_aside(payers("m", "q"), 60, 0).await;
+            let of_other_day = store.set_aside(payers("m", "p"), 70, DAY).await;
+            for (aside, cost) in [
+                (&first, 10),
+                (&second, 20),
+                (&of_other_member, 5),
+                (&of_other_project, 6),
+                (&of_other_day, 7),
+                // Once only.
+                (&first, 99),
+            ] {
+                store.owe(aside, cost);
+            }
+            let next = store.set_aside(payers("m", "p"), 25, 0).await;
+            assert_eq!(store.owed(), 0, "one transaction did it all");
+            let on_other_day = [
+                line(1, "key", "k", [7, 0, 1]),
+                line(1, "member", "m", [7, 0, 1]),
+                line(1, "project", "p", [7, 0, 1]),
+            ];
+            let other_member = line(0, "member", "n", [5, 0, 1]);
+            let other_project = line(0, "project", "q", [6, 0, 1]);
+            let books = |key, member, project| {
+                let of_day = [
+                    line(0, "key", "k", key),
+                    line(0, "member", "m", member),
+                    other_member.clone(),
+                    line(0, "project", "p", project),
+                    other_project.clone(),
+                ];
+                [&on_other_day[..], &of_day].concat()
+            };
+            assert_eq!(
+                store.lines_of_books().await,
+                books([41, 25, 5], [36, 25, 4], [35, 25, 4])
+            );
+            // What is refused takes along what others did cost all the same.
+            store.owe(&next, 21);
+            let few = Limits {
+                usd_per_day: None,
+                requests_per_day: Some(4),
+            };
+            let limits = [few, Limits::default(), Limits::default()];
+            let refused = store.reserve(payers("m", "p"), limits, NanoUsd::from(1), 0).await;
+            assert!(refused.unwrap().is_err());
+            assert_eq!(
+                store.lines_of_books().await,
+                books([62, 0, 5], [57, 0, 4], [56, 0, 4])
+            );
+        });
+    }
+
+    #[test]
+    fn a_transaction_that_fails_in_the_end_has_changed_nothing_and_the_next_one_writes_it() {
+        on_each(|store| async move {
+            let first = store.set_aside(payers("m", "p"), 30, 0).await;
+            let before = store.lines_of_books().await;
+            let change = async |statement: &'static str| {
+                sqlx::raw_sql(statement).execute(&store.write).await.unwrap();
+            };
+            store.owe(&first, 10);
+            // What is written in the end fails: it is another member's row of the day.
+            change("CREATE UNIQUE INDEX one_a_day ON consumption (scope, day)").await;
+            let limits = [Limits::default(); 3];
+            let failed = store
+                .reserve(payers("n", "p"), limits, NanoUsd::from(40), 0)
+                .await;
+            assert!(failed.is_err());
+            change("DROP INDEX one_a_day").await;
+            assert_eq!((store.owed(), store.lines_of_books().await), (1, before));
+            store.set_aside(payers("n", "p"), 40, 0).await;
+            let after = [
+                line(0, "key", "k", [10, 40, 2]),
+                line(0, "member", "m", [10, 0, 1]),
+                line(0, "member", "n", [0, 40, 1]),
+                line(0, "project", "p", [10, 40, 2]),
+            ];
+            assert_eq!((store.owed(), store.lines_of_books().await), (0, after.to_vec()));
+        });
+    }
+}

@@ -11,6 +11,10 @@ const ROWS: usize = 64;
 /// Rows that one statement reads.
 const READ: usize = 32;
 
+/// The next rows of a run (`$1`) from a line (`$2`) on, as many as are asked for (`$3`): what comes before costs nothing.
+pub(super) const FROM_LINE: &str =
+    "SELECT line, body FROM lines WHERE run = $1 AND line >= $2 ORDER BY line LIMIT $3";
+
 /// Appends lines to the journal of a run, the first of which gets this number.
 pub(super) async fn insert_lines(
     transaction: &mut Transaction<'static, Any>,
@@ -43,14 +47,12 @@ impl Store {
         let (mut found, mut size) = (Vec::new(), 0);
         loop {
             let next = found.last().map_or(from, |(line, _): &(u64, String)| line + 1);
-            let rows = sqlx::query(
-                "SELECT line, body FROM lines WHERE run = $1 AND line >= $2 ORDER BY line LIMIT $3",
-            )
-            .bind(run)
-            .bind(number(next))
-            .bind(number(READ))
-            .fetch_all(&self.read)
-            .await?;
+            let rows = sqlx::query(FROM_LINE)
+                .bind(run)
+                .bind(number(next))
+                .bind(number(READ))
+                .fetch_all(&self.read)
+                .await?;
             for row in &rows {
                 let body: String = row.try_get("body")?;
                 size += body.len();

@@ -2,6 +2,7 @@
 
 mod files;
 mod prompts;
+mod statements;
 mod trainings;
 
 use std::future::Future;
@@ -24,18 +25,45 @@ fn at(at: Millis) -> Actor {
     }
 }
 
+/// Makes two tests of one, each with an empty store: their names say in which database.
+macro_rules! on_each_database {
+    ($test:ident) => {
+        mod $test {
+            #[test]
+            fn in_sqlite() {
+                crate::store::tests::in_sqlite(super::$test);
+            }
+
+            #[test]
+            fn in_postgres() {
+                crate::store::tests::in_postgres(super::$test);
+            }
+        }
+    };
+}
+pub(crate) use on_each_database;
+
 /// Runs a test on an empty store of each kind.
 pub(crate) fn on_each<F: Future<Output = ()>>(test: impl Fn(Store) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    in_sqlite(&test);
+    in_postgres(&test);
+}
+
+pub(crate) fn in_sqlite<F: Future<Output = ()>>(test: impl Fn(Store) -> F) {
+    println!("in SQLite");
+    block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::in_folder(folder.path()).await.unwrap();
         test(store.clone()).await;
         store.close().await;
-        let Some(server) = postgres() else { return };
+    });
+}
+
+/// The same in a database of its own, where there is a server.
+pub(crate) fn in_postgres<F: Future<Output = ()>>(test: impl Fn(Store) -> F) {
+    let Some(server) = postgres() else { return };
+    println!("in PostgreSQL");
+    block_on(async {
         let name = format!("capo_{}", secret::id());
         sqlx::any::install_default_drivers();
         let admin = AnyPoolOptions::new()
@@ -58,7 +86,31 @@ pub(crate) fn on_each<F: Future<Output = ()>>(test: impl Fn(Store) -> F) {
     });
 }
 
+fn block_on(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test);
+}
+
 impl Store {
+    /// Forgets all that it keeps, which is sooner done than another database is made.
+    pub(crate) async fn empty(&self) {
+        // What else there is goes with projects and members.
+        let tables =
+            "projects members audit keys master limits consumption reservations attempts leftovers processes";
+        let deletions: Vec<String> = tables
+            .split(' ')
+            .map(|table| format!("DELETE FROM {table};"))
+            .collect();
+        let deletions = format!("BEGIN; {} COMMIT;", deletions.join(" "));
+        sqlx::raw_sql(sqlx::AssertSqlSafe(deletions))
+            .execute(&self.write)
+            .await
+            .unwrap();
+    }
+
     /// Lets a file grow no more, as on a full disk, or again; whether this is one.
     pub(crate) async fn set_full(&self, is_full: bool) -> bool {
         let most = if is_full { 1 } else { u32::MAX - 1 };

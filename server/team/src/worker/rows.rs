@@ -124,21 +124,8 @@ impl JournalStore for Rows {
         let (store, lease, now) = (self.database.store.clone(), self.lease.clone(), (self.now)());
         let (first, taken, count) = (self.kept, self.taken.take(), lines.len() as u64);
         let appended = self.database.wait(async move {
-            let mut tries = 0;
-            loop {
-                let error = match store.append(&lease, first, &lines, taken, now).await {
-                    Err(NotKept::Store(error)) if tries < TRIES => error,
-                    // The answer to an earlier try may have been lost, and not what it wrote.
-                    Err(NotKept::Lost) if tries > 0 => {
-                        let was = store.was_appended(&lease, first + lines.len() as u64).await?;
-                        return if was { Ok(()) } else { Err(NotKept::Lost) };
-                    }
-                    appended => return appended,
-                };
-                tries += 1;
-                tracing::warn!(run = lease.run, %error, "lines of a journal could not be written; once more");
-                tokio::time::sleep(PAUSE * tries).await;
-            }
+            let append = || store.append(&lease, first, &lines, taken, now);
+            append_once(&store, &lease, first + count, append).await
         })?;
         appended.map_err(|error| words(&error))?;
         self.kept += count;
@@ -180,6 +167,30 @@ impl JournalStore for Rows {
             replaced.map(|()| 0).map_err(|error| words(&error))
         }
         .boxed_local()
+    }
+}
+
+/// Appends lines, after which the journal has so many; tries it again for as long as the database does not confirm it.
+pub(super) async fn append_once<F: Future<Output = Result<(), NotKept>>>(
+    store: &Store,
+    lease: &Lease,
+    lines: u64,
+    append: impl Fn() -> F,
+) -> Result<(), NotKept> {
+    let mut tries = 0;
+    loop {
+        let error = match append().await {
+            Err(NotKept::Store(error)) if tries < TRIES => error,
+            // The answer to an earlier try may have been lost, and not what it wrote.
+            Err(NotKept::Lost) if tries > 0 => {
+                let was = store.was_appended(lease, lines).await?;
+                return if was { Ok(()) } else { Err(NotKept::Lost) };
+            }
+            appended => return appended,
+        };
+        tries += 1;
+        tracing::warn!(run = lease.run, %error, "lines of a journal could not be written; once more");
+        tokio::time::sleep(PAUSE * tries).await;
     }
 }
 

@@ -396,6 +396,41 @@ fn who_lost_a_run_writes_nothing_more() {
 }
 
 #[test]
+fn lines_whose_commit_nobody_confirmed_are_tried_again_and_stand_once() {
+    on_each(|store| async move {
+        let place = Place::new(store.clone()).await;
+        let run = place.add(STUDY).await;
+        let (lease, _) = store.claim(now(), now() + LEASE, 8).await.unwrap().unwrap();
+        let text = |text: &str| vec![text.to_owned(), text.to_owned()];
+        let unconfirmed = || NotKept::from(sqlx::Error::PoolTimedOut);
+        let (lines, tries) = (text("a"), AtomicUsize::new(0));
+        let append = || async {
+            store.append(&lease, 0, &lines, None, now()).await?;
+            match tries.fetch_add(1, Relaxed) {
+                0 => Err(unconfirmed()),
+                _ => Ok(()),
+            }
+        };
+        rows::append_once(&store, &lease, 2, append).await.unwrap();
+        assert_eq!(place.lines(&run).await, lines);
+        // Another worker has the run before they are tried again, and writes as many lines.
+        let (lines, others, tries) = (text("b"), text("c"), AtomicUsize::new(0));
+        let append = || async {
+            if tries.fetch_add(1, Relaxed) > 0 {
+                return store.append(&lease, 2, &lines, None, now()).await;
+            }
+            let later = now() + LEASE + 1;
+            let (other, _) = store.claim(later, later + LEASE, 8).await?.unwrap();
+            store.append(&other, 2, &others, None, now()).await?;
+            Err(unconfirmed())
+        };
+        let refused = rows::append_once(&store, &lease, 4, append).await;
+        assert!(matches!(refused, Err(NotKept::Lost)), "{refused:?}");
+        assert_eq!(place.lines(&run).await, ["a", "a", "c", "c"]);
+    });
+}
+
+#[test]
 fn nobody_has_more_runs_at_a_time_than_they_may() {
     on_each(|store| async move {
         let place = Place::new(store.clone()).await;

@@ -34,7 +34,7 @@ fn archive(members: &[(String, Vec<u8>)]) -> Vec<u8> {
 }
 
 impl Team {
-    async fn export(&self, project: &str) -> Vec<u8> {
+    pub(super) async fn export(&self, project: &str) -> Vec<u8> {
         let path = format!("/api/projects/{project}/export");
         let response = self
             .send(self.request(Who::Root, &Method::GET, &path, &Value::Null))

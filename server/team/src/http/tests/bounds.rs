@@ -4,11 +4,12 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::http::bounds::WATCHERS;
+use crate::store::tests::on_each_database;
 
 impl Team {
     /// The same team behind a server that answers one request a second of each caller.
-    async fn bounded() -> Self {
-        let mut team = Self::new().await;
+    async fn bounded(store: Store) -> Self {
+        let mut team = Self::on(store).await;
         let settings = Settings {
             rate: NonZeroU32::new(1),
             is_behind_proxy: true,
@@ -51,9 +52,9 @@ impl Team {
     }
 }
 
-#[tokio::test]
-async fn who_asks_too_fast_is_told_when_to_come_back() {
-    let team = Team::bounded().await;
+on_each_database!(who_asks_too_fast_is_told_when_to_come_back);
+async fn who_asks_too_fast_is_told_when_to_come_back(store: Store) {
+    let team = Team::bounded(store).await;
     let (answered, refused) = team
         .until_refused("192.0.2.1", |_| team.listing(Who::Viewer))
         .await;
@@ -80,9 +81,9 @@ async fn who_asks_too_fast_is_told_when_to_come_back() {
     assert_ne!(team.from("192.0.2.1", call).await.status(), 429);
 }
 
-#[tokio::test]
-async fn made_up_tokens_count_with_the_address_that_they_come_from() {
-    let team = Team::bounded().await;
+on_each_database!(made_up_tokens_count_with_the_address_that_they_come_from);
+async fn made_up_tokens_count_with_the_address_that_they_come_from(store: Store) {
+    let team = Team::bounded(store).await;
     let (answered, _) = team
         .until_refused("2001:db8::1", |count| {
             let mut request = team.listing(Who::Nobody);
@@ -109,9 +110,9 @@ async fn made_up_tokens_count_with_the_address_that_they_come_from() {
     }
 }
 
-#[tokio::test]
-async fn so_many_watch_and_no_more_and_nobody_more_than_a_share() {
-    let team = Team::new().await;
+on_each_database!(so_many_watch_and_no_more_and_nobody_more_than_a_share);
+async fn so_many_watch_and_no_more_and_nobody_more_than_a_share(store: Store) {
+    let team = Team::on(store).await;
     let bounds = &team.server.0.bounds;
     let watch = |who| team.request(who, &Method::GET, "/api/runs/RUN/events", &Value::Null);
     let vera = team.store.member("vera").await.unwrap().id;
@@ -130,9 +131,9 @@ async fn so_many_watch_and_no_more_and_nobody_more_than_a_share() {
     assert_eq!(team.send(watch(Who::Editor)).await.status(), 503, "all are taken");
 }
 
-#[tokio::test]
-async fn a_member_whose_requests_hang_keeps_nobody_else_out() {
-    let team = Team::new().await;
+on_each_database!(a_member_whose_requests_hang_keeps_nobody_else_out);
+async fn a_member_whose_requests_hang_keeps_nobody_else_out(store: Store) {
+    let team = Team::on(store).await;
     let bounds = &team.server.0.bounds;
     let vera = team.store.member("vera").await.unwrap().id;
     let held: Vec<_> = (0..).map_while(|_| bounds.attend(&vera).ok()).collect();
@@ -142,9 +143,9 @@ async fn a_member_whose_requests_hang_keeps_nobody_else_out() {
     assert_eq!(team.send(team.listing(Who::Viewer)).await.status(), 200);
 }
 
-#[tokio::test]
-async fn who_takes_nothing_of_what_they_watch_loses_their_place() {
-    let team = Team::new().await;
+on_each_database!(who_takes_nothing_of_what_they_watch_loses_their_place);
+async fn who_takes_nothing_of_what_they_watch_loses_their_place(store: Store) {
+    let team = Team::on(store).await;
     let run = &team.ids.iter().find(|(name, _)| *name == "RUN").unwrap().1;
     let kept = team.store.run(run).await.unwrap();
     let member = team.store.member("ada").await.unwrap();

@@ -1,6 +1,7 @@
 //! Data files and data sets over HTTP: what is uploaded, read, refused, shown and kept.
 
 use super::*;
+use crate::store::tests::on_each_database;
 
 const DATA: &str = "/api/projects/alpha/data";
 
@@ -64,6 +65,17 @@ impl Team {
     }
 }
 
+/// A ZIP archive of these files.
+fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (path, content) in files {
+        let options = zip::write::SimpleFileOptions::default();
+        archive.start_file(*path, options).unwrap();
+        std::io::Write::write_all(&mut archive, content.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
 async fn bytes(response: Response) -> Vec<u8> {
     axum::body::to_bytes(response.into_body(), 1 << 27)
         .await
@@ -73,9 +85,9 @@ async fn bytes(response: Response) -> Vec<u8> {
 
 const STUDY: &str = include_str!("../../../../../studies/help-desk.toml");
 
-#[tokio::test]
-async fn a_table_is_uploaded_looked_at_and_downloaded() {
-    let team = Team::new().await;
+on_each_database!(a_table_is_uploaded_looked_at_and_downloaded);
+async fn a_table_is_uploaded_looked_at_and_downloaded(store: Store) {
+    let team = Team::on(store).await;
     let cell = "<script>alert(1)</script>";
     let rows = format!("question,answer\n{cell},2\n\"two\nlines\",3\n");
     let (status, added) = team.upload("Fragen (März).csv", rows.as_bytes()).await;
@@ -121,6 +133,42 @@ async fn a_table_is_uploaded_looked_at_and_downloaded() {
     );
 }
 
+on_each_database!(the_data_of_the_benchmark_are_uploaded_as_an_archive);
+async fn the_data_of_the_benchmark_are_uploaded_as_an_archive(store: Store) {
+    let team = Team::on(store).await;
+    let tasks = r#"[{ "id": "7", "user_scenario": { "instructions": "Cancel it." } },
+        { "id": "8", "user_scenario": { "instructions": "Book it." } }]"#;
+    let archive = packed(&[
+        (
+            "tau2/domains/airline/db.json",
+            r#"{ "flights": {}, "reservations": {}, "users": {} }"#,
+        ),
+        ("tau2/domains/airline/policy.md", "Be kind."),
+        ("tau2/domains/airline/tasks.json", tasks),
+        ("tau2/domains/airline/split_tasks.json", "{}"),
+        ("tau2/user_simulator/simulation_guidelines.md", "You fly."),
+    ]);
+    let (status, added) = team.upload("tau2.zip", &archive).await;
+    assert_eq!((status, &added["kind"]), (201, &json!("tau2")), "{added}");
+    assert_eq!(
+        (&added["sha256"], &added["size"]),
+        (&json!(sha256(&archive)), &json!(archive.len()))
+    );
+    assert_eq!(
+        (&added["rows"], &added["columns"]),
+        (&json!(2), &json!(["domain", "task", "wish"]))
+    );
+    let id = added["id"].as_str().unwrap();
+    let (_, detail) = team
+        .ask(Who::Viewer, "GET", &format!("{DATA}/{id}"), Value::Null)
+        .await;
+    assert_eq!(
+        detail["first"],
+        json!([["airline", "7", "Cancel it."], ["airline", "8", "Book it."]])
+    );
+    assert_eq!(bytes(team.download(id).await).await, archive);
+}
+
 #[tokio::test]
 async fn a_study_shows_what_it_searches_for_and_with_whom() {
     let team = Team::new().await;
@@ -131,7 +179,7 @@ async fn a_study_shows_what_it_searches_for_and_with_whom() {
     let rows = detail["first"].as_array().unwrap();
     assert_eq!(json!(rows.len()), added["rows"]);
     for row in [
-        json!(["name", "help desk"]),
+        json!(["study", "help desk"]),
         json!(["human_requests", "at most 0.37"]),
         json!(["model: agent", "simulated sim-medium"]),
     ] {
@@ -142,16 +190,8 @@ async fn a_study_shows_what_it_searches_for_and_with_whom() {
 #[tokio::test]
 async fn what_does_not_read_is_told_with_its_place() {
     let team = Team::new().await;
-    let bomb = {
-        let zeros = vec![b'0'; (64 << 20) + 1];
-        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-        let options = zip::write::SimpleFileOptions::default();
-        archive
-            .start_file("../../domains/airline/tasks.json", options)
-            .unwrap();
-        std::io::Write::write_all(&mut archive, &zeros).unwrap();
-        archive.finish().unwrap().into_inner()
-    };
+    let zeros = "0".repeat((64 << 20) + 1);
+    let bomb = packed(&[("../../domains/airline/tasks.json", zeros.as_str())]);
     let with_key = STUDY.replace("[models.agent]", "[models.agent]\napi_key = \"sk-open\"");
     assert_ne!(with_key, STUDY);
     let wide = (0..1001)
@@ -195,9 +235,9 @@ async fn what_does_not_read_is_told_with_its_place() {
     assert_eq!(listed.as_array().unwrap().len(), 1, "nothing of it was kept");
 }
 
-#[tokio::test]
-async fn an_upload_is_whole_or_not_there() {
-    let team = Team::new().await;
+on_each_database!(an_upload_is_whole_or_not_there);
+async fn an_upload_is_whole_or_not_there(store: Store) {
+    let team = Team::on(store).await;
     let hash = sha256(b"q\n1\n");
     let (status, problem) = team.put_at(&hash, "q\n2\n").await;
     assert!(
@@ -224,9 +264,9 @@ async fn an_upload_is_whole_or_not_there() {
     assert_eq!(team.objects(), 2, "with the one of this team");
 }
 
-#[tokio::test]
-async fn files_stay_for_what_names_them_and_go_with_the_last() {
-    let team = Team::new().await;
+on_each_database!(files_stay_for_what_names_them_and_go_with_the_last);
+async fn files_stay_for_what_names_them_and_go_with_the_last(store: Store) {
+    let team = Team::on(store).await;
     let (_, set) = team.upload("more.csv", b"question,answer\nwhat?,that\n").await;
     let new = json!({ "name": "Table", "study": TABLE_STUDY, "files": { "more.csv": set["sha256"] } });
     let (status, run) = team

@@ -5,6 +5,7 @@ use capo_core::journal::{Event, FinishedEvent, parse_line};
 
 use super::runs::Worker;
 use super::*;
+use crate::store::tests::on_each_database;
 
 const PROMPTS: &str = "/api/projects/alpha/prompts";
 
@@ -96,9 +97,9 @@ async fn a_change_for_which_a_full_disk_has_no_room_is_refused_and_can_be_made_l
     assert_eq!((status, &added["version"]), (201, &json!(2)));
 }
 
-#[tokio::test]
-async fn a_program_fetches_what_it_does_not_have_yet() {
-    let team = Team::new().await;
+on_each_database!(a_program_fetches_what_it_does_not_have_yet);
+async fn a_program_fetches_what_it_does_not_have_yet(store: Store) {
+    let team = Team::on(store).await;
     let first = team.fetch(Who::Reader, "greeting?label=candidate", &[]).await;
     assert_eq!(first.status, 200, "{}", first.text);
     assert_eq!(first.headers["cache-control"], "private, no-cache");
@@ -167,9 +168,9 @@ async fn a_program_fetches_what_it_does_not_have_yet() {
     }
 }
 
-#[tokio::test]
-async fn versions_count_up_and_say_nothing_twice() {
-    let team = Team::new().await;
+on_each_database!(versions_count_up_and_say_nothing_twice);
+async fn versions_count_up_and_say_nothing_twice(store: Store) {
+    let team = Team::on(store).await;
     let (status, again) = team
         .add("greeting", json!({ "text": "Greet the customer.", "note": "x" }))
         .await;
@@ -238,9 +239,9 @@ async fn versions_count_up_and_say_nothing_twice() {
     }
 }
 
-#[tokio::test]
-async fn a_prompt_of_a_run_comes_with_what_the_run_says_of_it() {
-    let team = Team::new().await;
+on_each_database!(a_prompt_of_a_run_comes_with_what_the_run_says_of_it);
+async fn a_prompt_of_a_run_comes_with_what_the_run_says_of_it(store: Store) {
+    let team = Team::on(store).await;
     let study = STUDY.replace("evaluate = 6", "evaluate = 40") + "[confirm]\nexamples = 20\n";
     let run = team.start(&study).await;
     let worker = Worker::of(&team);
@@ -333,9 +334,9 @@ async fn a_prompt_of_a_run_comes_with_what_the_run_says_of_it() {
     assert_eq!(team.fetch(Who::Reader, "desk?version=1", &[]).await.json(), added);
 }
 
-#[tokio::test]
-async fn a_label_is_moved_and_moved_back() {
-    let team = Team::new().await;
+on_each_database!(a_label_is_moved_and_moved_back);
+async fn a_label_is_moved_and_moved_back(store: Store) {
+    let team = Team::on(store).await;
     assert_eq!(
         team.add("greeting", json!({ "text": "Greet by name." })).await.0,
         201
@@ -427,9 +428,9 @@ async fn a_label_is_moved_and_moved_back() {
     );
 }
 
-#[tokio::test]
-async fn production_is_moved_by_a_person_who_has_seen_the_numbers() {
-    let team = Team::new().await;
+on_each_database!(production_is_moved_by_a_person_who_has_seen_the_numbers);
+async fn production_is_moved_by_a_person_who_has_seen_the_numbers(store: Store) {
+    let team = Team::on(store).await;
     let (status, problem) = team.put(Who::Writer, "production", 1, 0).await;
     assert!(
         status == 403 && detail(&problem).contains("a person who is signed in"),
@@ -464,9 +465,9 @@ async fn production_is_moved_by_a_person_who_has_seen_the_numbers() {
     );
 }
 
-#[tokio::test]
-async fn a_project_has_its_own_prompts_and_takes_them_from_its_own_runs() {
-    let team = Team::new().await;
+on_each_database!(a_project_has_its_own_prompts_and_takes_them_from_its_own_runs);
+async fn a_project_has_its_own_prompts_and_takes_them_from_its_own_runs(store: Store) {
+    let team = Team::on(store).await;
     let beta = "/api/projects/beta/prompts/greeting/versions";
     let stranger = Who::UnexpectedAnswer;
     // Another's prompt, another's run, and another prompt of the same name.

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::{ALL, PASSWORD, STUDY, Team};
 use crate::http::openapi;
+use crate::store::Store;
+use crate::store::tests::on_each_database;
 
 /// A route with what everybody gets, in the order of [`ALL`].
-type Row = (&'static str, &'static str, Value, [u16; 8]);
+pub(super) type Row = (&'static str, &'static str, Value, [u16; 8]);
 
 fn settings() -> Value {
     json!({ "provider": "openai", "projects": ["alpha"], "models": [{ "name": "gpt-*" }] })
@@ -14,7 +16,7 @@ fn settings() -> Value {
 
 /// All routes. Who is not signed in gets 401, who has no role in a project 404, who has too small a one 403; tokens do
 /// nothing that concerns accounts.
-fn table() -> Vec<Row> {
+pub(super) fn table() -> Vec<Row> {
     let none = Value::Null;
     let wrong = json!({ "name": "eve", "password": "wrong password" });
     vec![
@@ -299,12 +301,7 @@ fn table() -> Vec<Row> {
             json!({ "event": "round" }),
             edit(422),
         ),
-        (
-            "GET",
-            "/api/projects/alpha/files/0",
-            none.clone(),
-            [401, 404, 404, 404, 404, 404, 404, 404],
-        ),
+        ("GET", "/api/projects/alpha/files/FILE", none.clone(), READ),
         (
             "PUT",
             concat!(
@@ -423,14 +420,14 @@ fn edit(status: u16) -> [u16; 8] {
     [401, 404, 403, status, status, status, 403, status]
 }
 
-#[tokio::test]
-async fn everybody_gets_from_every_route_what_they_may() {
-    let mut team = Team::new().await;
+on_each_database!(everybody_gets_from_every_route_what_they_may);
+async fn everybody_gets_from_every_route_what_they_may(store: Store) {
+    let mut team = Team::on(store).await;
     for (method, path, body, expected) in table() {
         for (who, expected) in ALL.into_iter().zip(expected) {
             let (status, document) = team.ask(who, method, path, body.clone()).await;
             if method != "GET" && (status < 400 || path == "/api/session") {
-                team = Team::new().await;
+                team = team.anew().await;
             }
             assert_eq!(status, expected, "{method} {path} by {who:?}: {document}");
             if status >= 400 {

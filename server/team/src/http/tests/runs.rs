@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::store::tests::on_each_database;
 use crate::worker::{WorkerSettings, work};
 
 /// A worker of a team's server, which ends with it.
@@ -64,10 +65,10 @@ impl Team {
         text.lines().map(str::to_owned).collect()
     }
 
-    async fn push(&self, files: &str, body: String) -> (u16, Value) {
+    async fn push(&self, files: &str, body: impl Into<Body>) -> (u16, Value) {
         let path = format!("/api/projects/alpha/journals?name=From%20afar{files}");
         let mut request = self.request(Who::Editor, &Method::POST, &path, &Value::Null);
-        *request.body_mut() = Body::from(body);
+        *request.body_mut() = body.into();
         let response = self.send(request).await;
         (response.status().as_u16(), document(response).await)
     }
@@ -153,9 +154,9 @@ impl Watched {
     }
 }
 
-#[tokio::test]
-async fn a_run_is_watched_from_any_line_by_many() {
-    let team = Team::new().await;
+on_each_database!(a_run_is_watched_from_any_line_by_many);
+async fn a_run_is_watched_from_any_line_by_many(store: Store) {
+    let team = Team::on(store).await;
     let run = team.start(STUDY).await;
     let mut early = team.watch(&run, 0, None).await;
     let worker = Worker::of(&team);
@@ -174,9 +175,9 @@ async fn a_run_is_watched_from_any_line_by_many() {
     assert_eq!(team.journal(&run, 1_000_000).await, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn frozen_thresholds_are_told_to_who_watches() {
-    let team = Team::new().await;
+on_each_database!(frozen_thresholds_are_told_to_who_watches);
+async fn frozen_thresholds_are_told_to_who_watches(store: Store) {
+    let team = Team::on(store).await;
     let study = STUDY.replace("threshold = 0.3", "relative_to_seed = 0.9");
     let run = team.start(&study).await;
     let mut watched = team.watch(&run, 0, None).await;
@@ -212,9 +213,9 @@ async fn frozen_thresholds_are_told_to_who_watches() {
     assert!(study.study.constraints[0].threshold.is_some());
 }
 
-#[tokio::test]
-async fn who_may_watch_no_more_is_let_go_when_the_server_ends() {
-    let team = Team::new().await;
+on_each_database!(who_may_watch_no_more_is_let_go_when_the_server_ends);
+async fn who_may_watch_no_more_is_let_go_when_the_server_ends(store: Store) {
+    let team = Team::on(store).await;
     let run = team.start(STUDY).await;
     let mut watched = team.watch(&run, 0, None).await;
     assert_eq!(watched.next().await.unwrap().0, "run");
@@ -227,9 +228,9 @@ async fn who_may_watch_no_more_is_let_go_when_the_server_ends() {
     assert_eq!(watched.next().await, None);
 }
 
-#[tokio::test]
-async fn a_journal_is_pushed_once_it_is_verified_and_branches_off() {
-    let team = Team::new().await;
+on_each_database!(a_journal_is_pushed_once_it_is_verified_and_branches_off);
+async fn a_journal_is_pushed_once_it_is_verified_and_branches_off(store: Store) {
+    let team = Team::on(store).await;
     let run = team.start(STUDY).await;
     let worker = Worker::of(&team);
     let ended = team.ended(&run).await;
@@ -315,8 +316,32 @@ async fn a_journal_is_pushed_once_it_is_verified_and_branches_off() {
 }
 
 #[tokio::test]
-async fn a_study_brings_its_data_along() {
+async fn a_journal_without_an_end_or_with_a_line_without_one_leaves_nothing() {
     let team = Team::new().await;
+    let runs = async || team.ask(Who::Viewer, "GET", "/api/runs", Value::Null).await.1;
+    let before = runs().await;
+    let piece = Bytes::from(vec![b'\n'; 4 << 20]);
+    let endless = futures::stream::repeat_with(move || Ok::<_, std::io::Error>(piece.clone()));
+    let (status, problem) = team.push("", Body::from_stream(endless)).await;
+    assert_eq!(
+        (status, &problem["detail"]),
+        (413, &json!("The body is larger than 256 MiB."))
+    );
+    for (length, is_too_long) in [((4 << 20) + 1, true), (4 << 20, false)] {
+        let (status, problem) = team.push("", format!("{{}}\n{}", "x".repeat(length))).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(
+            (status, detail == "Line 2 is larger than 4 MiB."),
+            (422, is_too_long),
+            "{detail}"
+        );
+    }
+    assert_eq!(runs().await, before);
+}
+
+on_each_database!(a_study_brings_its_data_along);
+async fn a_study_brings_its_data_along(store: Store) {
+    let team = Team::on(store).await;
     let rows = "question,answer\n".to_owned() + &"what is one and one?,two\n".repeat(2);
     let hash = crate::secret::sha256(rows.as_bytes());
     let file = format!("/api/projects/alpha/files/{hash}");
@@ -357,9 +382,9 @@ async fn a_study_brings_its_data_along() {
     );
 }
 
-#[tokio::test]
-async fn what_a_run_is_told_must_make_sense() {
-    let team = Team::new().await;
+on_each_database!(what_a_run_is_told_must_make_sense);
+async fn what_a_run_is_told_must_make_sense(store: Store) {
+    let team = Team::on(store).await;
     let order = async |order: Value| team.ask(Who::Editor, "POST", "/api/runs/RUN/orders", order).await;
     let threshold = |metric: &str| json!({ "round": 0, "thresholds": { metric: 0.1 } });
     for (given, status, said) in [
@@ -401,9 +426,9 @@ async fn what_a_run_is_told_must_make_sense() {
     assert_eq!((status, &run["stage"]), (200, &json!("ended")));
 }
 
-#[tokio::test]
-async fn lists_come_in_pages_and_show_only_ones_own() {
-    let team = Team::new().await;
+on_each_database!(lists_come_in_pages_and_show_only_ones_own);
+async fn lists_come_in_pages_and_show_only_ones_own(store: Store) {
+    let team = Team::on(store).await;
     for _ in 0..100 {
         team.clock.fetch_add(1, Relaxed);
         team.start(STUDY).await;
