@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn a_constraint_s_problem_stands_at_its_metric() {
         let mut draft = draft();
-        draft.study.study.rounds = Rounds::Count(6);
+        draft.study.study.rounds = capo_core::study::Rounds::Count(6);
         draft.study.constraints[1].from_round = 9;
         let problem = draft.checked().unwrap_err().remove(0);
         assert_eq!(problem.key, "constraint.excess_tools");

@@ -2,7 +2,7 @@
 
 use capo_gateway::{Limits, NanoUsd, Scope};
 use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::Row;
 
 use super::columns::number;
 use super::{Actor, Member, Store, StoreError, audit};
