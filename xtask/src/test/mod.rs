@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the gate every change passes.
 
 mod guides;
+mod packaging;
 pub(crate) mod shared_data;
 mod steps;
 
@@ -140,7 +141,12 @@ mod tests {
                 steps: Vec::new(),
             })
         };
-        for long in [Step::Released, Step::Litellm, Step::Optimisers] {
+        for long in [
+            Step::Released,
+            Step::Litellm,
+            Step::Optimisers,
+            Step::Schemathesis,
+        ] {
             assert!(!steps(false).contains(&long));
         }
         assert_eq!(steps(true), Step::value_variants());

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
-use super::guides;
+use super::{guides, packaging};
 use crate::install::{Tool, Toolbox, wasm_tools};
 use crate::page::{self, Build};
 use crate::postgres::Postgres;
@@ -44,10 +44,12 @@ pub(super) enum Step {
     EndToEnd,
     Rustdoc,
     Docs,
+    Packaging,
     Guides,
     Released,
     Litellm,
     Optimisers,
+    Schemathesis,
 }
 
 impl Step {
@@ -63,16 +65,21 @@ impl Step {
             Self::EndToEnd => "the binary and the page, used as a person would",
             Self::Rustdoc => "the API documentation builds without a warning",
             Self::Docs => "the generated pages of docs/ are up to date",
+            Self::Packaging => "the files of containers and systemd hold",
             Self::Guides => "what the guides of docs/ add compiles",
             Self::Released => "the same, small and fast as people get them",
             Self::Litellm => "the wire formats, as another program reads and writes them",
             Self::Optimisers => "other optimisers' requests, and a search of GEPA, in the simulated world",
+            Self::Schemathesis => "the team server answers as its description says",
         }
     }
 
     /// Whether every change passes it.
     pub(super) fn is_of_gate(self) -> bool {
-        !matches!(self, Self::Released | Self::Litellm | Self::Optimisers)
+        !matches!(
+            self,
+            Self::Released | Self::Litellm | Self::Optimisers | Self::Schemathesis
+        )
     }
 
     /// What must be installed for it.
@@ -99,6 +106,8 @@ impl Step {
             }
             Self::Litellm => vec![Tool::Nextest, Tool::Litellm],
             Self::Optimisers => vec![Tool::Nextest, Tool::Optimisers],
+            Self::Schemathesis => vec![Tool::Nextest, Tool::Schemathesis],
+            Self::Packaging => vec![Tool::PackagingLints],
             Self::Imports | Self::Doctests | Self::Rustdoc | Self::Docs => Vec::new(),
         })
     }
@@ -136,6 +145,13 @@ impl Step {
             Self::Optimisers => gate.nextest("end-to-end", "binary(optimisers)", |cargo| {
                 cargo.env("CAPO_OPTIMISERS", gate.toolbox.optimisers_python());
             }),
+            Self::Schemathesis => gate.nextest("end-to-end", "binary(team_schema)", |cargo| {
+                cargo.env("CAPO_SCHEMATHESIS", gate.toolbox.schemathesis());
+            }),
+            Self::Packaging => {
+                packaging::check(gate.workspace, &gate.toolbox)?;
+                Ok(Outcome::Passed)
+            }
             Self::Guides => {
                 guides::check(gate.workspace)?;
                 Ok(Outcome::Passed)

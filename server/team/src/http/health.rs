@@ -15,12 +15,22 @@ use super::sessions::myself;
 /// How long the database may take to answer that it does: who asks waits for a few seconds only.
 const SOON: Duration = Duration::from_secs(3);
 
-/// The process runs.
+/// Whether the process runs.
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "alive", responses((status = 200, body = String, content_type = "text/plain"))
+)]
 pub(super) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// The database answers.
+/// Whether the database answers.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "ready",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = String, content_type = "text/plain"),
+    )
+)]
 pub(super) async fn ready(State(server): State<Server>) -> Result<&'static str, (StatusCode, &'static str)> {
     match tokio::time::timeout(SOON, server.store().answers()).await {
         Ok(Ok(())) => return Ok("ok\n"),

@@ -5,6 +5,7 @@ mod bounds;
 mod caller;
 mod checkpoints;
 mod data_sets;
+mod described;
 mod events;
 mod export;
 mod extract;
@@ -13,6 +14,7 @@ mod health;
 mod import;
 mod keys;
 mod members;
+mod models;
 mod oidc;
 mod page;
 mod pieces;
@@ -396,7 +398,8 @@ async fn in_background<T: Send + 'static>(
 #[openapi(info(
     title = "Capo",
     description = "The team server. Browsers sign in and get a cookie; programs send a personal token. A refusal is a \
-                   problem document (RFC 9457)."
+                   problem document (RFC 9457). What is asked below `/api/proxy/KEY` and answered there is as the \
+                   provider of the shared key has it, and not described here: docs/team-server.md says more."
 ))]
 struct Described;
 
@@ -415,6 +418,8 @@ fn routes_described() -> (Router<Server>, Document) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     let router = OpenApiRouter::with_openapi(described)
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
         .routes(routes!(health::about))
         .routes(routes!(sessions::set_up))
         .routes(routes!(sessions::sign_in, sessions::sign_out))
@@ -475,7 +480,10 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::fetch))
         .routes(routes!(audit::list));
-    router.split_for_parts()
+    let (router, mut document) = router.split_for_parts();
+    document.merge(models::Models::openapi());
+    described::complete(&mut document);
+    (router, document)
 }
 
 /// Answers that a request took too long.
@@ -528,8 +536,6 @@ pub fn router(server: Server, page: Option<Page>) -> Router {
     let models = server.0.models.clone();
     let models = models.map_or_else(Router::new, |models| models.route_layer(known).with_state(()));
     let mut router = routes
-        .route("/healthz", axum::routing::get(health::alive))
-        .route("/readyz", axum::routing::get(health::ready))
         .route(
             "/api/openapi.json",
             axum::routing::get(async move || {

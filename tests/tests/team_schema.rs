@@ -1,0 +1,176 @@
+//! The team server's API, held against its own description: Schemathesis makes requests of the document, sound ones and
+//! broken ones, and reads the answers.
+//!
+//! Of `cargo xtask test --all`, which installs it and names it in `CAPO_SCHEMATHESIS`.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is how a test fails, in its own parts too"
+)]
+
+mod team_server;
+
+use std::env;
+use std::fs;
+use std::process::Command;
+
+use capo_tests::program::Server;
+use serde_json::{Value, json};
+use team_server::{PASSWORD, ask, create_user, serving};
+use tempfile::TempDir;
+
+const CHECKS: &str =
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+
+/// What ends when the server does.
+const STREAMS: &[&str] = &["events", "training_events"];
+
+/// How it writes what the document leaves to the formats themselves.
+const HOOKS: &str = r#"
+import schemathesis
+
+for kind in ("application/x-tar", "application/x-ndjson"):
+    schemathesis.serializer.alias(kind, "application/octet-stream")
+"#;
+
+const STUDY: &str = r#"
+[study]
+name = "desk"
+rounds = 1
+
+[workload]
+kind = "desk"
+optimize = 2
+evaluate = 2
+
+[prompt]
+text = "You are a customer service agent."
+
+[objective]
+metric = "success"
+
+[models.agent]
+provider = "simulated"
+
+[budget]
+rollouts = 20
+"#;
+
+/// A server with an administrator, who has a project with a run.
+struct Team {
+    program: String,
+    folder: TempDir,
+    server: Server,
+    cookie: String,
+    token: String,
+    run: String,
+}
+
+impl Team {
+    /// None where there is no Schemathesis.
+    fn new() -> Option<Self> {
+        let Some(program) = env::var("CAPO_SCHEMATHESIS").ok() else {
+            println!("skipped: `cargo xtask test --all` installs Schemathesis");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
+        let server = Server::start(serving(&data, "127.0.0.1:0").args(["--rate", "0"]));
+        let credentials = json!({ "name": "ada", "password": PASSWORD });
+        let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
+            .cookie
+            .unwrap();
+        let headers = [("cookie", cookie.as_str()), ("origin", server.base_url.as_str())];
+        let made = |path: &str, what: &str, body: &Value| {
+            let answer = ask(&server, "POST", path, &headers, body);
+            assert_eq!(answer.status, 201, "{path}: {}", answer.body);
+            answer.body[what].as_str().unwrap().to_owned()
+        };
+        let token = json!({ "name": "test", "scope": "write", "days": 1 });
+        let token = made("/api/tokens", "secret", &token);
+        made(
+            "/api/projects",
+            "name",
+            &json!({ "name": "desk", "title": "Desk" }),
+        );
+        let run = json!({ "name": "First", "study": STUDY });
+        let run = made("/api/projects/desk/runs", "id", &run);
+        Some(Self {
+            program,
+            folder,
+            server,
+            cookie,
+            token,
+            run,
+        })
+    }
+
+    /// Asks every operation but these, and expects of no answer what the document does not say.
+    fn holds(&self, headers: &[String], but: &[&str]) {
+        let settings = format!(
+            "hooks = \"hooks\"\n[parameters]\n\"path.project\" = \"desk\"\n\"path.run\" = \"{}\"\n",
+            self.run
+        );
+        fs::write(self.folder.path().join("hooks.py"), HOOKS).unwrap();
+        fs::write(self.folder.path().join("schemathesis.toml"), settings).unwrap();
+        let mut command = Command::new(&self.program);
+        command
+            .current_dir(self.folder.path())
+            .arg("run")
+            .arg(format!("{}/api/openapi.json", self.server.base_url))
+            .args([
+                "--phases",
+                "coverage,fuzzing",
+                "--max-examples",
+                "10",
+                "--seed",
+                "7",
+            ])
+            .args(["--generation-database", "none", "--checks", CHECKS])
+            // A cookie that it makes up would be one of a browser that comes from elsewhere.
+            .args(["--generation-with-security-parameters", "false"])
+            .args(["--continue-on-failure", "--no-color"]);
+        for header in headers {
+            command.args(["--header", header]);
+        }
+        for operation in STREAMS.iter().chain(but) {
+            command.args(["--exclude-operation-id", operation]);
+        }
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        let error = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{said}\n{error}");
+        let tested = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
+        let tested: usize = tested.unwrap().parse().unwrap();
+        assert!(tested > 60, "{said}");
+    }
+}
+
+#[test]
+fn who_is_signed_out_gets_what_the_document_says() {
+    let Some(team) = Team::new() else { return };
+    team.holds(&[], &[]);
+    team.server.stop();
+}
+
+#[test]
+fn a_program_gets_what_the_document_says() {
+    let Some(team) = Team::new() else { return };
+    let token = format!("Authorization: Bearer {}", team.token);
+    team.holds(&[token], &["delete_run"]);
+    team.server.stop();
+}
+
+#[test]
+fn who_is_signed_in_gets_what_the_document_says() {
+    let Some(team) = Team::new() else { return };
+    let headers = [
+        format!("Cookie: {}", team.cookie),
+        format!("Origin: {}", team.server.base_url),
+    ];
+    // It keeps its session, its project and its run.
+    let but = ["sign_out", "end_session", "delete_project", "delete_run"];
+    team.holds(&headers, &but);
+    team.server.stop();
+}
