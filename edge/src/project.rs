@@ -89,9 +89,14 @@ impl Project {
         self.ask(&Order::File(sha256.to_owned())).await
     }
 
+    /// What a file holds, for a browser to save, or the refusal that there is none.
+    pub(crate) async fn content(&self, sha256: &str) -> worker::Result<Response> {
+        self.ask(&Order::Read(sha256.to_owned())).await
+    }
+
     /// What a file holds; `None` where there is none.
     pub(crate) async fn read(&self, sha256: &str) -> worker::Result<Option<Vec<u8>>> {
-        let mut answer = self.ask(&Order::Read(sha256.to_owned())).await?;
+        let mut answer = self.content(sha256).await?;
         match answer.status_code() {
             200 => Ok(Some(answer.bytes().await?)),
             _ => Ok(None),
@@ -141,10 +146,13 @@ impl DurableObject for ProjectObject {
                 };
             }
             Order::Read(sha256) => {
-                return match shelf.read(&sha256)? {
-                    Some(content) => Response::from_bytes(content),
-                    None => Refusal::no_such("data file").into_response(),
+                let Some(content) = shelf.read(&sha256)? else {
+                    return Refusal::no_such("data file").into_response();
                 };
+                // Whatever it holds, no browser shows it.
+                let save = format!("attachment; filename={sha256}");
+                let response = Response::builder().with_header("content-disposition", &save)?;
+                return response.from_bytes(content);
             }
         }
         Response::empty()

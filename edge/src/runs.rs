@@ -45,6 +45,10 @@ pub(crate) async fn answer(
             member.require(project, Role::Viewer, "project")?;
             return Ok(Project::of(env, project)?.file(sha256).await?);
         }
+        ("GET", ["projects", project, "files", sha256, "content"]) => {
+            member.require(project, Role::Viewer, "project")?;
+            return Ok(Project::of(env, project)?.content(sha256).await?);
+        }
         ("PUT", ["projects", project, "files", sha256]) => {
             member.require(project, Role::Editor, "project")?;
             let content = bounded(&mut request, MOST_FILE).await?;

@@ -1,16 +1,17 @@
 //! What a run was started with, from which another one is set up.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use capo_api::{DataKind, DataSetShown};
+use capo_api::file_path;
 use capo_core::study::{Format, Study};
+use js_sys::Uint8Array;
 use leptos::prelude::WithValue as _;
 use wasm_bindgen_futures::JsFuture;
 
 use super::run::Run;
 use super::runs::Runs;
 use crate::storage::server_id;
-use crate::team::{Server, data_file};
+use crate::team::{self, Server};
 use crate::worker::protocol::DataFiles;
 
 /// What a run was started with. Keys are none of it.
@@ -18,16 +19,16 @@ use crate::worker::protocol::DataFiles;
 pub struct Begun {
     /// Its study.
     pub study: Study,
-    /// Those of its data files that are here, by path.
+    /// Its data files by path.
     pub files: DataFiles,
-    /// SHA-256 of those that the server does not give back, by path.
-    pub elsewhere: BTreeMap<String, String>,
+    /// Paths of those that are no text, and so not here.
+    pub no_text: Vec<String>,
     /// The project on whose account it ran; none for a run of this browser.
     pub project: Option<String>,
 }
 
 impl Runs {
-    /// What a run was started with. The server gives back those data files that are data sets of its project.
+    /// What a run was started with.
     ///
     /// # Errors
     /// Why that is not known here, in words.
@@ -37,44 +38,38 @@ impl Runs {
             return Ok(Begun {
                 study: read(&run.study())?,
                 files: run.inner.with_value(|inner| inner.files.clone()),
-                elsewhere: BTreeMap::new(),
+                no_text: Vec::new(),
                 project: None,
             });
         };
         let detail = async |server: Server| server.run(on_server).await;
         let detail = self.team().ask(detail).await?;
-        let project = detail.run.project;
-        let mut begun = Begun {
-            study: read(&detail.study)?,
-            files: DataFiles::new(),
-            elsewhere: detail.files,
-            project: Some(project.clone()),
-        };
-        if begun.elsewhere.is_empty() {
-            return Ok(begun);
-        }
-        let sets = async |server: Server| server.data_sets(&project).await;
-        // A host may keep files and know of no data sets.
-        let sets = self.team().ask(sets).await.unwrap_or_default();
-        for (path, sha256) in std::mem::take(&mut begun.elsewhere) {
-            // An archive is no text.
-            let is_it = |set: &&DataSetShown| set.sha256 == sha256 && set.kind != DataKind::Tau2;
-            if let Some(set) = sets.iter().find(is_it) {
-                let text = self.text_of(&project, set).await?;
-                begun.files.insert(path, text.into());
+        let (study, project) = (read(&detail.study)?, detail.run.project);
+        let (mut files, mut no_text) = (DataFiles::new(), Vec::new());
+        for (path, sha256) in detail.files {
+            let text = self.text_of(&project, &sha256).await;
+            if let Some(text) = text.map_err(|why| format!("{path}: {why}"))? {
+                files.insert(path, text);
             } else {
-                begun.elsewhere.insert(path, sha256);
+                no_text.push(path);
             }
         }
-        Ok(begun)
+        Ok(Begun {
+            study,
+            files,
+            no_text,
+            project: Some(project),
+        })
     }
 
-    /// The text of a data set.
-    async fn text_of(self, project: &str, set: &DataSetShown) -> Result<String, String> {
-        let file = self.team().ask(async |_: Server| data_file(project, set).await);
-        let text = JsFuture::from(file.await?.text()).await;
-        let text = text.ok().and_then(|text| text.as_string());
-        text.ok_or_else(|| format!("{} cannot be read: memory may be short.", set.name))
+    /// What a data file of a project holds, if it is text.
+    async fn text_of(self, project: &str, sha256: &str) -> Result<Option<Arc<str>>, String> {
+        let path = file_path(project, sha256);
+        let file = self.team().ask(async |_: Server| team::file(&path).await);
+        let bytes = JsFuture::from(file.await?.array_buffer()).await;
+        let bytes = bytes.map_err(|_| "It cannot be read: memory may be short.")?;
+        let text = String::from_utf8(Uint8Array::new(&bytes).to_vec());
+        Ok(text.ok().map(Arc::from))
     }
 }
 

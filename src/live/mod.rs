@@ -29,5 +29,4 @@ pub use orders::Ordered;
 pub use phase::{Pause, Phase};
 pub use run::{Refusal, Run};
 pub use runs::{NewRun, Runs, fresh_id};
-pub use to_server::sha256;
 pub use worker::{WorkerHandle, document_meta, prepare_worker};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use capo_api::{MOST_FILE, MOST_JOURNAL, Moment, ProjectKey, RunShown};
+use capo_core::ids::sha256_hex;
 use capo_core::journal::{Event, StudyEvent, parse_line};
 use capo_core::study::{Format, Study};
 use leptos::prelude::WithValue as _;
-use sha2::{Digest as _, Sha256};
 
 use super::orders::title;
 use super::run::Run;
@@ -63,7 +63,7 @@ impl Runs {
                     MOST_FILE >> 20
                 ));
             }
-            let sha256 = sha256(text);
+            let sha256 = sha256_hex(text.as_bytes());
             let sent = self.team().ask(async |server: Server| {
                 if !server.has_file(project, &sha256).await? {
                     let bytes = text.as_bytes().to_vec();
@@ -149,18 +149,6 @@ fn lead_to_providers(study: &mut Study, origin: &str, keys: &[ProjectKey]) -> Re
     Ok(())
 }
 
-/// The SHA-256 of a file, in hexadecimal digits. The browser computes one only for pages that come encrypted or from this
-/// device.
-pub fn sha256(text: &str) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().fold(String::with_capacity(64), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use capo_core::llm::Role;
@@ -219,13 +207,5 @@ mod tests {
         let mut study = before;
         let refused = lead_to_providers(&mut study, "https://capo.example", &keys[..1]).unwrap_err();
         assert!(refused.contains("the key gpu"), "{refused}");
-    }
-
-    #[test]
-    fn files_are_known_by_their_sha256() {
-        assert_eq!(
-            sha256("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use capo_api::{Answer, Body, ClientError, Method, Transport};
 use gloo_net::http::{Method as HttpMethod, RequestBuilder};
+use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, RequestCache, RequestCredentials};
+use web_sys::{Blob, File, RequestCache, RequestCredentials};
 
 /// The browser's `fetch`, which sends the session's cookie along.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +31,7 @@ impl Transport for Fetch {
             let request = match body {
                 Some(Body { kind, bytes }) => request
                     .header("content-type", kind)
-                    .body(js_sys::Uint8Array::from(bytes.as_slice())),
+                    .body(Uint8Array::from(bytes.as_slice())),
                 None => request.build(),
             };
             let response = request?.send().await?;
@@ -77,7 +78,18 @@ pub async fn file(path: &str) -> Result<Blob, ClientError> {
         .array_buffer()
         .map_err(unreached)?;
     let whole = JsFuture::from(whole).await.map_err(unreached)?;
-    Blob::new_with_buffer_source_sequence(&js_sys::Array::of1(&whole)).map_err(unreached)
+    Blob::new_with_buffer_source_sequence(&Array::of1(&whole)).map_err(unreached)
+}
+
+/// The same as a file of this name, as if it had been chosen here.
+///
+/// # Errors
+/// The same, and when the browser makes no file of it.
+pub async fn data_file(path: &str, name: &str) -> Result<File, ClientError> {
+    let content = file(path).await?;
+    File::new_with_blob_sequence(&Array::of1(&content), name).map_err(|_| {
+        ClientError::Unreached("this browser makes no file of it; its memory may be short".into())
+    })
 }
 
 fn unreached<E>(_: E) -> ClientError {

@@ -2,15 +2,13 @@
 
 mod address;
 mod asking;
-mod data_file;
 mod fetch;
 mod standing;
 mod words;
 
 pub use address::way_back;
 pub use asking::Asking;
-pub use data_file::data_file;
-pub use fetch::{Fetch, file};
+pub use fetch::{Fetch, data_file, file};
 pub use standing::{Standing, Team, is_told};
 pub use words::{removal, role_means, scope_means, sentence};
 

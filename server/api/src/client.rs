@@ -637,7 +637,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// See [`ClientError`].
     pub async fn has_file(&self, project: &str, sha256: &str) -> Result<bool, ClientError> {
-        let path = of_project(project, &format!("/files/{}", part(sha256)));
+        let path = of_file(project, sha256);
         match self.get::<FileShown>(&path).await {
             Ok(_) => Ok(true),
             Err(error) if error.status() == Some(404) => Ok(false),
@@ -655,7 +655,7 @@ impl<T: Transport> Client<T> {
         sha256: &str,
         bytes: Vec<u8>,
     ) -> Result<FileShown, ClientError> {
-        let path = of_project(project, &format!("/files/{}", part(sha256)));
+        let path = of_file(project, sha256);
         let body = Body {
             kind: "application/octet-stream",
             bytes,
@@ -666,6 +666,10 @@ impl<T: Transport> Client<T> {
 
 fn of_run(run: &str, rest: &str) -> String {
     format!("/api/runs/{}{rest}", part(run))
+}
+
+pub(crate) fn of_file(project: &str, sha256: &str) -> String {
+    of_project(project, &format!("/files/{}", part(sha256)))
 }
 
 pub(crate) fn of_project(project: &str, rest: &str) -> String {

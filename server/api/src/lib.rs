@@ -39,7 +39,7 @@ pub use prompts::{
 pub use role::{Role, Scope, UnknownWord};
 pub use runs::{
     FileShown, MOST_FILE, MOST_JOURNAL, NewBranch, NewRun, RunChange, RunDetail, RunOrder, RunOrigin,
-    RunPage, RunShown, RunStage, RunWish, event, events_path, journal_path,
+    RunPage, RunShown, RunStage, RunWish, event, events_path, file_path, journal_path,
 };
 pub use trainings::{
     CheckpointShown, NewTraining, REWRITER, TRAINING_EVENT, TrainingDetail, TrainingKind, TrainingList,

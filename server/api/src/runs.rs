@@ -256,3 +256,8 @@ pub fn events_path(run: &str, from: u64) -> String {
 pub fn journal_path(run: &str, from: u64) -> String {
     format!("/api/runs/{}/journal?from={from}", crate::client::part(run))
 }
+
+/// The path under which a data file of a project is read; its SHA-256 is in hexadecimal digits.
+pub fn file_path(project: &str, sha256: &str) -> String {
+    crate::client::of_file(project, sha256) + "/content"
+}

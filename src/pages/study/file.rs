@@ -1,8 +1,5 @@
 //! The study as a file or a link, in and out.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use capo_core::study::{Format, Study};
 use leptos::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
@@ -21,8 +18,7 @@ use crate::download::file_name;
 use crate::format;
 use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::{Handed, HandedFile, Handover};
-use crate::live::{Begun, sha256};
-use crate::worker::protocol::DataFiles;
+use crate::live::Begun;
 
 /// Import, export, link.
 #[component]
@@ -193,46 +189,15 @@ fn take_study(form: Form, name: &str, text: &str, format: Format) {
 
 /// Takes in what a run was started with, to be changed and run where that ran.
 fn take_begun(form: Form, on_server: OnServer, begun: Begun) {
-    let Begun {
-        study,
-        mut files,
-        mut elsewhere,
-        project,
-    } = begun;
-    // What the server does not give back may have been sent from here.
-    let here = form
-        .draft
-        .with_untracked(|draft| known_here(&mut elsewhere, &draft.files));
-    files.extend(here);
-    let mut next = Draft::of(study);
+    let mut next = Draft::of(begun.study);
     // They belong to this study alone.
-    next.restore(files);
-    on_server.choose(project);
-    let names: Vec<String> = elsewhere.into_keys().collect();
-    let words = match format::listed(&names) {
+    next.restore(begun.files);
+    on_server.choose(begun.project);
+    let words = match format::listed(&begun.no_text) {
         none if none.is_empty() => "The study was taken in.".to_owned(),
-        names => format!(
-            "The study was taken in. The server gives back data sets only: take in {names} once more."
-        ),
+        names => format!("The study was taken in without {names}: of data files only text comes along."),
     };
     put(form, next, words);
-}
-
-/// Takes out of those files of which the SHA-256 is known the ones that are here under any name, and returns them.
-fn known_here(elsewhere: &mut BTreeMap<String, String>, files: &DataFiles) -> DataFiles {
-    if elsewhere.is_empty() {
-        return DataFiles::new();
-    }
-    let here: BTreeMap<String, _> = files.values().map(|text| (sha256(text), text)).collect();
-    let mut found = DataFiles::new();
-    elsewhere.retain(|path, sha256| {
-        let Some(&text) = here.get(sha256.as_str()) else {
-            return true;
-        };
-        found.insert(path.clone(), Arc::clone(text));
-        false
-    });
-    found
 }
 
 /// Puts a study in place of the draft, and says so in `words`, with what may not be written into it.
@@ -278,27 +243,4 @@ fn copy_link(form: Form, fragment: &str) {
             Err(_) => format!("The browser copies nothing for this page. Copy this: {address}"),
         })));
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_a_run_is_known_by_what_it_holds() {
-        let here = DataFiles::from([
-            ("mine.csv".to_owned(), "a\n1\n".into()),
-            ("rows.csv".to_owned(), "b\n2\n".into()),
-        ]);
-        let mut elsewhere = BTreeMap::from([
-            ("data/rows.csv".to_owned(), sha256("a\n1\n")),
-            ("rows.csv".to_owned(), sha256("b\n3\n")),
-        ]);
-        let found = known_here(&mut elsewhere, &here);
-        assert_eq!(
-            found,
-            DataFiles::from([("data/rows.csv".to_owned(), "a\n1\n".into())])
-        );
-        assert!(elsewhere.into_keys().eq(["rows.csv"]));
-    }
 }

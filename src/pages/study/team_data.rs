@@ -1,6 +1,6 @@
 //! Data sets and studies of the team, beside files of one's own.
 
-use capo_api::{DataKind, DataSetName, DataSetShown};
+use capo_api::{DataKind, DataSetName, DataSetShown, data_set_path};
 use capo_core::ids::sha256_hex;
 use leptos::html::Select;
 use leptos::prelude::*;
@@ -45,7 +45,7 @@ pub(super) fn TeamData() -> impl IntoView {
             .and_then(|list| list.value().parse::<usize>().ok());
         let chosen = place.and_then(|place| tables.with_untracked(|tables| tables.get(place).cloned()));
         let Some((project, set)) = chosen else { return };
-        let fetch = async move |_: Server| data_file(&project, &set).await;
+        let fetch = async move |_: Server| data_file(&data_set_path(&project, &set.id), &set.name).await;
         asking.send(fetch, move |file| take_file(form, file));
     };
     let option = |(place, (project, set)): (usize, (String, DataSetShown))| {

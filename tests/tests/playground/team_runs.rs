@@ -117,25 +117,29 @@ async fn study_of(browser: &Browser, run: &str) -> String {
     browser.js_async(&read).await.as_str().unwrap().to_owned()
 }
 
-/// Gives the project rows, as a data set where they have a name, and a run on them that does not start yet. Returns its address.
-async fn scheduled(browser: &Browser, rows: &str, name: Option<&str>) -> String {
+/// Gives the project rows and what is no text, and a run on them that does not start yet. Returns its address.
+async fn scheduled(browser: &Browser, rows: &str) -> String {
     let script = format!(
-        "const [rows, name, study] = {};
+        "const [rows, study] = {};
         const send = async (method, path, type, body) => {{
             const headers = {{ 'content-type': type }};
             const answer = await fetch('/api/projects/help-desk' + path, {{ method, headers, body }});
             if (!answer.ok) throw new Error(await answer.text());
             return await answer.json();
         }};
-        const post = (path, value) => send('POST', path, 'application/json', JSON.stringify(value));
-        const bytes = new TextEncoder().encode(rows);
-        const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-        const sha256 = [...digest].map((one) => one.toString(16).padStart(2, '0')).join('');
-        await send('PUT', '/files/' + sha256, 'application/octet-stream', bytes);
-        if (name) await post('/data', {{ name, sha256 }});
-        const files = {{ 'rows.csv': sha256 }};
-        return (await post('/runs', {{ name: 'Sums', study, files, start_at: '2099-01-01T00:00:00Z' }})).id",
-        json!([rows, name, SUMS])
+        const keep = async (bytes) => {{
+            const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+            const sha256 = [...digest].map((one) => one.toString(16).padStart(2, '0')).join('');
+            await send('PUT', '/files/' + sha256, 'application/octet-stream', bytes);
+            return sha256;
+        }};
+        const files = {{
+            'rows.csv': await keep(new TextEncoder().encode(rows)),
+            'old.zip': await keep(new Uint8Array([0x50, 0x4b, 0xff])),
+        }};
+        const run = {{ name: 'Sums', study, files, start_at: '2099-01-01T00:00:00Z' }};
+        return (await send('POST', '/runs', 'application/json', JSON.stringify(run))).id",
+        json!([rows, SUMS])
     );
     let id = browser.js_async(&script).await;
     let id = id.as_str().unwrap();
@@ -412,17 +416,16 @@ async fn a_rerun_has_the_rows_of_its_run_and_no_others() {
     let ada = browser(&server).await;
     made_project(&ada, &server, &link).await;
     let rows = "question,answer\none and one?,two\none and two?,three\ntwo and two?,four\n";
-    let of_data_set = scheduled(&ada, rows, Some("sums.csv")).await;
-    let other = scheduled(&ada, &rows.replace("two and", "three and"), None).await;
-    ada.go(&of_data_set).await;
-    ada.click("Rerun with changes…").await;
-    ada.until_shown("3 rows").await;
-    ada.until_shown("two and two?").await;
-    assert!(!ada.text("main").await.contains("data sets only"));
-    ada.go(&other).await;
-    ada.click("Rerun with changes…").await;
-    ada.until_shown("The server gives back data sets only: take in rows.csv once more.")
-        .await;
-    ada.until_shown("The rows of rows.csv are not here yet.").await;
-    assert!(!ada.text("main").await.contains("two and two?"));
+    let first = scheduled(&ada, rows).await;
+    let second = scheduled(&ada, &rows.replace("two and", "three and")).await;
+    let (own, others) = ("two and two?", "three and two?");
+    for (run, own, others) in [(first, own, others), (second, others, own)] {
+        ada.go(&run).await;
+        ada.click("Rerun with changes…").await;
+        ada.until_shown("taken in without old.zip: of data files only text comes along")
+            .await;
+        ada.until_shown("3 rows").await;
+        ada.until_shown(own).await;
+        assert!(!ada.text("main").await.contains(others));
+    }
 }

@@ -12,6 +12,7 @@ pub(crate) type Ask<'a> = dyn Fn(&str, &str, &Value) -> (u16, Value) + 'a;
 pub(crate) fn both_answer_so(ask: &Ask<'_>, project: &str, study: &str) {
     let runs = Runs { ask, project, study };
     let first = runs.start(json!({}));
+    runs.have_files();
     runs.begins_when_it_is_to();
     runs.waits_and_is_told();
     runs.is_stopped_and_branched(&first);
@@ -96,6 +97,18 @@ impl Runs<'_> {
 
     fn tell(&self, id: &str, word: &str, status: u16, said: &str) {
         self.order(id, &json!({ "order": word }), status, said);
+    }
+
+    /// A file of the project is given back as it came.
+    fn have_files(&self) {
+        let content = json!(["rows"]);
+        // Of what is sent, as it is written.
+        let sha256 = "091c188b70c8e8e93725273fa001f61cdc02c0172ccd2252e6f73e2bb02fd75d";
+        let path = format!("/api/projects/{}/files/{sha256}", self.project);
+        let given = || (self.ask)("GET", &format!("{path}/content"), &Value::Null);
+        assert_eq!(given().0, 404);
+        let (status, kept) = (self.ask)("PUT", &path, &content);
+        assert_eq!((status, given()), (200, (200, content)), "{kept}");
     }
 
     fn begins_when_it_is_to(&self) {

@@ -1,8 +1,8 @@
 //! Data sets and studies of a project: files that have a name, of which people see what is in them.
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use capo_api::{DataKind, DataSetDetail, DataSetShown, NewDataSet, Problem, Role};
 use capo_core::llm::Role as ModelRole;
 use capo_core::study::{Constraint, Format, Study};
@@ -223,34 +223,7 @@ pub(super) async fn content(
     let (project, _) = caller.project(&server, &project, Role::Viewer).await?;
     let set = server.store().data_set(&project, &id).await?;
     let file = server.store().kept_file(&project.id, &set.sha256).await?;
-    let body = server
-        .streamed(&file.ok_or_else(|| Refusal::missing("file"))?)
-        .await?;
-    let headers = [
-        // Whatever it holds, no browser shows it.
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/octet-stream"),
-        ),
-        (header::CONTENT_DISPOSITION, attachment(&set.name)),
-        (header::CONTENT_LENGTH, HeaderValue::from(set.size)),
-    ];
-    Ok((headers, body).into_response())
-}
-
-/// Has a browser save an answer under a name, every letter of it as [RFC 8187](https://www.rfc-editor.org/rfc/rfc8187) has it.
-fn attachment(name: &str) -> HeaderValue {
-    use std::fmt::Write as _;
-    let mut value = "attachment; filename*=UTF-8''".to_owned();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            value.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(value, "%{byte:02X}");
-        }
-    }
-    HeaderValue::try_from(value).expect("letters of ASCII")
+    server.handed_out(file, &set.name).await
 }
 
 /// Deletes a data set. Its file stays for as long as runs name it.

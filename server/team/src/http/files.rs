@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
 use capo_api::{FileShown, MOST_FILE, Problem, Role};
 use capo_core::ids::hex;
 use futures::StreamExt as _;
@@ -86,9 +88,20 @@ impl Server {
         Ok(())
     }
 
-    /// What a file holds, as the body of an answer.
-    pub(super) async fn streamed(&self, file: &KeptFile) -> Result<Body, Refusal> {
-        Ok(Body::from_stream(self.files()?.pieces(&file.object).await?))
+    /// What a file holds, for a browser to save under a name.
+    pub(super) async fn handed_out(&self, file: Option<KeptFile>, name: &str) -> Result<Response, Refusal> {
+        let file = file.ok_or_else(|| Refusal::missing("file"))?;
+        let body = Body::from_stream(self.files()?.pieces(&file.object).await?);
+        let headers = [
+            // Whatever it holds, no browser shows it.
+            (
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/octet-stream"),
+            ),
+            (header::CONTENT_DISPOSITION, attachment(name)),
+            (header::CONTENT_LENGTH, HeaderValue::from(file.size)),
+        ];
+        Ok((headers, body).into_response())
     }
 
     /// Takes what data files hold out of the database, where it lay once and lies in backups. To be called before anybody is
@@ -156,6 +169,25 @@ pub(super) async fn show(
     Ok(Json(shown(sha256, &file)))
 }
 
+/// What a file holds, as it was uploaded. It stays for an hour, though nothing names it.
+#[utoipa::path(
+    get, path = "/api/projects/{project}/files/{sha256}/content", operation_id = "file_content",
+    params(("project" = String, Path), ("sha256" = String, Path)), security(("session" = []), ("token" = [])),
+    responses(
+        (status = 200, body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "default", body = Problem, content_type = "application/problem+json")
+    )
+)]
+pub(super) async fn content(
+    State(server): State<Server>,
+    caller: Caller,
+    Path((project, sha256)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let (project, _) = caller.project(&server, &project, Role::Viewer).await?;
+    let file = server.store().file(&project, &sha256, server.now()).await?;
+    server.handed_out(file, &sha256).await
+}
+
 /// Keeps a file under its SHA-256.
 #[utoipa::path(
     put, path = "/api/projects/{project}/files/{sha256}", operation_id = "put_file",
@@ -178,6 +210,21 @@ pub(super) async fn put(
     server.keep_file(&caller.actor(), &project, &named, body).await?;
     let file = store.kept_file(&project.id, &named).await?;
     Ok(Json(shown(named, &file.ok_or_else(Refusal::internal)?)))
+}
+
+/// Has a browser save an answer under a name, every letter of it as [RFC 8187](https://www.rfc-editor.org/rfc/rfc8187) has it.
+fn attachment(name: &str) -> HeaderValue {
+    use std::fmt::Write as _;
+    let mut value = "attachment; filename*=UTF-8''".to_owned();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            value.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(value, "%{byte:02X}");
+        }
+    }
+    HeaderValue::try_from(value).expect("letters of ASCII")
 }
 
 /// Writes a body without holding it, and returns its SHA-256 and its size.

@@ -461,6 +461,7 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(events::journal))
         .routes(routes!(events::events))
         .routes(routes!(files::show, files::put))
+        .routes(routes!(files::content))
         .routes(routes!(data_sets::list, data_sets::add))
         .routes(routes!(data_sets::show, data_sets::delete))
         .routes(routes!(data_sets::content))

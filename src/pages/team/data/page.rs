@@ -111,7 +111,7 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
     let (by, at, sha256) = (set.added_by.clone(), set.added_at.clone(), set.sha256.clone());
     let take = move |_| {
         let (project, set, navigate) = (project.clone(), set.clone(), navigate.clone());
-        let fetch = async move |_: Server| data_file(&project, &set).await;
+        let fetch = async move |_: Server| data_file(&data_set_path(&project, &set.id), &set.name).await;
         asking.send(fetch, move |file| {
             handed.set_value(Some(file));
             navigate("/study", NavigateOptions::default());

@@ -47,8 +47,9 @@ impl Team {
         self.ask(Who::Editor, "POST", DATA, new).await
     }
 
-    async fn download(&self, id: &str) -> Response {
-        let path = format!("{DATA}/{id}/content");
+    /// What a data set or a file of the project holds.
+    async fn download(&self, of: &str) -> Response {
+        let path = format!("/api/projects/alpha/{of}/content");
         self.send(self.request(Who::Viewer, &Method::GET, &path, &Value::Null))
             .await
     }
@@ -119,7 +120,7 @@ async fn a_table_is_uploaded_looked_at_and_downloaded(store: Store) {
         .map(|set| set["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["Fragen (März).csv", "rows.csv"]);
-    let response = team.download(id).await;
+    let response = team.download(&format!("data/{id}")).await;
     assert_eq!(response.headers()["content-type"], "application/octet-stream");
     assert_eq!(
         response.headers()["content-disposition"],
@@ -166,7 +167,7 @@ async fn the_data_of_the_benchmark_are_uploaded_as_an_archive(store: Store) {
         detail["first"],
         json!([["airline", "7", "Cancel it."], ["airline", "8", "Book it."]])
     );
-    assert_eq!(bytes(team.download(id).await).await, archive);
+    assert_eq!(bytes(team.download(&format!("data/{id}")).await).await, archive);
 }
 
 #[tokio::test]
@@ -257,11 +258,18 @@ async fn an_upload_is_whole_or_not_there(store: Store) {
     let hash = sha256(&whole);
     assert_eq!(team.put_at(&hash, whole.clone()).await.0, 200);
     assert_eq!(
-        team.put_at(&hash, whole).await.0,
+        team.put_at(&hash, whole.clone()).await.0,
         200,
         "once more is no other file"
     );
     assert_eq!(team.objects(), 2, "with the one of this team");
+    let response = team.download(&format!("files/{hash}")).await;
+    let headers = response.headers();
+    assert_eq!(headers["content-type"], "application/octet-stream");
+    assert_eq!(headers["content-length"], whole.len().to_string());
+    let save = format!("attachment; filename*=UTF-8''{hash}");
+    assert_eq!(headers["content-disposition"], save);
+    assert!(bytes(response).await == whole, "as it was uploaded");
 }
 
 on_each_database!(files_stay_for_what_names_them_and_go_with_the_last);
@@ -297,7 +305,7 @@ async fn files_stay_for_what_names_them_and_go_with_the_last(store: Store) {
     team.clock.fetch_add(2 * 60 * 60 * 1000, Relaxed);
     team.server.clear().await.unwrap();
     assert!(team.objects() < before);
-    let response = team.download("DATA").await;
+    let response = team.download("data/DATA").await;
     assert_eq!(bytes(response).await, ROWS.as_bytes(), "and nothing else went");
 }
 
@@ -329,6 +337,6 @@ async fn what_lies_in_the_database_is_taken_out_of_it() {
         ..team
     };
     other.folder = elsewhere;
-    let response = other.download("DATA").await;
+    let response = other.download("data/DATA").await;
     assert_eq!(bytes(response).await, ROWS.as_bytes());
 }

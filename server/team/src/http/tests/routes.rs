@@ -305,6 +305,12 @@ pub(super) fn table() -> Vec<Row> {
         ),
         ("GET", "/api/projects/alpha/files/FILE", none.clone(), READ),
         (
+            "GET",
+            "/api/projects/alpha/files/FILE/content",
+            none.clone(),
+            READ,
+        ),
+        (
             "PUT",
             concat!(
                 "/api/projects/alpha/files/",
