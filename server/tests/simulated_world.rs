@@ -1,7 +1,7 @@
 //! What must be true of the simulated world for it to be worth anything, over twenty seeds; what takes long of it
 //! is run by `cargo xtask test --all`.
 //!
-//! Everything is measured on the shipped `studies/help-desk.toml` through the doors a real model
+//! Everything is measured on `studies/help-desk.toml`, searched as the paper does, through the doors a real model
 //! goes through. `docs/simulated-world.md` names these truths; speed is a benchmark
 //! (`cargo xtask bench rollout`), not a test.
 

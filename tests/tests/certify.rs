@@ -40,7 +40,7 @@ fn a_search_says_what_its_reserve_can_certify_and_then_what_it_did() {
     let fewer = fs::read_to_string(scratch.path().join("study.toml")).unwrap();
     fs::write(
         scratch.path().join("study.toml"),
-        fewer.replace("rollouts = 4000", "rollouts = 6000"),
+        fewer.replace("rollouts = 3000", "rollouts = 5000"),
     )
     .unwrap();
     let result = capo(

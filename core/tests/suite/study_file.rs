@@ -9,7 +9,7 @@ use capo_core::arena::RunOptions;
 use capo_core::ids::sha256_hex;
 use capo_core::llm::Role;
 use capo_core::problem::Problem;
-use capo_core::study::{Format, Study};
+use capo_core::study::{Format, Rounds, Study, UntilBudget};
 use capo_core::verify;
 
 const HEAD: &str = "[study]\nname = \"n\"\n[workload]\nkind = \"world\"\n[prompt]\ntext = \"Act.\"\n[objective]\nmetric = \"success\"\n[models.agent]\nprovider = \"x\"\n";
@@ -408,4 +408,20 @@ fn brackets_without_end_are_refused_and_those_of_texts_are_not_counted() {
         Study::parse(&text, Format::Toml).unwrap().seed_prompt().unwrap(),
         prompt
     );
+}
+
+#[test]
+fn the_paper_s_search_is_left_of_a_study_that_states_what_is_ours() {
+    let text = format!("{HEAD}[method]\nbeta = 2.0\n");
+    let mut plain = Study::parse(&text, Format::Toml).unwrap();
+    let mut ours = plain.clone();
+    (ours.study.caution, ours.study.choice_probability) = (1.64, 0.8);
+    (ours.study.batch, ours.study.batch_growth) = (Some(8), Some(1.5));
+    ours.method.insert("pool".into(), 3.into());
+    ours.use_paper_preset();
+    plain.use_paper_preset();
+    assert_eq!(ours, plain);
+    ours.study.rounds = Rounds::Open(UntilBudget::UntilBudget);
+    ours.use_paper_preset();
+    assert_eq!(ours.study.rounds, Rounds::Count(6));
 }

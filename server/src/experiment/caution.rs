@@ -23,7 +23,7 @@ pub(super) const CAUTION: Experiment = Experiment {
 
 pub(super) const PAPER: (f64, f64) = (0.0, 0.0);
 
-/// Those of the shipped studies, chosen on seeds 500 to 539 of the five studies of `cargo xtask bench feasible`.
+/// Those that the shipped studies state, chosen on seeds 500 to 539 of the five studies of `cargo xtask bench feasible`.
 pub(super) const SHIPPED: (f64, f64) = (1.64, 0.8);
 
 /// κ and p by variant.

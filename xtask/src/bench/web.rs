@@ -10,11 +10,9 @@ use crate::page::Host;
 use crate::scratch::Scratch;
 use crate::workspace::Workspace;
 
-/// Lines of the built-in study that are replaced for a search of more than 5,000 rollouts.
-const LONGER: [(&str, &str); 2] = [
-    ("rounds = 6", "rounds = 10"),
-    ("rollouts = 4000", "rollouts = 9000"),
-];
+/// The budget of the built-in study, and one for a search of more than 5,000 rollouts.
+const SHIPPED: &str = "rollouts = 3000";
+const LONGER: &str = "rollouts = 5400";
 
 pub(super) fn run(workspace: &Workspace, scratch: &Scratch) -> Result<()> {
     let long = long_journal(workspace, scratch)?;
@@ -27,10 +25,8 @@ fn long_journal(workspace: &Workspace, scratch: &Scratch) -> Result<PathBuf> {
     let path = workspace.root.join(STUDY);
     let mut study =
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    for (line, longer) in LONGER {
-        ensure!(study.contains(line), "{STUDY} has no line `{line}`");
-        study = study.replace(line, longer);
-    }
+    ensure!(study.contains(SHIPPED), "{STUDY} has no line `{SHIPPED}`");
+    study = study.replace(SHIPPED, LONGER);
     let longer = scratch.file("long.toml");
     std::fs::write(&longer, study).with_context(|| format!("cannot write {}", longer.display()))?;
     let journal = scratch.file("long.jsonl");

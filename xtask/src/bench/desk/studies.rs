@@ -143,6 +143,14 @@ mod tests {
             rollouts = 4000
         ";
         let original: toml::Table = toml::from_str(study).unwrap();
+        let ours = study
+            .replace(
+                "caution = 0.0",
+                "caution = 1.0\nbatch = 8\nbatch_growth = 2.0\nrounds = 'until-budget'",
+            )
+            .replace("beta = 4.0", "beta = 4.0\npool = 3");
+        let paper = edited(&ours, Contender::Capo).unwrap();
+        assert_eq!(toml::from_str::<toml::Table>(&paper).unwrap(), original);
         let of = |contender| toml::from_str::<toml::Table>(&edited(study, contender).unwrap()).unwrap();
         assert_eq!(of(Contender::Capo), original);
 
