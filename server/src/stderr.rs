@@ -24,7 +24,12 @@ pub(crate) fn log_as_json() {
 pub(crate) fn warn(text: &str) {
     let text = text.trim_end();
     if JSON.load(Ordering::Relaxed) {
-        say_exactly(&log::message(text));
+        let level = if text.starts_with("error: ") {
+            "ERROR"
+        } else {
+            "WARN"
+        };
+        say_exactly(&log::message(level, text));
     } else {
         say(text);
     }

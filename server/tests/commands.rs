@@ -169,7 +169,10 @@ fn a_program_hears_one_json_object_a_line() {
     assert!(finished["at"].as_str().unwrap().ends_with('Z'), "{finished}");
     let again = place.capo("optimize study.toml --journal run.jsonl --log json --json");
     let said: Value = serde_json::from_str(again.stderr.trim()).unwrap();
-    assert_eq!(said["log"], "message");
+    assert_eq!(
+        (&said["log"], &said["level"]),
+        (&"message".into(), &"WARN".into())
+    );
     assert!(
         said["text"].as_str().unwrap().contains("holds the finished run"),
         "{said}"
@@ -177,6 +180,20 @@ fn a_program_hears_one_json_object_a_line() {
     place.write("wrong.toml", &STUDY.replace("rounds = 2", "rounds = 0"));
     let wrong = place.capo("optimize wrong.toml --log json");
     assert_eq!(wrong.code, 64);
+    // What stands on the command line of a server is wrong, too.
+    let serve = "serve --data data --log json";
+    for more in [
+        "--metrics --public-url https://capo.example.org",
+        "--otlp nowhere",
+    ] {
+        let refused = place.capo(&format!("{serve} {more}"));
+        assert_eq!(refused.code, 64, "{}", refused.stderr);
+        let said: Value = serde_json::from_str(refused.stderr.trim()).unwrap();
+        assert_eq!(
+            (&said["log"], &said["level"]),
+            (&"message".into(), &"ERROR".into())
+        );
+    }
 }
 
 #[test]

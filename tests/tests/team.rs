@@ -327,12 +327,17 @@ fn a_master_key_may_stand_in_a_variable_and_a_missing_one_is_said() {
     assert_eq!(is_usable(&server, &cookie), true);
     server.stop();
 
-    let log = folder.path().join("log");
-    let server = Server::start_logged(&mut serving(folder.path()), &log);
-    assert_eq!(is_usable(&server, &cookie), false);
-    assert_eq!(add_key(&server, &cookie, "another"), 503);
-    server.stop();
-    let said = read(&log);
+    // Whatever is wrong, the server starts, and says it.
+    let keyless = |serve: &mut Command| {
+        let log = folder.path().join("log");
+        std::fs::write(&log, "").unwrap();
+        let server = Server::start_logged(serve, &log);
+        assert_eq!(is_usable(&server, &cookie), false);
+        assert_eq!(add_key(&server, &cookie, "another"), 503);
+        server.stop();
+        read(&log)
+    };
+    let said = keyless(&mut serving(folder.path()));
     let line = said
         .lines()
         .find(|line| line.contains("the master key is missing"));
@@ -344,23 +349,40 @@ fn a_master_key_may_stand_in_a_variable_and_a_missing_one_is_said() {
     // What another one encrypted would be lost: none is made.
     assert!(!folder.path().join("master.key").exists());
 
-    for wrong in ["", " ", "sesame"] {
-        let refused = run(&mut serving_with(folder.path(), wrong)).expect_code(1);
-        assert!(!refused.stderr.contains("sesame"), "{}", refused.stderr);
-        refused.expect_error(&[MASTER, "64 hexadecimal digits"]);
+    let says = |serve: &mut Command, parts: &[&str]| {
+        let said = keyless(serve);
+        for part in parts {
+            assert!(said.contains(part), "no {part:?} in: {said}");
+        }
+        said
+    };
+    for blank in ["", " "] {
+        says(
+            &mut serving_with(folder.path(), blank),
+            &["the master key is missing"],
+        );
     }
+    let wrong = [MASTER, "64 hexadecimal digits"];
+    let said = says(&mut serving_with(folder.path(), "sesame"), &wrong);
+    assert!(!said.contains("sesame"), "{said}");
+    let backed_up = administer(folder.path(), |admin| {
+        let copy = folder.path().join("copy.db");
+        admin.arg("backup").arg(copy).arg("--with-master-key");
+        admin.env(MASTER, "sesame")
+    });
+    backed_up.expect_code(1).expect_error(&wrong);
     let (file, other) = (folder.path().join("other.key"), "6f".repeat(32));
-    std::fs::write(&file, &other).unwrap();
     let both = |key: &str| {
         let mut serve = serving_with(folder.path(), key);
         serve.arg("--master-key-file").arg(&file);
         serve
     };
-    let refused = run(&mut both(&master)).expect_code(1);
+    says(&mut both(&master), &[MASTER, "other.key is missing"]);
+    std::fs::write(&file, &other).unwrap();
+    let said = says(&mut both(&master), &[MASTER, "--master-key-file", "other.key"]);
     for secret in [&master, &other] {
-        assert!(!refused.stderr.contains(secret), "{}", refused.stderr);
+        assert!(!said.contains(secret), "{said}");
     }
-    refused.expect_error(&[MASTER, "--master-key-file", "other.key"]);
     std::fs::write(&file, &master).unwrap();
     let server = Server::start(&mut both(&master));
     assert_eq!(is_usable(&server, &cookie), true);

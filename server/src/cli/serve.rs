@@ -149,8 +149,22 @@ enum Log {
 }
 
 impl Said {
+    /// Writes a log and sends traces while something is done.
+    fn during(&self, done: impl FnOnce() -> Result<(), Failure>) -> Result<Ending, Failure> {
+        let traces = self.start()?;
+        let done = done();
+        if let Some(traces) = traces {
+            traces.end();
+        }
+        done?;
+        Ok(Ending::Done)
+    }
+
     /// Writes a log and sends traces from now on, until these are ended.
     fn start(&self) -> Result<Option<Traces>, Failure> {
+        if self.log == Log::Json {
+            log_as_json();
+        }
         let collector = self.otlp.as_deref().filter(|collector| !collector.is_empty());
         let traces = collector.map(Traces::to).transpose().map_err(Failure::usage)?;
         let layer = tracing_subscriber::fmt::layer()
@@ -159,10 +173,7 @@ impl Said {
             .with_ansi(std::io::stderr().is_terminal());
         let layer = match self.log {
             Log::Text => layer.boxed(),
-            Log::Json => {
-                log_as_json();
-                layer.json().boxed()
-            }
+            Log::Json => layer.json().boxed(),
         };
         // Spans are for collectors, and would stand before each line of the log.
         let is_logged = filter_fn(|about| about.is_event() && *about.level() <= Level::INFO);
@@ -305,6 +316,11 @@ fn origin(url: &str) -> Result<String, String> {
 
 /// Runs `capo serve`.
 pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
+    let said = args.said.clone();
+    said.during(|| serve(args))
+}
+
+fn serve(args: ServeArgs) -> Result<(), Failure> {
     let page = match (args.page, args.api_only) {
         (Some(folder), _) => Served::Folder(folder),
         (None, true) => Served::None,
@@ -346,35 +362,29 @@ pub(crate) fn run(args: ServeArgs) -> Result<Ending, Failure> {
         rewriters: args.rewriters,
         oidc: args.oidc.settings()?,
     };
-    let traces = args.said.start()?;
-    let served = runtime()?.block_on(serve::serve(options));
-    if let Some(traces) = traces {
-        traces.end();
-    }
-    served?;
-    Ok(Ending::Done)
+    Ok(runtime()?.block_on(serve::serve(options))?)
 }
 
 /// Runs `capo worker`.
 pub(crate) fn join(args: WorkerArgs) -> Result<Ending, Failure> {
+    let said = args.said.clone();
+    said.during(|| work(args))
+}
+
+fn work(args: WorkerArgs) -> Result<(), Failure> {
     let settings = args
         .worker
         .settings()
         .ok_or_else(|| Failure::usage("a worker works on one run at least: --runs 1"))?;
     let training = args.training.in_folder(args.trainings_folder);
-    let traces = args.said.start()?;
-    let worked = runtime()?.block_on(serve::join(
+    let worked = serve::join(
         &args.database,
         &args.files,
         args.master_key_file,
         settings,
         training,
-    ));
-    if let Some(traces) = traces {
-        traces.end();
-    }
-    worked?;
-    Ok(Ending::Done)
+    );
+    Ok(runtime()?.block_on(worked)?)
 }
 
 /// Runs `capo admin`.

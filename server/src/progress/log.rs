@@ -29,9 +29,9 @@ fn written(kind: &str, fields: Value) -> String {
     }
 }
 
-/// What is said in words.
-pub(crate) fn message(text: &str) -> String {
-    written("message", json!({ "text": text }))
+/// What is said in words, with a level as a server's log has it.
+pub(crate) fn message(level: &str, text: &str) -> String {
+    written("message", json!({ "level": level, "text": text }))
 }
 
 /// How far the run is.

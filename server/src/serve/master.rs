@@ -59,6 +59,9 @@ pub(crate) enum MasterError {
         .0.display()
     )]
     Two(PathBuf),
+    /// The file that is named beside the variable is not there.
+    #[error("--master-key-file {} is missing, and the variable {VARIABLE} is set; leave one of them out", .0.display())]
+    Missing(PathBuf),
     /// A new one can be put into a file alone.
     #[error(
         "the variable {VARIABLE} is set, into which this command puts no new key: write what it holds into a file, unset it, \
@@ -71,7 +74,7 @@ impl MasterPlace {
     /// The file that is named, else the variable, else the file in the data folder.
     ///
     /// # Errors
-    /// When the variable holds no key, or another one than the file that is named.
+    /// When the variable holds no key, or another one than the file that is named, or that is missing.
     pub(crate) fn new(named: Option<&Path>, folder: &Path) -> Result<Self, MasterError> {
         let stated = Self::stated(named)?;
         Ok(stated.unwrap_or_else(|| Self::File(MasterFile::new(None, folder))))
@@ -87,16 +90,18 @@ impl MasterPlace {
 
     fn of(named: Option<&Path>, variable: Option<OsString>) -> Result<Option<Self>, MasterError> {
         // What is no text is no key, either.
-        let held = variable.map(|held| MasterKey::parse(&held.to_string_lossy()));
+        let held = held(variable).map(|held| MasterKey::parse(&held.to_string_lossy()));
         let held = held.transpose().map_err(MasterError::Variable)?;
         let Some(path) = named else {
             return Ok(held.map(Self::Variable));
         };
         let file = MasterFile(path.to_owned());
-        if let Some(held) = held
-            && !file.read()?.is_some_and(|key| key.is_same(&held))
-        {
-            return Err(MasterError::Two(path.to_owned()));
+        if let Some(held) = held {
+            match file.read()? {
+                None => return Err(MasterError::Missing(path.to_owned())),
+                Some(key) if !key.is_same(&held) => return Err(MasterError::Two(path.to_owned())),
+                Some(_) => {}
+            }
         }
         Ok(Some(Self::File(file)))
     }
@@ -141,7 +146,7 @@ impl MasterFile {
     /// # Errors
     /// When the variable is set, which would hold the former one then.
     pub(crate) fn to_rotate(named: Option<&Path>, folder: &Path) -> Result<Self, MasterError> {
-        match std::env::var_os(VARIABLE) {
+        match held(std::env::var_os(VARIABLE)) {
             Some(_) => Err(MasterError::Rotation),
             None => Ok(Self::new(named, folder)),
         }
@@ -217,6 +222,11 @@ impl MasterFile {
         name.push(NEXT);
         name.into()
     }
+}
+
+/// What a variable holds: nothing where it is blank, as compose files leave one that is not set.
+fn held(variable: Option<OsString>) -> Option<OsString> {
+    variable.filter(|held| !held.to_string_lossy().trim().is_empty())
 }
 
 fn of_file(path: &Path, source: io::Error) -> MasterError {
@@ -306,7 +316,7 @@ mod tests {
         let path = folder.path().join("key");
         let both = |held: &MasterKey| MasterPlace::of(Some(&path), variable(&held.reveal()));
         assert!(
-            matches!(both(&one), Err(MasterError::Two(_))),
+            matches!(both(&one), Err(MasterError::Missing(_))),
             "the file is not there"
         );
         MasterFile(path.clone()).keep(&one).unwrap();
@@ -319,13 +329,15 @@ mod tests {
         for secret in [one, other] {
             assert!(!error.contains(&secret.reveal()));
         }
-        for wrong in ["", " \n", "not-a-key"] {
-            let error = MasterPlace::of(None, variable(wrong)).unwrap_err().to_string();
-            assert!(
-                error.contains(VARIABLE) && !error.contains("not-a-key"),
-                "{error}"
-            );
+        for blank in ["", " \n"] {
+            assert!(MasterPlace::of(None, variable(blank)).unwrap().is_none());
         }
+        let error = MasterPlace::of(None, variable("not-a-key")).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains(VARIABLE) && !error.contains("not-a-key"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -236,8 +236,13 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
     }
     store.beat(now()).await?;
-    let master = MasterPlace::new(options.master.as_deref(), folder.path())?;
-    let master = master_key(&master, &store).await?;
+    let master = match MasterPlace::new(options.master.as_deref(), folder.path()) {
+        Ok(place) => master_key(&place, &store).await?,
+        Err(error) => {
+            warn(&format!("providers' keys cannot be used or added: {error}"));
+            None
+        }
+    };
     let files = files(options.files.as_deref(), folder.path()).await?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {

@@ -1,5 +1,6 @@
 //! The models that a team server has itself, behind one endpoint: the simulated ones, and rewriters that were trained here.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use axum::Router;
@@ -48,53 +49,39 @@ pub(super) async fn routes(
         names.push(rewriter.name.clone());
     }
     let open = move |name: &str| match rewriters.iter().find(|rewriter| rewriter.name == name) {
-        Some(rewriter) => rewriter.open(),
+        Some(rewriter) => opened(&rewriter.name, Path::new(""), &rewriter.folder),
         None => simulated(name, 0).map_err(|error| error.to_string()),
     };
     let trained = trainings.map(|trainings| {
-        let folder = trainings.folder.clone();
+        let trainings = trainings.clone();
         move |name: &str| {
-            let folder = folder.join(name.trim_start_matches(REWRITER));
-            // Nothing of this name elsewhere is meant.
-            if !folder.is_dir() {
-                return Err(format!("its folder {} is missing", folder.display()));
-            }
-            let rewriter = NamedRewriter {
-                name: name.to_owned(),
-                folder: folder.display().to_string(),
-            };
-            rewriter.open()
+            let id = name.strip_prefix(REWRITER).unwrap_or(name);
+            opened(name, &trainings.present(id)?, "")
         }
     });
     Ok(simulate::routes(names, open, trained).await?)
 }
 
-impl NamedRewriter {
-    #[cfg(feature = "train")]
-    fn open(&self) -> Result<Rc<dyn Served>, String> {
-        use capo_rewriter::folder::PolicyFolder;
-        use capo_rewriter::local::Drawing;
+/// The rewriter of a folder whose path starts at another one, under a name.
+#[cfg(feature = "train")]
+fn opened(name: &str, start: &Path, folder: &str) -> Result<Rc<dyn Served>, String> {
+    use capo_rewriter::folder::PolicyFolder;
+    use capo_rewriter::local::Drawing;
 
-        use crate::train::served::served;
-        use crate::train::{Device, TrainError};
+    use crate::train::served::served;
+    use crate::train::{Device, TrainError};
 
-        let open = || {
-            let folder = PolicyFolder::find(&self.folder)?;
-            served(
-                &Device::of_environment()?,
-                &self.name,
-                &folder,
-                Drawing::default(),
-            )
-        };
-        open().map_err(|error: TrainError| error.to_string())
-    }
+    let open = || {
+        let folder = PolicyFolder::find_from(start, folder)?;
+        served(&Device::of_environment()?, name, &folder, Drawing::default())
+    };
+    open().map_err(|error: TrainError| error.to_string())
+}
 
-    #[cfg(not(feature = "train"))]
-    fn open(&self) -> Result<Rc<dyn Served>, String> {
-        Err(format!(
-            "the rewriter in {} needs a `capo` that was built with the feature `train`",
-            self.folder
-        ))
-    }
+#[cfg(not(feature = "train"))]
+fn opened(_: &str, start: &Path, folder: &str) -> Result<Rc<dyn Served>, String> {
+    Err(format!(
+        "the rewriter in {} needs a `capo` that was built with the feature `train`",
+        start.join(folder).display()
+    ))
 }

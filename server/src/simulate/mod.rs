@@ -146,7 +146,8 @@ pub async fn serve<E: Display>(
     serve_announced(listener, options, open, || Ok(()), shutdown, at_once).await
 }
 
-/// Rewriters of trainings that stay open at a time, until others are asked: each takes memory.
+/// Rewriters of trainings that stay open until others are asked, and questions that are answered at a time: each takes memory.
+/// While another one is opened there is one more.
 const OPEN: usize = 2;
 
 /// The routes `/v1/chat/completions` and `/v1/models` of models, for a server that knows by itself who asks. `trained` opens

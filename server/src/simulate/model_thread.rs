@@ -13,7 +13,7 @@ use std::thread;
 use capo_core::llm::{ChatRequest, ChatResponse, Llm, Message, ToolSpec};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use super::SimulateError;
@@ -85,12 +85,15 @@ impl Models {
         let found = match self.opened.iter().position(|(of, _)| is_it(of)) {
             Some(position) => self.opened.remove(position),
             None => {
-                // Before the next one takes memory.
-                self.opened.retain(|(of, _)| of.0 != name);
-                if self.opened.len() >= self.most {
-                    self.opened.remove(0);
+                let opened = (self.open)(name)?;
+                // One that answers would keep its memory.
+                let mut idle = self.opened.iter().map(|(_, model)| Rc::strong_count(model) == 1);
+                if self.opened.len() >= self.most
+                    && let Some(position) = idle.position(|is_idle| is_idle)
+                {
+                    self.opened.remove(position);
                 }
-                ((name.to_owned(), version), (self.open)(name)?)
+                ((name.to_owned(), version), opened)
             }
         };
         let model = Rc::clone(&found.1);
@@ -106,7 +109,8 @@ pub(super) struct ModelThread {
 }
 
 impl ModelThread {
-    /// Starts the thread and opens the named models on it, and others when they are asked; at most so many stay open.
+    /// Starts the thread and opens the named models on it, and others when they are asked; at most so many stay open, and
+    /// answer at a time.
     ///
     /// # Errors
     /// When a model cannot be opened or the thread not be started.
@@ -160,22 +164,25 @@ impl ModelThread {
 
 /// Runs every conversation as a local task until no handle is left.
 async fn answer_all(models: Models, mut inbox: mpsc::UnboundedReceiver<Asked>) {
+    let places = Rc::new(Semaphore::new(models.most.min(Semaphore::MAX_PERMITS)));
     let models = Rc::new(RefCell::new(models));
     while let Some((question, reply)) = inbox.recv().await {
-        let models = Rc::clone(&models);
+        let (models, places) = (Rc::clone(&models), Rc::clone(&places));
         tokio::task::spawn_local(async move {
             let mut reply = reply;
             tokio::select! {
                 biased;
                 // A client that has gone away no longer waits for its answer.
                 () = reply.closed() => {}
-                answer = answer(&models, question) => drop(reply.send(answer)),
+                answer = answer(&models, &places, question) => drop(reply.send(answer)),
             }
         });
     }
 }
 
-async fn answer(models: &RefCell<Models>, question: Question) -> Answer {
+async fn answer(models: &RefCell<Models>, places: &Semaphore, question: Question) -> Answer {
+    // Whoever asks keeps a model open.
+    let _place = places.acquire().await;
     let found = models.borrow_mut().find(&question.model, question.version);
     match found {
         Ok(model) => model.answer(question).await,
@@ -191,8 +198,65 @@ async fn answer(models: &RefCell<Models>, question: Question) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use futures::future::join_all;
+
     use super::*;
     use crate::simulate::simulated;
+
+    /// A model that counts how many of them there are, and were at once.
+    struct Counted(Arc<[AtomicUsize; 2]>);
+
+    impl Counted {
+        fn new(counts: &Arc<[AtomicUsize; 2]>) -> Self {
+            let now = counts[0].fetch_add(1, SeqCst) + 1;
+            counts[1].fetch_max(now, SeqCst);
+            Self(Arc::clone(counts))
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0[0].fetch_sub(1, SeqCst);
+        }
+    }
+
+    impl Served for Counted {
+        fn answer(&self, _: Question) -> LocalBoxFuture<'_, Answer> {
+            let answer = async {
+                // Whoever else asks has its turn meanwhile.
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                }
+                Answer::Err(Refusal::internal(""))
+            };
+            answer.boxed_local()
+        }
+    }
+
+    #[tokio::test]
+    async fn as_many_as_are_asked_at_once_take_no_more_memory_than_stay_open_and_one_that_is_opened() {
+        let counts = Arc::new([const { AtomicUsize::new(0) }; 2]);
+        let seen = Arc::clone(&counts);
+        let open = move |_: &str| Ok::<_, String>(Rc::new(Counted::new(&seen)) as Rc<dyn Served>);
+        let thread = ModelThread::start(Vec::new(), 2, open).await.unwrap();
+        let asked = (0..8).map(|model| {
+            thread.ask(Question {
+                model: format!("model {model}"),
+                version: 0,
+                messages: Vec::new(),
+                tools: Vec::new(),
+                seed: None,
+                wishes: Wishes::default(),
+            })
+        });
+        for answer in join_all(asked).await {
+            assert!(answer.is_some());
+        }
+        assert_eq!(counts[1].load(SeqCst), 3);
+    }
 
     #[test]
     fn those_that_were_asked_last_stay_open() {
@@ -224,5 +288,12 @@ mod tests {
             assert_eq!(now - before, usize::from(is_opened), "{model} {version}");
         }
         assert!(models.find("sim-none", 0).is_err());
+        let before = opened.borrow().len();
+        assert!(models.find("sim-small", 1).is_ok() && models.find("sim-medium", 0).is_ok());
+        assert_eq!(
+            opened.borrow().len(),
+            before,
+            "one that does not open takes no place"
+        );
     }
 }

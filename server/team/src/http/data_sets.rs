@@ -7,14 +7,15 @@ use capo_api::{DataKind, DataSetDetail, DataSetShown, NewDataSet, Problem, Role}
 use capo_core::llm::Role as ModelRole;
 use capo_core::study::{Constraint, Format, Study};
 use capo_models::check_tables;
+use capo_workloads::check_written;
 use capo_workloads::data::Look;
 use capo_workloads::tau2::archive;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::caller::Caller;
 use super::extract::{Json, Path, moment};
 use super::problem::Refusal;
-use super::{Server, in_background};
+use super::{MOST_BODY, Server, in_background};
 use crate::store::{AddedDataSet, DataSet};
 
 /// Rows that are shown.
@@ -151,10 +152,15 @@ fn look(name: &str, content: &[u8]) -> Result<(DataKind, Look), String> {
 
 /// What a study searches for, and with whom.
 fn look_at_study(name: &str, content: &[u8]) -> Result<Look, String> {
+    // A larger one can be sent for no run, either.
+    if content.len() > MOST_BODY {
+        return Err(format!("{name} is larger than 1 MiB, which no study is"));
+    }
     let text = std::str::from_utf8(content).map_err(|error| format!("{name}: {error}"))?;
     let study = Study::parse(text, Format::Toml).map_err(|error| format!("{name}: {error}"))?;
     // Everybody in the project reads it: a key that is written into it goes no further.
     check_tables(&study.models).map_err(|error| format!("{name}: {error}"))?;
+    check_written(&study.workload).map_err(|error| format!("{name}: {error}"))?;
     let constraint = |constraint: &Constraint| {
         let most = match (constraint.threshold, constraint.relative_to_seed) {
             (Some(threshold), _) => format!("at most {threshold}"),
@@ -175,15 +181,11 @@ fn look_at_study(name: &str, content: &[u8]) -> Result<Look, String> {
     let settings = settings.map(|(setting, value)| [setting.to_owned(), value.clone()]);
     let rows = settings.into_iter();
     let rows = rows.chain(study.constraints.iter().map(constraint));
-    let first: Vec<Vec<String>> = rows
-        .chain(study.models.iter().map(model))
-        .map(Vec::from)
-        .collect();
-    Ok(Look {
-        columns: ["Setting", "Value"].map(str::to_owned).into(),
-        count: first.len(),
-        first,
-    })
+    let rows = rows.chain(study.models.iter().map(model));
+    let rows = rows.map(|[setting, value]| json!({ "Setting": setting, "Value": value }).to_string());
+    // As a table is looked at, of which long cells are cut.
+    let table = rows.collect::<Vec<_>>().join("\n");
+    Look::at_table("study.jsonl", table.as_bytes(), SHOWN).map_err(|error| error.to_string())
 }
 
 /// A data set with its first rows.

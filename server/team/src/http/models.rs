@@ -5,7 +5,7 @@ use utoipa::OpenApi;
 
 /// What is described.
 #[derive(OpenApi)]
-#[openapi(paths(list, complete))]
+#[openapi(paths(list, show, complete))]
 pub(super) struct Models;
 
 /// The models by name, as OpenAI's API lists them.
@@ -19,6 +19,19 @@ pub(super) struct Models;
 )]
 #[allow(dead_code, reason = "only its attribute is read")]
 fn list() {}
+
+/// One of them.
+#[utoipa::path(
+    get, path = "/api/models/v1/models/{id}", operation_id = "model", params(("id" = String, Path)),
+    security(("session" = []), ("token" = [])),
+    responses(
+        (status = 200, body = Object),
+        (status = "4XX", description = "Refused", content((Problem = "application/problem+json"), (Object = "application/json"))),
+        (status = "5XX", description = "Broken or busy", content((Problem = "application/problem+json"), (Object = "application/json"))),
+    )
+)]
+#[allow(dead_code, reason = "only its attribute is read")]
+fn show() {}
 
 /// What a model answers, as OpenAI's API has it; as events with `"stream": true`.
 #[utoipa::path(

@@ -22,7 +22,7 @@ use tracing::Span;
 use super::Server;
 use super::caller::{Known, Visitor, is_own_page};
 use super::problem::{Kind, Refusal};
-use crate::store::{ChargedTo, Millis, Project, Reach, StoredKey};
+use crate::store::{ChargedTo, LimitsInForce, Millis, Project, StoredKey};
 use crate::{spans, telemetry};
 
 /// How long a provider may take to be reached, and to send the next piece of its answer: models think for minutes.
@@ -170,9 +170,9 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let of_member = async {
         match &known {
             Some(Known { member, .. }) => {
-                tokio::try_join!(store.projects(member), store.limits_within_reach(member, id))
+                tokio::try_join!(store.projects(member), store.limits_in_force(member, id))
             }
-            None => Ok((Vec::new(), Reach::default())),
+            None => Ok((Vec::new(), LimitsInForce::default())),
         }
     };
     let (kept, (projects, limits)) = tokio::try_join!(store.key(id), of_member)?;
@@ -182,7 +182,7 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
         (None, _) => (None, None),
     };
     let limits = match &payers {
-        Some(payers) => limits.of(payers)?,
+        Some(payers) => limits.of(payers),
         None => Default::default(),
     };
     let gateway = gateway(server, &parts.headers);

@@ -10,7 +10,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
 use super::columns::number;
-use super::limits::{ChargedTo, PAYERS, in_order, scope_of, unsigned, word};
+use super::limits::{ChargedTo, PAYERS, scope_of, unsigned, word};
 use super::processes::FORSAKEN;
 use super::{Millis, Store, StoreError};
 use crate::secret;
@@ -120,12 +120,18 @@ impl Books {
                 query = query.bind(word(scope)).bind(subject.to_owned());
             }
             let rows = query.bind(number(day)).fetch_all(&mut *self.transaction).await?;
-            let read = in_order(&rows, payers, consumed)?;
-            for (key, consumption) in keys.iter().zip(read) {
-                self.rows.entry(key.clone()).or_insert(Entry {
-                    consumption,
-                    is_changed: false,
-                });
+            let entry = |consumption| Entry {
+                consumption,
+                is_changed: false,
+            };
+            for row in &rows {
+                let key = (day, word(scope_of(row)?), row.try_get("subject")?);
+                let consumption = consumed(row)?;
+                self.rows.entry(key).or_insert(entry(consumption));
+            }
+            for key in &keys {
+                let none = entry(Consumption::default());
+                self.rows.entry(key.clone()).or_insert(none);
             }
         }
         Ok(keys.map(|key| self.rows[&key].consumption))
@@ -312,7 +318,12 @@ impl Store {
                     amount,
                 },
             };
-            self.costs.change(|costs| costs.push((aside, amount)));
+            self.costs.change(|costs| {
+                // Those that could not be written the last time wait already.
+                if costs.iter().all(|(waiting, _)| waiting.id != aside.id) {
+                    costs.push((aside, amount));
+                }
+            });
         }
         if !rows.is_empty() {
             self.open_books().await?.close().await?;
@@ -449,6 +460,22 @@ mod tests {
                 store.lines_of_books().await,
                 books([62, 0, 5], [57, 0, 4], [56, 0, 4])
             );
+        });
+    }
+
+    #[test]
+    fn what_is_forgotten_waits_once_however_often_it_cannot_be_written() {
+        on_each(|store| async move {
+            store.set_aside(payers("m", "p"), 30, 0).await;
+            let change = async |statement: &'static str| {
+                sqlx::raw_sql(statement).execute(&store.write).await.unwrap();
+            };
+            change("ALTER TABLE consumption RENAME TO away").await;
+            for _ in 0..3 {
+                assert!(store.settle_forgotten(2 * FORGOTTEN, 0).await.is_err());
+            }
+            change("ALTER TABLE away RENAME TO consumption").await;
+            assert_eq!(store.owed(), 1);
         });
     }
 

@@ -1,8 +1,8 @@
 //! What members, projects and keys may consume in a day.
 
 use capo_gateway::{Limits, NanoUsd, Scope};
-use sqlx::any::AnyRow;
 use sqlx::Row;
+use sqlx::any::AnyRow;
 
 use super::columns::number;
 use super::{Actor, Member, Store, StoreError, audit};
@@ -60,39 +60,26 @@ fn limits_in(row: &AnyRow) -> Result<Limits, StoreError> {
     })
 }
 
+fn set_for(row: &AnyRow) -> Result<(Scope, String, Limits), StoreError> {
+    Ok((scope_of(row)?, row.try_get("subject")?, limits_in(row)?))
+}
+
 /// A member, a project and a key, as `$1` to `$6`.
 pub(super) const PAYERS: &str =
     "((scope = $1 AND subject = $2) OR (scope = $3 AND subject = $4) OR (scope = $5 AND subject = $6))";
 
-/// What each of them has, in their order, of rows of which each names its scope and subject.
-pub(super) fn in_order<T: Default>(
-    rows: &[AnyRow],
-    payers: &ChargedTo,
-    read: fn(&AnyRow) -> Result<T, StoreError>,
-) -> Result<[T; 3], StoreError> {
-    let mut found = <[T; 3]>::default();
-    for row in rows {
-        let (scope, subject) = (scope_of(row)?, row.try_get::<String, _>("subject")?);
-        for (found, payer) in found.iter_mut().zip(payers.all()) {
-            if payer == (scope, &*subject) {
-                *found = read(row)?;
-            }
-        }
-    }
-    Ok(found)
-}
+/// Limits by what they are set for and its id.
+#[derive(Debug, Default)]
+pub struct LimitsInForce(Vec<(Scope, String, Limits)>);
 
-/// The limits that a request may count towards.
-#[derive(Default)]
-pub struct Reach(Vec<AnyRow>);
-
-impl Reach {
-    /// Those that it does count towards: of the member, the project and the key.
-    ///
-    /// # Errors
-    /// When the database holds what is none.
-    pub fn of(&self, payers: &ChargedTo) -> Result<[Limits; 3], StoreError> {
-        in_order(&self.0, payers, limits_in)
+impl LimitsInForce {
+    /// Those that a request counts towards: of the member, the project and the key.
+    pub fn of(&self, payers: &ChargedTo) -> [Limits; 3] {
+        payers.all().map(|payer| {
+            let mut limits = self.0.iter();
+            let found = limits.find(|(scope, subject, _)| (*scope, subject.as_str()) == payer);
+            found.map(|(.., limits)| *limits).unwrap_or_default()
+        })
     }
 }
 
@@ -143,9 +130,7 @@ impl Store {
         let rows = sqlx::query("SELECT * FROM limits ORDER BY scope, subject")
             .fetch_all(&self.read)
             .await?;
-        rows.iter()
-            .map(|row| Ok((scope_of(row)?, row.try_get("subject")?, limits_in(row)?)))
-            .collect()
+        rows.iter().map(set_for).collect()
     }
 
     /// What a member, a project or a key may consume in a day.
@@ -165,7 +150,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn limits_within_reach(&self, member: &Member, key: &str) -> Result<Reach, StoreError> {
+    pub async fn limits_in_force(&self, member: &Member, key: &str) -> Result<LimitsInForce, StoreError> {
         // Of all projects: a role in one may be given while this is read.
         let rows = sqlx::query(
             "SELECT * FROM limits WHERE scope = 'project' OR (scope = 'member' AND subject = $1) \
@@ -175,6 +160,7 @@ impl Store {
         .bind(key)
         .fetch_all(&self.read)
         .await?;
-        Ok(Reach(rows))
+        let limits = rows.iter().map(set_for).collect::<Result<_, _>>()?;
+        Ok(LimitsInForce(limits))
     }
 }

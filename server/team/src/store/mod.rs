@@ -47,7 +47,7 @@ pub use files::KeptFile;
 pub use identities::{Identity, LinkedIdentity, SignsInBy};
 pub use invitations::{Invitation, Invited};
 pub use keys::StoredKey;
-pub use limits::{ChargedTo, Reach};
+pub use limits::{ChargedTo, LimitsInForce};
 pub use projects::{MemberRole, Project};
 pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
 pub use runs::{AddedRun, Run, RunStudy};

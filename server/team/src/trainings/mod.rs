@@ -155,6 +155,21 @@ impl Trainings {
         self.folder.join(training)
     }
 
+    /// The same, where it is there.
+    ///
+    /// # Errors
+    /// That it is missing.
+    pub fn present(&self, training: &str) -> Result<PathBuf, String> {
+        let folder = self.folder_of(training);
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        Err(format!(
+            "the folder of the training is not on this machine: {} is missing",
+            folder.display()
+        ))
+    }
+
     /// The names of the models that trainings may start from: folders with a `config.json`.
     pub(crate) fn models(&self) -> Vec<String> {
         let entries = self.models.iter().filter_map(|folder| folder.read_dir().ok());

@@ -27,14 +27,7 @@ impl LocalModels for Rewriters {
         })?;
         let id = trained(spec).filter(|id| self.of_project.iter().any(|one| one == id));
         let id = id.ok_or_else(|| LocalError::Table("the project has no such training any more".into()))?;
-        let folder = trainings.folder_of(id);
-        if !folder.is_dir() {
-            let missing = format!(
-                "the folder of the training is not on this machine: {} is missing",
-                folder.display()
-            );
-            return Err(LocalError::Device(missing));
-        }
+        let folder = trainings.present(id).map_err(LocalError::Device)?;
         trainings
             .trainer
             .rewriter(&folder, spec, Arc::clone(&self.stopped))

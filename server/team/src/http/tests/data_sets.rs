@@ -186,6 +186,17 @@ async fn a_study_shows_what_it_searches_for_and_with_whom() {
     ] {
         assert!(rows.contains(&row), "{detail}");
     }
+    let constraint = |index: u32| format!("\n[[constraint]]\nmetric = \"m{index}\"\nthreshold = 1\n");
+    let constraints = (0..30).map(constraint).collect::<Vec<_>>().concat();
+    let long = STUDY.replace("\"help desk\"", &format!("\"{}\"", "n".repeat(300))) + &constraints;
+    let (status, added) = team.upload("long.toml", long.as_bytes()).await;
+    assert_eq!(status, 201, "{added}");
+    assert!(added["rows"].as_u64().unwrap() > 30, "{added}");
+    let detail = format!("{DATA}/{}", added["id"].as_str().unwrap());
+    let (_, detail) = team.ask(Who::Viewer, "GET", &detail, Value::Null).await;
+    let first = detail["first"].as_array().unwrap();
+    assert_eq!(first.len(), 20);
+    assert_eq!(first[0], json!(["study", "n".repeat(200) + "…"]));
 }
 
 #[tokio::test]
@@ -195,6 +206,9 @@ async fn what_does_not_read_is_told_with_its_place() {
     let bomb = packed(&[("../../domains/airline/tasks.json", zeros.as_str())]);
     let with_key = STUDY.replace("[models.agent]", "[models.agent]\napi_key = \"sk-open\"");
     assert_ne!(with_key, STUDY);
+    let in_workload = STUDY.replace("[workload]\n", "[workload]\napi_key = \"sk-open\"\n");
+    assert_ne!(in_workload, STUDY);
+    let large = STUDY.to_owned() + "#" + &"x".repeat(1 << 20);
     let wide = (0..1001)
         .map(|column| format!("c{column}"))
         .collect::<Vec<_>>()
@@ -214,6 +228,8 @@ async fn what_does_not_read_is_told_with_its_place() {
         ("rows.xlsx", b"PK", "none of .csv"),
         ("night.toml", b"[study]\nnam = 1\n", "night.toml: "),
         ("open.toml", with_key.as_bytes(), "api_key"),
+        ("workload.toml", in_workload.as_bytes(), "workload.api_key"),
+        ("large.toml", large.as_bytes(), "larger than 1 MiB"),
         ("tau2.zip", b"PK", "does not read as a ZIP archive"),
         ("bomb.zip", &bomb, "larger than the benchmark's data can be"),
         ("../rows.csv", b"q\n1\n", "the name of a file"),

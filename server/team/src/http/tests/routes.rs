@@ -418,7 +418,8 @@ pub(super) fn table() -> Vec<Row> {
             READ,
         ),
         // This team has no models of its own.
-        ("GET", "/api/models/v1/models", none, [404; 8]),
+        ("GET", "/api/models/v1/models", none.clone(), [404; 8]),
+        ("GET", "/api/models/v1/models/desk", none, [404; 8]),
         ("POST", "/api/models/v1/chat/completions", json!({}), [404; 8]),
     ]
 }
