@@ -32,17 +32,23 @@ pub fn Rerun(
         failed.set(None);
         let navigate = navigate.clone();
         spawn_local(async move {
-            let begun = runs.begun(run).await;
+            let begun = match (runs.begun(run).await, change) {
+                (Ok(mut begun), Some(change)) => {
+                    begun.study = change.run(begun.study);
+                    Ok(Handed::Run(Box::new(begun)))
+                }
+                (Ok(begun), None) => Ok(Handed::Run(Box::new(begun))),
+                // What the study is changed from is known without the server.
+                (Err(why), Some(change)) => changed(run, change).ok_or(why),
+                (Err(why), None) => Err(why),
+            };
             // The page may be left by then.
             if busy.try_set(false).is_some() {
                 return;
             }
             match begun {
-                Ok(mut begun) => {
-                    if let Some(change) = change {
-                        begun.study = change.run(begun.study);
-                    }
-                    handed.set(Some(Handed::Run(Box::new(begun))));
+                Ok(begun) => {
+                    handed.set(Some(begun));
                     navigate("/study", NavigateOptions::default());
                 }
                 Err(why) => failed.set(Some(why)),
@@ -51,8 +57,14 @@ pub fn Rerun(
     };
     view! {
         <button type="button" aria-disabled=move || busy.get().then_some("true") on:click=open>
-            {words}
+            {move || if busy.get() { "Opening…" } else { words }}
         </button>
         {move || failed.get().map(|why| view! { <p class="note is-i" role="alert">{why}</p> })}
     }
+}
+
+/// The study that the journal of a run names, changed; none where it cannot be written.
+fn changed(run: Run, change: Callback<Study, Study>) -> Option<Handed> {
+    let study = run.peek(|folded| folded.state.study().map(|event| event.study.clone()))?;
+    change.run(study).to_toml().ok().map(Handed::Text)
 }

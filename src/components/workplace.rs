@@ -37,11 +37,19 @@ pub fn Workplace(
         };
         team.workplaces().into_iter().map(option).collect_view()
     };
+    // One that was chosen stays in sight where one may run nothing any more.
+    let gone = move || {
+        let chosen = project.get()?;
+        let may = team.workplaces().iter().any(|place| place.name == chosen);
+        let name = chosen.clone();
+        (!may).then(|| view! { <option value=name prop:selected=true>{before} {chosen}</option> })
+    };
     view! {
         <div class="field">
             <label for=id>{label}</label>
             <select id=id on:change=change>
                 {none.map(|none| view! { <option value="">{none}</option> })}
+                {gone}
                 {options}
             </select>
         </div>

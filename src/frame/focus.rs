@@ -29,9 +29,13 @@ pub(super) fn follow_address() {
     });
 }
 
-/// Moves the focus to what the address names, once a page has drawn what it had to ask for first.
+/// Moves the focus to what the address names, once a page has drawn what it had to ask for first, unless somebody has put
+/// it elsewhere meanwhile.
 pub fn go_to_named(hash: &str) {
-    go(hash.trim_start_matches('#'), false);
+    let active = document().active_element();
+    if active.is_none_or(|active| active.matches("body, #main, main h1").unwrap_or_default()) {
+        go(hash.trim_start_matches('#'), false);
+    }
 }
 
 fn go(target: &str, moved: bool) {

@@ -55,6 +55,20 @@ impl Folded {
         self.failure.as_ref().filter(|_| failed)
     }
 
+    /// The largest share spent of what its budget limits, but for the time; 0 where it limits nothing.
+    pub fn spent(&self) -> f64 {
+        let (budget, ledger) = (self.state.budget(), self.state.ledger());
+        let total = ledger.usage().total();
+        let share = |spent: u64, limit: Option<u64>| limit.map(|limit| spent as f64 / limit as f64);
+        let shares = [
+            share(ledger.rollouts(), budget.rollouts),
+            share(total.calls, budget.calls),
+            share(total.tokens(), budget.tokens),
+            budget.usd.map(|limit| total.usd.unwrap_or_default() / limit),
+        ];
+        shares.into_iter().flatten().fold(0.0, f64::max).min(1.0)
+    }
+
     /// What charts and tables draw of it, made anew only when there is a new line; `None` before its
     /// study is known.
     pub fn overview(&self) -> Option<Arc<Overview>> {

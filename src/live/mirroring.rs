@@ -371,7 +371,7 @@ impl Run {
         self.record.set(record);
         if matches!(shown.origin, RunOrigin::Server | RunOrigin::Training { .. }) {
             // All its rounds took of its time.
-            self.inner.update_value(|inner| inner.inherited = Some(0));
+            self.inner.update_value(|inner| inner.inherited = Some((0, 0.0)));
         }
     }
 

@@ -143,7 +143,7 @@ impl Run {
     }
 
     async fn catch_up(self, journal: &Journal, stale: bool) -> Result<(), String> {
-        let before = self.peek(|folded| folded.state.rounds().len());
+        let (before, spent) = self.peek(|folded| (folded.state.rounds().len(), folded.spent()));
         let begins = self
             .is_beginning_of(journal)
             .await
@@ -160,7 +160,9 @@ impl Run {
         }
         self.inner.update_value(|inner| {
             let elsewhere = inner.folded.state.rounds().len().saturating_sub(before);
-            inner.inherited = Some(inner.inherited.unwrap_or(before) + elsewhere);
+            let spent_elsewhere = (inner.folded.spent() - spent).max(0.0);
+            let (rounds, share) = inner.inherited.unwrap_or((before, spent));
+            inner.inherited = Some((rounds + elsewhere, share + spent_elsewhere));
             inner.folded.goes_on(Some(inner.elapsed / 1000.0));
         });
         if self.peek(Folded::lines) == journal.kept + journal.unsaved.len() as u64 {

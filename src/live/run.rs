@@ -84,8 +84,9 @@ pub(super) struct Inner {
     /// Milliseconds of running before this session of it, and when this one began.
     pub(super) began: Option<f64>,
     pub(super) elapsed: f64,
-    /// Rounds that were closed when it first ran in this tab, and that others closed since.
-    pub(super) inherited: Option<usize>,
+    /// Rounds that were closed when it first ran in this tab, and that others closed since, and the share of its budget that
+    /// both took.
+    pub(super) inherited: Option<(usize, f64)>,
     /// The server that it is on, and what has that looked at once more.
     pub(super) server: Option<(Team, mpsc::UnboundedSender<()>)>,
     /// Whether that is not reached at present.
@@ -262,7 +263,13 @@ impl Run {
     /// Rounds closed while it ran in this tab, of `closed` in all.
     pub fn rounds_here(&self, closed: usize) -> usize {
         let inherited = self.inner.with_value(|inner| inner.inherited);
-        inherited.map_or(0, |inherited| closed.saturating_sub(inherited))
+        inherited.map_or(0, |(rounds, _)| closed.saturating_sub(rounds))
+    }
+
+    /// The share of its budget spent while it ran in this tab, of `spent` in all.
+    pub fn spent_here(&self, spent: f64) -> f64 {
+        let inherited = self.inner.with_value(|inner| inner.inherited);
+        inherited.map_or(0.0, |(_, share)| (spent - share).max(0.0))
     }
 
     /// Milliseconds it has run.

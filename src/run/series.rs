@@ -15,6 +15,9 @@ use indexmap::IndexMap;
 use super::closed::Closed;
 use super::rounds::{self, ScreenRound, on_screen, under_way, written_in};
 
+/// Rounds by which the axis grows of a run that goes on until its budget is spent: not with each of them.
+const STEP: ScreenRound = 10;
+
 /// A run round by round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
@@ -201,6 +204,16 @@ impl Series {
     /// The latest closed round on screen; 0 before the first.
     pub fn closed(&self) -> ScreenRound {
         self.latest().map_or(0, |point| point.round)
+    }
+
+    /// The last round that is drawn: the last one planned, or without a plan some more than there are as long as it goes on.
+    pub fn last_round(&self) -> ScreenRound {
+        let closed = self.closed();
+        match (self.planned, self.under_way) {
+            (Some(planned), _) => planned.max(closed),
+            (None, Some(under_way)) => under_way.next_multiple_of(STEP),
+            (None, None) => closed,
+        }
     }
 
     /// What the latest closed round knew.

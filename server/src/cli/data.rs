@@ -1,8 +1,8 @@
-//! `capo data`: the data sets of a project of a team server.
+//! `capo data`: the data sets and studies of a project of a team server.
 
 use std::path::{Path, PathBuf};
 
-use capo_api::{DataSetName, DataSetShown, MOST_FILE, Role, data_set_path};
+use capo_api::{DataKind, DataSetName, DataSetShown, MOST_FILE, Role, data_set_path};
 use capo_core::ids::hex;
 use capo_core::table::{Align, Table};
 use sha2::{Digest as _, Sha256};
@@ -13,7 +13,7 @@ use crate::files::write_new;
 use crate::remote::Server;
 use crate::session::block_on;
 
-/// Upload and download data sets of a team server.
+/// Upload and download data sets and studies of a team server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DataArgs {
     #[command(subcommand)]
@@ -22,11 +22,11 @@ pub(crate) struct DataArgs {
 
 #[derive(Debug, Clone, clap::Subcommand)]
 enum DataCommand {
-    /// List the data sets of a project.
+    /// List the data sets and studies of a project.
     List(ListArgs),
-    /// Give a project a data set, which the server reads before it keeps it.
+    /// Give a project a data set or a study, which the server reads before it keeps it.
     Upload(UploadArgs),
-    /// Write a data set's file, as it was uploaded.
+    /// Write the file of a data set or a study, as it was uploaded.
     Download(DownloadArgs),
 }
 
@@ -114,7 +114,9 @@ async fn list(args: &ListArgs) -> Result<Ending, Failure> {
     } else if sets.is_empty() {
         print("no data sets\n")?;
     } else {
-        let mut grid = Table::new(["data set", "rows", "columns", "bytes", "added by", "added"]).aligned([
+        let heads = ["name", "kind", "rows", "columns", "bytes", "added by", "added"];
+        let mut grid = Table::new(heads).aligned([
+            Align::Left,
             Align::Left,
             Align::Right,
             Align::Right,
@@ -123,10 +125,24 @@ async fn list(args: &ListArgs) -> Result<Ending, Failure> {
             Align::Left,
         ]);
         for set in sets {
+            let (kind, has_rows) = match set.kind {
+                DataKind::Csv => ("table", true),
+                DataKind::Jsonl => ("JSON Lines", true),
+                DataKind::Tau2 => ("tau2 benchmark", true),
+                DataKind::Study => ("study", false),
+            };
+            let of_rows = |count: u64| {
+                if has_rows {
+                    count.to_string()
+                } else {
+                    "–".to_owned()
+                }
+            };
             grid.row([
                 set.name,
-                set.rows.to_string(),
-                set.columns.len().to_string(),
+                kind.to_owned(),
+                of_rows(set.rows),
+                of_rows(set.columns.len() as u64),
                 set.size.to_string(),
                 set.added_by,
                 set.added_at,
@@ -150,10 +166,13 @@ async fn upload(args: &UploadArgs) -> Result<Ending, Failure> {
     let sha256 = hex(&Sha256::digest(&bytes));
     let added = server.client().add_data_set(&project, name, sha256, bytes).await;
     let set = added.map_err(|error| refused(&server, &error))?;
-    print(&format!(
-        "{} is a data set of {project}, {} rows\n",
-        set.name, set.rows
-    ))?;
+    let is = match set.kind {
+        DataKind::Study => format!("a study of {project}"),
+        DataKind::Csv | DataKind::Jsonl | DataKind::Tau2 => {
+            format!("a data set of {project}, {} rows", set.rows)
+        }
+    };
+    print(&format!("{} is {is}\n", set.name))?;
     Ok(Ending::Done)
 }
 

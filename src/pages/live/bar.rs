@@ -58,7 +58,7 @@ fn Course(run: Run) -> impl IntoView {
             .unwrap_or_default()
     });
     let sentence = Memo::new(move |_| {
-        run.read(|folded| folded.overview().map(|seen| moment(&seen, run)))
+        run.read(|folded| folded.overview().map(|seen| moment(&seen, folded.spent(), run)))
             .unwrap_or_default()
     });
     view! {
@@ -123,14 +123,14 @@ fn ruler(seen: &Overview) -> RulerData {
         _ => 0.0,
     };
     RulerData {
-        last_round: seen.now.planned.unwrap_or(closed + 1).max(closed),
+        last_round: seen.series.last_round(),
         children: seen.pool.children as u32,
         done: f64::from(closed) + share,
     }
 }
 
 /// "Round 5 of 6 · evaluating child 5 of 8, example 31 of 74 · 41 min so far, about 18 min left".
-fn moment(seen: &Overview, run: Run) -> String {
+fn moment(seen: &Overview, spent: f64, run: Run) -> String {
     let goes_on = matches!(
         run.phase.get(),
         Phase::Running | Phase::Pausing | Phase::InAnotherTab
@@ -154,15 +154,27 @@ fn moment(seen: &Overview, run: Run) -> String {
         };
         // Rounds that an earlier session closed took none of this time.
         let here = run.rounds_here(closed as usize);
-        let left = planned
-            .filter(|planned| running && here > 0 && closed < *planned)
-            .map(|planned| elapsed / here as f64 * f64::from(planned - closed));
+        let left = match planned {
+            Some(planned) => {
+                (here > 0 && closed < planned).then(|| elapsed / here as f64 * f64::from(planned - closed))
+            }
+            None => until_spent(elapsed, run.spent_here(spent), spent),
+        };
+        let left = left.filter(|_| running);
         parts.push(match left {
             Some(left) => format!("{so_far}, {} left", format::about(left)),
             None => so_far,
         });
     }
     parts.join(" · ")
+}
+
+/// The least share of the budget from which the time is told that the rest takes.
+const TOLD_FROM: f64 = 0.05;
+
+/// Seconds until the budget is spent, when this session took so many for its share of what is `spent`.
+fn until_spent(elapsed: f64, here: f64, spent: f64) -> Option<f64> {
+    (here >= TOLD_FROM && spent < 1.0).then(|| elapsed / here * (1.0 - spent))
 }
 
 /// One meter.
@@ -243,4 +255,16 @@ fn Meters(run: Run) -> impl IntoView {
         })
     };
     view! { <dl class="meters" aria-label="Spend against budget">{meters}</dl> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_what_this_session_spent() {
+        assert_eq!(until_spent(60.0, 0.25, 0.5), Some(120.0));
+        assert_eq!(until_spent(60.0, 0.04, 0.5), None, "too little to tell");
+        assert_eq!(until_spent(60.0, 0.5, 1.0), None);
+    }
 }

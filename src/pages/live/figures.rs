@@ -243,11 +243,6 @@ fn scale(metric: &StudiedMetric) -> f64 {
     }
 }
 
-fn last_round(series: &Series) -> u32 {
-    let seen = series.closed();
-    series.planned.unwrap_or(seen + 1).max(seen)
-}
-
 fn now(parts: &Parts) -> Option<u32> {
     parts
         .drawn
@@ -323,7 +318,7 @@ fn objective(parts: &Parts) -> ObjectiveData {
         name: metric.phrase(),
         unit: Unit(metric.quantity()),
         axis: format!("{}, higher is better", metric.axis()),
-        last_round: last_round(series),
+        last_round: series.last_round(),
         now: now(parts),
         leading: series.rounds.iter().filter_map(of).collect(),
         others: others(series, |scored| Some(scored.objective.mean)),
@@ -376,7 +371,7 @@ fn strip(parts: &Parts, metric: &str, pending: Option<&SteerEvent>) -> Option<St
         name: of.metric.phrase(),
         unit: Unit(of.metric.quantity()),
         axis: of.metric.axis(),
-        last_round: last_round(series),
+        last_round: series.last_round(),
         now: now(parts),
         threshold,
         pending_threshold: next(pending.and_then(|pending| pending.thresholds.as_ref()?.get(metric))),

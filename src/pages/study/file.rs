@@ -12,7 +12,7 @@ use super::on_server::OnServer;
 use super::preview;
 use super::rows;
 use super::tau2;
-use super::team_data::KeepStudy;
+use super::team_data::{KeepStudy, TeamData};
 use crate::components::Choose;
 use crate::download::file_name;
 use crate::format;
@@ -85,6 +85,7 @@ pub(super) fn StudyFile() -> impl IntoView {
             </header>
             <div class="row">
                 <Choose words="Import TOML" label="Study file" accept=".toml,.json" chosen=import/>
+                <TeamData studies=true/>
                 <button type="button" on:click=export>
                     "Export TOML"
                 </button>

@@ -36,7 +36,10 @@ pub(super) fn MethodSection() -> impl IntoView {
     let form = expect_context::<Form>();
     let method = form.memo(|study| study.study.method.clone());
     let lead = || {
-        view! { "The paper’s settings. " <A href="/dynamics">"What they do"</A> }
+        view! {
+            "A new study goes on until the budget is spent, with batches that grow and a smaller pool than the paper’s. "
+            <A href="/dynamics">"What the settings do"</A>
+        }
     };
     let options = methods::ALL
         .iter()
@@ -50,6 +53,19 @@ pub(super) fn MethodSection() -> impl IntoView {
         })
         .collect_view();
     let change = move |event| form.renew(|draft| draft.take_method(&event_target_value(&event)));
+    let paper = move |_| {
+        form.renew(|draft| {
+            draft.study.use_paper_preset();
+            for key in [
+                "study.rounds",
+                "study.caution",
+                "study.choice_probability",
+                "method.pool",
+            ] {
+                draft.wrong.remove(key);
+            }
+        });
+    };
     let fields = move || method.with(|method| hyperparameters(method));
     view! {
         <Section number=4 title="Method" lead=lead>
@@ -61,6 +77,12 @@ pub(super) fn MethodSection() -> impl IntoView {
             </div>
             {fields}
             <UntilBudgetChoice/>
+            <div class="row">
+                <button type="button" on:click=paper>
+                    "The paper’s settings"
+                </button>
+                <span class="note">"Counted rounds, its batches and pool, no caution."</span>
+            </div>
             <FeedbackFields/>
             <ConfirmFields/>
         </Section>

@@ -71,7 +71,8 @@ impl OnServer {
 #[component]
 pub(super) fn WhereToRun(on_server: OnServer) -> impl IntoView {
     let (team, chosen, start_at) = (on_server.team, on_server.chosen, on_server.start_at);
-    let can = Memo::new(move |_| !team.workplaces().is_empty());
+    // Somewhere else can be chosen where one may not run it any more.
+    let can = Memo::new(move |_| chosen.with(Option::is_some) || !team.workplaces().is_empty());
     let is_there = Memo::new(move |_| on_server.project().is_some());
     view! {
         <Show when=move || can.get()>

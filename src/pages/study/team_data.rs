@@ -11,31 +11,51 @@ use super::form::{Form, Said};
 use crate::components::{Message, Workplace};
 use crate::team::{Asking, Server, Team, data_file};
 
-/// The tables and studies of one's projects to choose from, if there are any.
+/// The tables of one's projects to choose from, if there are any, or their studies.
 #[component]
-pub(super) fn TeamData() -> impl IntoView {
+pub(super) fn TeamData(
+    /// Whether studies are offered instead of tables.
+    #[prop(optional)]
+    studies: bool,
+) -> impl IntoView {
     let (form, team) = (expect_context::<Form>(), expect_context::<Team>());
     let (asking, list) = (Asking::default(), NodeRef::<Select>::new());
-    let tables = RwSignal::new(Vec::<(String, DataSetShown)>::new());
-    let projects = Memo::new(move |_| team.projects());
+    let offered = RwSignal::new(Vec::<(String, DataSetShown)>::new());
+    let [label, none, words] = if studies {
+        [
+            "A study of the team",
+            "or a study of the team",
+            "Take the study in",
+        ]
+    } else {
+        [
+            "A data set of the team",
+            "or a data set of the team",
+            "Take it in",
+        ]
+    };
+    let is_offered = move |set: &DataSetShown| match set.kind {
+        DataKind::Csv | DataKind::Jsonl => !studies,
+        DataKind::Study => studies,
+        DataKind::Tau2 => false,
+    };
+    let asked_for = Memo::new(move |_| (team.projects(), team.changes()));
     Effect::new(move |_| {
-        let asked = projects.get();
+        let asked = asked_for.get();
         spawn_local(async move {
             let mut found = Vec::new();
-            for project in &asked {
+            for project in &asked.0 {
                 // What cannot be had now is not offered.
                 let sets = team
                     .ask(async |server: Server| server.data_sets(&project.name).await)
                     .await;
-                let sets = sets
-                    .unwrap_or_default()
-                    .into_iter()
-                    .filter(|set| set.kind != DataKind::Tau2);
+                let sets = sets.unwrap_or_default().into_iter().filter(is_offered);
                 found.extend(sets.map(|set| (project.name.clone(), set)));
             }
-            // The page may be left by then, or somebody else signed in.
-            if projects.try_get_untracked() == Some(asked) {
-                tables.set(found);
+            // The page may be left by then, somebody else signed in, or more kept.
+            let is_new = || offered.with_untracked(|offered| *offered != found);
+            if asked_for.try_get_untracked() == Some(asked) && is_new() {
+                offered.set(found);
             }
         });
     });
@@ -43,7 +63,7 @@ pub(super) fn TeamData() -> impl IntoView {
         let place = list
             .get_untracked()
             .and_then(|list| list.value().parse::<usize>().ok());
-        let chosen = place.and_then(|place| tables.with_untracked(|tables| tables.get(place).cloned()));
+        let chosen = place.and_then(|place| offered.with_untracked(|offered| offered.get(place).cloned()));
         let Some((project, set)) = chosen else { return };
         let fetch = async move |_: Server| data_file(&data_set_path(&project, &set.id), &set.name).await;
         asking.send(fetch, move |file| take_file(form, file));
@@ -52,13 +72,13 @@ pub(super) fn TeamData() -> impl IntoView {
         view! { <option value=place.to_string()>{format!("{project}: {}", set.name)}</option> }
     };
     view! {
-        <Show when=move || tables.with(|tables| !tables.is_empty())>
-            <select class="auto" aria-label="A data set or study of the team" node_ref=list>
-                <option value="">"or a data set or study of the team"</option>
-                {move || tables.get().into_iter().enumerate().map(option).collect_view()}
+        <Show when=move || offered.with(|offered| !offered.is_empty())>
+            <select class="auto" aria-label=label node_ref=list>
+                <option value="">{none}</option>
+                {move || offered.get().into_iter().enumerate().map(option).collect_view()}
             </select>
             <button type="button" aria-disabled=move || asking.disabled() on:click=take>
-                "Take it in"
+                {words}
             </button>
         </Show>
         {move || asking.refused.get().map(|what| view! { <Message what/> })}
@@ -71,24 +91,45 @@ pub(super) fn KeepStudy() -> impl IntoView {
     let (form, team) = (expect_context::<Form>(), expect_context::<Team>());
     let (asking, project) = (Asking::default(), RwSignal::new(None::<String>));
     let keep = move |_| {
+        form.said.set(None);
         let Some(project) = project.get_untracked() else {
             return asking
                 .refused
                 .set(Some("Choose the project that is to keep it.".into()));
         };
-        let file = as_file(form).and_then(|(name, toml)| {
-            let name = DataSetName::try_from(name).map_err(|error| error.to_string())?;
-            Ok((name, toml.into_bytes()))
+        let file = as_file(form).and_then(|(plain, toml)| {
+            // Called as the study is, where a file can be.
+            let own = form
+                .draft
+                .with_untracked(|draft| format!("{}.toml", draft.study.study.name.trim()));
+            let name = DataSetName::try_from(own).or_else(|_| DataSetName::try_from(plain));
+            Ok((name.map_err(|error| error.to_string())?, toml.into_bytes()))
         });
         let (name, toml) = match file {
             Ok(file) => file,
             Err(message) => return form.said.set(Some(Said::Failed(message))),
         };
-        let of = project.clone();
-        let send = async move |server: Server| server.add_data_set(&of, name, sha256_hex(&toml), toml).await;
-        asking.send(send, move |kept| {
-            form.said
-                .set(Some(Said::Done(format!("{project} keeps it as {}.", kept.name))));
+        let (of, called) = (project.clone(), name.as_str().to_owned());
+        let wanted = called.clone();
+        // None where the name is taken.
+        let send = async move |server: Server| {
+            let kept = server.add_data_set(&of, name, sha256_hex(&toml), toml).await;
+            match kept {
+                Err(error) if error.status() == Some(409) => {
+                    let there = server.data_sets(&of).await?;
+                    let is_taken = there.iter().any(|set| set.name == wanted);
+                    if is_taken { Ok(None) } else { Err(error) }
+                }
+                kept => kept.map(Some),
+            }
+        };
+        asking.send(send, move |kept: Option<DataSetShown>| match kept {
+            Some(kept) => form
+                .said
+                .set(Some(Said::Done(format!("{project} keeps it as {}.", kept.name)))),
+            None => asking.refused.set(Some(format!(
+                "{project} has a file {called} already. Rename the study, or delete that file on the project’s page."
+            ))),
         });
     };
     view! {
@@ -99,6 +140,7 @@ pub(super) fn KeepStudy() -> impl IntoView {
                     "Keep in the project"
                 </button>
             </div>
+            <p class="note">"A project keeps the study alone: data files do not go along."</p>
             {move || asking.refused.get().map(|what| view! { <Message what/> })}
         </Show>
     }

@@ -8,15 +8,18 @@ use leptos_router::NavigateOptions;
 use leptos_router::components::A;
 use leptos_router::hooks::{use_location, use_navigate};
 
+use super::trainings::trains;
 use crate::team::Team;
 
-/// Sections that the page of every project has: the ids of their headings, and their names.
-const SECTIONS: [(&str, &str); 4] = [
-    ("data", "Data sets"),
-    ("prompts", "Prompts"),
-    ("members", "Members"),
-    ("shared-keys", "Shared keys"),
+/// Sections of the page of a project: the ids of their headings, and their names.
+type Section = (&'static str, &'static str);
+const ABOVE: [Section; 2] = [
+    ("data", "Data sets and studies"),
+    ("prompts", "Prompts for programs"),
 ];
+/// Only where the server trains rewriters.
+const TRAININGS: Section = ("trainings", "Trained rewriters");
+const BELOW: [Section; 2] = [("members", "Members"), ("shared-keys", "Shared keys")];
 
 /// What the addresses of projects begin with, below where this site lies.
 const PROJECTS: &str = "/team/projects/";
@@ -26,7 +29,8 @@ const PROJECTS: &str = "/team/projects/";
 pub(super) fn ProjectBar(project: String) -> impl IntoView {
     let of = format!("{PROJECTS}{project}");
     let is_here = use_location().pathname.with_untracked(|path| path.ends_with(&of));
-    let link = |(id, name): (&str, &'static str)| {
+    let trains = trains(project.clone());
+    let link = move |(id, name): Section| {
         if is_here {
             // The browser follows it again and again, with the focus; the router would not.
             view! { <a href=format!("#{id}") rel="external">{name}</a> }.into_any()
@@ -34,10 +38,13 @@ pub(super) fn ProjectBar(project: String) -> impl IntoView {
             view! { <A href=format!("{of}#{id}") exact=true>{name}</A> }.into_any()
         }
     };
+    let trainings = link.clone();
     view! {
         <div class="row spread project-bar">
             <nav class="subnav" aria-label="This project">
-                {SECTIONS.map(link).collect_view()}
+                {ABOVE.map(&link).collect_view()}
+                <Show when=move || trains.get()>{trainings(TRAININGS)}</Show>
+                {BELOW.map(&link).collect_view()}
             </nav>
             <Switch project/>
         </div>

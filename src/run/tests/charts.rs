@@ -58,6 +58,25 @@ fn round_r_on_screen_is_what_was_known_after_the_journals_round_r_minus_1() {
 }
 
 #[test]
+fn the_axis_of_a_run_without_a_plan_grows_in_steps_and_ends_with_it() {
+    let series = Series::new(&finished()).unwrap();
+    let last = |planned, under_way| {
+        let series = Series {
+            planned,
+            under_way,
+            ..series.clone()
+        };
+        series.last_round()
+    };
+    assert_eq!(last(Some(6), Some(4)), 6);
+    assert_eq!(
+        [last(None, Some(4)), last(None, Some(10)), last(None, Some(11))],
+        [10, 10, 20]
+    );
+    assert_eq!(last(None, None), series.closed());
+}
+
+#[test]
 fn means_are_those_the_search_computed() {
     let state = finished();
     let objective = metrics::objective(&state).unwrap();

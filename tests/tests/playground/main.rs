@@ -429,6 +429,22 @@ async fn barriers(browser: &Browser) -> Vec<String> {
     found
 }
 
+/// Shows the page as a telephone does.
+async fn on_telephone(browser: &Browser) {
+    let telephone =
+        serde_json::json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
+    browser
+        .devtools("Emulation.setDeviceMetricsOverride", telephone)
+        .await;
+}
+
+/// Whether nothing of the page is wider than the screen. `innerWidth` of a telephone grows with what is.
+async fn fits(browser: &Browser) -> bool {
+    let fits = "const { scrollWidth, clientWidth } = document.documentElement;
+        return scrollWidth <= clientWidth";
+    browser.js(fits).await == Value::Bool(true)
+}
+
 #[tokio::test]
 async fn axe_finds_no_barrier_on_any_page() {
     let browser = open("/").await;

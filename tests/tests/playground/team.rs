@@ -2,11 +2,10 @@
 
 use capo_browser::{Browser, Key};
 use capo_tests::program::{Server, command};
-use serde_json::json;
 use tempfile::TempDir;
 
-use crate::barriers;
 use crate::page::built;
+use crate::{barriers, fits, on_telephone};
 
 pub(crate) const PASSWORD: &str = "correct horse battery staple";
 
@@ -178,12 +177,8 @@ async fn signing_in_says_what_is_wrong_and_makes_tokens() {
         "no script reads the cookie"
     );
     // On a phone nothing is cut off.
-    let telephone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
-    browser
-        .devtools("Emulation.setDeviceMetricsOverride", telephone)
-        .await;
-    let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
-    assert_eq!(browser.js(fits).await, json!(true));
+    on_telephone(&browser).await;
+    assert!(fits(&browser).await);
 }
 
 /// The id of what has the focus.
@@ -213,7 +208,9 @@ async fn another_project_is_switched_to_at_the_same_section() {
         "there is none"
     );
     ada.go("/team").await;
-    ada.type_in("Title", "Billing").await;
+    // As long as titles of a hundred characters are.
+    ada.type_in("Title", &format!("{}desk", "Billing ".repeat(12)))
+        .await;
     ada.type_in("Name in addresses", "billing").await;
     ada.click("Make the project").await;
     ada.until_shown("Another project").await;
@@ -236,14 +233,24 @@ async fn another_project_is_switched_to_at_the_same_section() {
     ada.until_shown("Help desk").await;
 
     // From the page of what only one project has, to where the other lists such things; on a telephone, too.
-    let telephone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
-    ada.devtools("Emulation.setDeviceMetricsOverride", telephone)
-        .await;
-    ada.go("/team/projects/help-desk/prompts/greeting").await;
+    on_telephone(&ada).await;
+    for project in ["help-desk", "billing"] {
+        ada.go(&format!("/team/projects/{project}")).await;
+        ada.until_shown("Another project").await;
+        ada.until_shown("ada (you)").await;
+        assert!(fits(&ada).await, "{project}");
+        assert_eq!(barriers(&ada).await, Vec::<String>::new(), "{project}");
+    }
+    let files = TempDir::new().unwrap();
+    let rows = files.path().join("rows.csv");
+    std::fs::write(&rows, "question,answer\nwhat?,that\n").unwrap();
+    ada.go("/team/projects/help-desk").await;
+    ada.choose("Data set", &rows).await;
+    ada.until_shown("rows.csv was taken in, 1 rows.").await;
+    ada.click("rows.csv").await;
+    ada.until_shown("All rows").await;
     ada.until_shown("Another project").await;
-    let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
-    assert_eq!(ada.js(fits).await, json!(true));
-    assert_eq!(barriers(&ada).await, Vec::<String>::new());
+    assert!(fits(&ada).await);
     ada.click("Switch").await;
-    until_at(&ada, "/team/projects/billing", "prompts").await;
+    until_at(&ada, "/team/projects/billing", "data").await;
 }

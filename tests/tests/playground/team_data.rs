@@ -76,8 +76,7 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     ada.until_shown(CELL).await;
     // In the form, another one is chosen beside files of one's own.
     ada.click("Take another").await;
-    let pick =
-        "const list = document.querySelector('select[aria-label=\"A data set or study of the team\"]');
+    let pick = "const list = document.querySelector('select[aria-label=\"A data set of the team\"]');
         const option = [...(list?.options ?? [])].find((one) => one.text.includes('more.jsonl'));
         if (!option) return false;
         list.value = option.value;
@@ -123,19 +122,31 @@ async fn a_study_is_kept_in_a_project_and_set_up_from_there() {
         list.dispatchEvent(new Event('change', { bubbles: true }))";
     ada.js(project).await;
     ada.click("Keep in the project").await;
-    ada.until_shown("help-desk keeps it as night-shift.toml.").await;
+    ada.until_shown("help-desk keeps it as Night shift.toml.").await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
     // Its name is taken by itself.
     ada.click("Keep in the project").await;
-    ada.until_shown("there is already a data set of this name").await;
+    ada.until_shown("help-desk has a file Night shift.toml already. Rename the study")
+        .await;
+    assert!(
+        !ada.text("main").await.contains("help-desk keeps it as"),
+        "not this time"
+    );
+    let offered = "const list = document.querySelector('select[aria-label=\"A study of the team\"]');
+        return [...(list?.options ?? [])].map((one) => one.text)";
+    ada.until("what was just kept is offered", async || {
+        ada.js(offered).await == json!(["or a study of the team", "help-desk: Night shift.toml"])
+    })
+    .await;
 
     ada.click("Start anew").await;
     ada.go("/team/projects/help-desk").await;
-    ada.click("night-shift.toml").await;
+    ada.click("Night shift.toml").await;
     ada.until_shown("at most 0.37").await;
+    ada.until_shown("What it says").await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
     ada.click("Set up this study").await;
-    ada.until_shown("night-shift.toml was taken in.").await;
+    ada.until_shown("Night shift.toml was taken in.").await;
     let name = "return document.getElementById('f-study-name').value";
     assert_eq!(ada.js(name).await, json!("Night shift"));
 }

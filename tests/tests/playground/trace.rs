@@ -141,11 +141,8 @@ async fn a_trace_tells_both_sides_calls_apart_and_what_they_changed() {
     assert_eq!(crate::barriers(&browser).await, Vec::<String>::new());
 
     // On a telephone it takes the width that there is.
-    let telephone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true });
-    browser
-        .devtools("Emulation.setDeviceMetricsOverride", telephone)
-        .await;
-    let overflow = "const body = document.querySelector('.drawer');
-        return [document.documentElement.scrollWidth <= innerWidth, body.scrollWidth <= body.clientWidth]";
-    assert_eq!(browser.js(overflow).await, json!([true, true]));
+    crate::on_telephone(&browser).await;
+    assert!(crate::fits(&browser).await);
+    let fits = "const body = document.querySelector('.drawer'); return body.scrollWidth <= body.clientWidth";
+    assert_eq!(browser.js(fits).await, json!(true));
 }

@@ -19,10 +19,14 @@ pub(in crate::pages::team) fn DataOf(project: String, role: Role) -> impl IntoVi
     let place = project.clone();
     let cells = move |set: DataSetShown| {
         let address = format!("/team/projects/{project}/data/{}", set.id);
+        let rows = match set.kind {
+            DataKind::Study => "–".to_owned(),
+            DataKind::Csv | DataKind::Jsonl | DataKind::Tau2 => count(set.rows),
+        };
         vec![
             view! { <A href=address><b>{set.name}</b></A> }.into_any(),
             kind(set.kind).into_any(),
-            count(set.rows).into_any(),
+            rows.into_any(),
             set.added_by.into_any(),
             when(set.added_at),
         ]

@@ -45,6 +45,8 @@ fn Shown(project: String, id: String, name: RwSignal<Option<String>>) -> impl In
     let known = Memo::new(move |_| listing.rows().pop());
     Effect::new(move |_| name.set(known.get().map(|(_, detail)| detail.data_set.name)));
     let back = format!("/team/projects/{project}");
+    let is_known = Memo::new(move |_| known.with(Option::is_some));
+    let of_bar = project.clone();
     let of = project.clone();
     let parts = move || {
         let (role, detail) = known.get()?;
@@ -55,7 +57,9 @@ fn Shown(project: String, id: String, name: RwSignal<Option<String>>) -> impl In
         })
     };
     view! {
-        <ProjectBar project=of.clone()/>
+        <Show when=move || is_known.get()>
+            <ProjectBar project=of_bar.clone()/>
+        </Show>
         <p class="note above">"Of the project " <A href=back>{of}</A></p>
         {move || listing.instead("")}
         {parts}
@@ -104,8 +108,11 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
     let gone = Callback::new(move |()| leave(&back, NavigateOptions::default()));
     let removal = (role >= Role::Editor).then(|| {
         let of = format!("the {noun} {}", set.name);
-        let consequence =
-            "It is gone for everybody. Runs that use its file keep it, for as long as they are there.";
+        let consequence = if is_study {
+            "It is gone for everybody. What was set up from it stays."
+        } else {
+            "It is gone for everybody. Runs that use its file keep it, for as long as they are there."
+        };
         view! { <Removal words=("Delete", "Deleting…") of consequence remove gone/> }
     });
     let (by, at, sha256) = (set.added_by.clone(), set.added_at.clone(), set.sha256.clone());
@@ -143,6 +150,7 @@ fn Facts(project: String, role: Role, set: DataSetShown) -> impl IntoView {
 fn FirstRows(detail: DataSetDetail) -> impl IntoView {
     let (columns, rows) = (detail.data_set.columns, detail.first);
     let shown = match rows.len() as u64 {
+        _ if detail.data_set.kind == DataKind::Study => "What it says".to_owned(),
         all if all == detail.data_set.rows => "All rows".to_owned(),
         some => format!("The first {} of {} rows", some, count(detail.data_set.rows)),
     };

@@ -50,7 +50,9 @@ fn Prompt(place: Place) -> impl IntoView {
     let page = Page::new(place, known);
     let is_admin = Memo::new(move |_| page.role.get() == Some(Role::Admin));
     view! {
-        <ProjectBar project=project.clone()/>
+        <Show when=move || page.prompt.with(Option::is_some)>
+            <ProjectBar project=page.place().project/>
+        </Show>
         <p class="note above">
             "A prompt of the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>

@@ -10,7 +10,7 @@ mod page;
 mod words;
 
 pub use new::NewTrainingPage;
-pub(super) use of_project::TrainingsOf;
+pub(super) use of_project::{TrainingsOf, trains};
 pub use page::TrainingPage;
 
 /// The address of a training.

@@ -140,13 +140,17 @@ fn Start(project: String) -> impl IntoView {
             </label>
         }
     };
+    let is_known = Memo::new(move |_| !known.rows().is_empty());
+    let of_bar = project.clone();
     let option = move |(place, (words, _)): (usize, (String, TrainingStart))| {
         view! { <option value=place.to_string()>{words}</option> }
     };
     let change = move |event| place.set(event_target_value(&event).parse().unwrap_or_default());
     let pick = move |picked| kind.set(picked);
     view! {
-        <ProjectBar project=project.clone()/>
+        <Show when=move || is_known.get()>
+            <ProjectBar project=of_bar.clone()/>
+        </Show>
         <p class="note above">
             "In the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>

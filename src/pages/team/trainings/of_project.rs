@@ -19,20 +19,24 @@ pub(super) async fn listed(server: &Server, project: &str) -> Result<Option<Trai
     }
 }
 
-/// Lists them, where the server trains rewriters.
-#[component]
-pub(in crate::pages::team) fn TrainingsOf(project: String, role: Role) -> impl IntoView {
-    let asked = project.clone();
+/// Whether the server trains rewriters, once that is known.
+pub(in crate::pages::team) fn trains(project: String) -> Memo<bool> {
     let trains = Listing::new(
         |()| String::new(),
         async move |server: Server| {
-            let listed = listed(&server, &asked).await?;
+            let listed = listed(&server, &project).await?;
             Ok(listed.map(|_| ()).into_iter().collect())
         },
     );
-    let is_there = Memo::new(move |_| !trains.rows().is_empty());
+    Memo::new(move |_| !trains.rows().is_empty())
+}
+
+/// Lists them, where the server trains rewriters.
+#[component]
+pub(in crate::pages::team) fn TrainingsOf(project: String, role: Role) -> impl IntoView {
+    let trains = trains(project.clone());
     view! {
-        <Show when=move || is_there.get()>
+        <Show when=move || trains.get()>
             <Trainings project=project.clone() role/>
         </Show>
     }

@@ -58,6 +58,8 @@ fn Training(project: String, id: String, name: RwSignal<Option<String>>) -> impl
         kind == Some(TrainingKind::Sft)
     });
     let losses = Memo::new(move |_| followed.log.with(super::following::TrainingLog::losses));
+    let is_known = Memo::new(move |_| role.with(Option::is_some));
+    let of_bar = project.clone();
     let [of_orders, of_list] = std::array::from_fn(|_| (project.clone(), id.clone()));
     let orders = move || {
         let (project, id) = of_orders.clone();
@@ -65,7 +67,9 @@ fn Training(project: String, id: String, name: RwSignal<Option<String>>) -> impl
             .map(|role| view! { <Orders project id role followed/> })
     };
     view! {
-        <ProjectBar project=project.clone()/>
+        <Show when=move || is_known.get()>
+            <ProjectBar project=of_bar.clone()/>
+        </Show>
         <p class="note above">
             "A training of the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
         </p>
