@@ -69,9 +69,12 @@ impl Served for Cut {
 pub(crate) type Answer = Result<ChatResponse, Refusal>;
 type Asked = (Question, oneshot::Sender<Answer>);
 
+/// Opens a model by name.
+type Open = Box<dyn Fn(&str) -> Result<Rc<dyn Served>, String>>;
+
 /// The models of a thread.
 struct Models {
-    open: Box<dyn Fn(&str) -> Result<Rc<dyn Served>, String>>,
+    open: Open,
     /// Those that are open, by name and version, the one that was asked last at the end.
     opened: Vec<((String, i64), Rc<dyn Served>)>,
     /// How many stay open.
@@ -82,19 +85,18 @@ impl Models {
     /// A model, which is opened unless it is.
     fn find(&mut self, name: &str, version: i64) -> Result<Rc<dyn Served>, String> {
         let is_it = |of: &(String, i64)| of.0 == name && of.1 == version;
-        let found = match self.opened.iter().position(|(of, _)| is_it(of)) {
-            Some(position) => self.opened.remove(position),
-            None => {
-                let opened = (self.open)(name)?;
-                // One that answers would keep its memory.
-                let mut idle = self.opened.iter().map(|(_, model)| Rc::strong_count(model) == 1);
-                if self.opened.len() >= self.most
-                    && let Some(position) = idle.position(|is_idle| is_idle)
-                {
-                    self.opened.remove(position);
-                }
-                ((name.to_owned(), version), opened)
+        let found = if let Some(position) = self.opened.iter().position(|(of, _)| is_it(of)) {
+            self.opened.remove(position)
+        } else {
+            let opened = (self.open)(name)?;
+            // One that answers would keep its memory.
+            let mut idle = self.opened.iter().map(|(_, model)| Rc::strong_count(model) == 1);
+            if self.opened.len() >= self.most
+                && let Some(position) = idle.position(|is_idle| is_idle)
+            {
+                self.opened.remove(position);
             }
+            ((name.to_owned(), version), opened)
         };
         let model = Rc::clone(&found.1);
         self.opened.push(found);

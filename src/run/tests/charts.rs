@@ -62,8 +62,8 @@ fn the_axis_of_a_run_without_a_plan_grows_in_steps_and_ends_with_it() {
     let series = Series::new(&finished()).unwrap();
     let last = |planned, under_way| {
         let series = Series {
-            planned,
             under_way,
+            planned,
             ..series.clone()
         };
         series.last_round()

@@ -77,7 +77,7 @@ fn describe(response: &mut Response, status: &str) {
     if response.description.is_empty() {
         let status = StatusCode::from_bytes(status.as_bytes()).ok();
         let reason = status.and_then(|status| status.canonical_reason());
-        response.description = reason.unwrap_or_default().to_owned();
+        reason.unwrap_or_default().clone_into(&mut response.description);
     }
 }
 
