@@ -307,14 +307,15 @@ pub enum FailedExample {
 }
 
 impl Study {
-    /// Leaves out what a study may state that is **ours**: caution, batches that grow, a search until the budget is spent, a
-    /// pool of another size. What is left is the paper's search, of six rounds where none are counted.
+    /// Leaves out what a study may state that is **ours**: caution, batches that grow, a pool of another size, a search until
+    /// the budget is spent. In place of that, six rounds end what is left, the paper's search, and no number of rollouts.
     pub fn use_paper_preset(&mut self) {
         let search = &mut self.study;
         (search.caution, search.choice_probability) = (0.0, 0.0);
         (search.batch, search.batch_growth) = (None, None);
         if matches!(search.rounds, Rounds::Open(_)) {
             search.rounds = Rounds::default();
+            self.budget.rollouts = None;
         }
         self.method.remove("pool");
     }

@@ -421,7 +421,13 @@ fn the_paper_s_search_is_left_of_a_study_that_states_what_is_ours() {
     ours.use_paper_preset();
     plain.use_paper_preset();
     assert_eq!(ours, plain);
+    ours.budget.rollouts = Some(100);
+    ours.use_paper_preset();
+    assert_eq!(ours.budget.rollouts, Some(100), "it has counted rounds");
     ours.study.rounds = Rounds::Open(UntilBudget::UntilBudget);
     ours.use_paper_preset();
-    assert_eq!(ours.study.rounds, Rounds::Count(6));
+    assert_eq!(
+        (ours.study.rounds, ours.budget.rollouts),
+        (Rounds::Count(6), None)
+    );
 }

@@ -39,6 +39,7 @@ async fn a_run_at_the_edge_is_started_watched_paused_and_steered() {
 
     ada.go("/study").await;
     pick(&ada, "Where it runs", "On the server, help-desk").await;
+    ada.type_in("Rollouts", "1000").await;
     ada.click("Run study").await;
     ada.until_shown("project help-desk, started by ada").await;
     let run = address(&ada).await;

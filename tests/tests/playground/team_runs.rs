@@ -184,7 +184,7 @@ async fn a_run_on_the_server_is_watched_and_told_what_to_do() {
     let bea = browser(&server).await;
     with_link(&bea, &invitation, "bea").await;
     bea.go(&run).await;
-    bea.until_shown("Round 1 closed").await;
+    bea.until_shown(" closed").await;
     bea.until_shown("You are a viewer of the project help-desk").await;
     is_disabled(&bea, "Branch…").await;
 
@@ -263,7 +263,7 @@ async fn a_run_of_the_browser_is_pushed_and_branched_on_the_server() {
     ada.type_in("After round", "2").await;
     ada.click("Branch").await;
     ada.until_shown("branched after round 2").await;
-    ada.until_shown("2 rounds").await;
+    ada.until_shown("two rounds").await;
 
     // One row in the browser, two on the server, of which one is measured against the other, also after a reload.
     ada.go("/runs").await;

@@ -508,7 +508,7 @@ async fn a_test_is_set_up_by_typing_and_its_verdict_opens_the_result() {
         .until_shown(" ≤ 1.25 is certified by a mean of at most")
         .await;
     browser.until_shown("by at most 96 of 300 examples").await;
-    browser.type_in("Rollouts", "6000").await;
+    browser.type_in("Rollouts", "4000").await;
     browser.click("Run study").await;
     browser.until_shown("Finished.").await;
     browser.click("Result").await;

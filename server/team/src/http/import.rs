@@ -38,6 +38,9 @@ use crate::store::{AddedRun, AddedVersion, Millis, Project};
 const MOST: usize = 8 << 30;
 const MOST_DOCUMENT: usize = 4 << 20;
 
+/// Bytes that are still taken of an archive that is refused.
+const MOST_REST: u64 = 64 << 20;
+
 /// Members of an archive.
 const MOST_MEMBERS: usize = 100_000;
 
@@ -69,11 +72,16 @@ pub(super) async fn import(
     let name = name.map_err(|error| Refusal::invalid(error.to_string()))?;
     let permit = server.upload(&caller).await?;
     let pieces = pieces(body, MOST).map_err(|Refusal(problem)| io::Error::other(problem.detail));
-    let archive = SyncIoBridge::new(StreamReader::new(Box::pin(pieces)));
+    let mut archive = SyncIoBridge::new(StreamReader::new(Box::pin(pieces)));
     // It goes on when the caller has gone: what they sent in part is taken back.
     let read = tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        Import::new(server, caller).all(archive, name)
+        let imported = Import::new(server, caller).all(&mut archive, name);
+        if imported.is_err() {
+            // A program that still sends would not read why it was refused.
+            let _ = io::copy(&mut archive.take(MOST_REST), &mut io::sink());
+        }
+        imported
     });
     let project = read.await.map_err(|_| Refusal::internal())??;
     Ok((StatusCode::CREATED, Json(shown((project, Role::Admin)))))

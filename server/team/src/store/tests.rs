@@ -104,7 +104,9 @@ impl Store {
             .split(' ')
             .map(|table| format!("DELETE FROM {table};"))
             .collect();
-        let deletions = format!("BEGIN; {} COMMIT;", deletions.join(" "));
+        // After those who settle what calls of before did cost, as these take it.
+        let lock = "UPDATE locks SET name = name WHERE name = 'consumption';";
+        let deletions = format!("BEGIN; {lock} {} COMMIT;", deletions.join(" "));
         sqlx::raw_sql(sqlx::AssertSqlSafe(deletions))
             .execute(&self.write)
             .await

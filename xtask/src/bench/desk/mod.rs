@@ -104,12 +104,15 @@ pub(super) fn run(workspace: &Workspace, scratch: &Scratch, seeds: u64) -> Resul
         Contender::Cautious,
         Contender::CautiousFixed,
     ];
+    let mut study = read(&workspace.root.join(STUDY))?;
+    // The rounds end these searches.
+    study.remove("budget");
     let setting = Setting {
         workspace,
         scratch,
         capo: &build::capo(workspace)?,
         python: Path::new(""),
-        study: &toml::to_string(&read(&workspace.root.join(STUDY))?)?,
+        study: &toml::to_string(&study)?,
         rollouts: 0,
     };
     setting.compare(0..seeds, &contenders)
