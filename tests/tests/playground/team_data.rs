@@ -24,7 +24,8 @@ async fn a_data_set_is_uploaded_looked_at_and_taken_into_a_study() {
     let (server, link) = server(&folder);
     let ada = browser(&server).await;
     let invitation = made_project(&ada, &server, &link).await;
-    ada.until_shown("Upload data sets and studies, or drop them here").await;
+    ada.until_shown("Upload data sets and studies, or drop them here")
+        .await;
     assert_eq!(barriers(&ada).await, Vec::<String>::new());
     let rows = format!("question,answer\n{CELL},2\nwhat?,that\nwho?,them\n");
     ada.choose("Data set", &written(files.path(), "rows.csv", &rows))
