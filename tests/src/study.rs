@@ -11,6 +11,36 @@ use tempfile::TempDir;
 use crate::arithmetic::{Arithmetic, LONG};
 use crate::program::command;
 
+/// A study of rows, asked of simulated models.
+pub const SUMS: &str = r#"
+[study]
+name = "sums"
+rounds = 1
+
+[workload]
+kind = "table"
+data = "rows.csv"
+user = "{{ question }}"
+evaluate = 1
+
+[[workload.metric]]
+type = "normalized"
+name = "correct"
+expected = "{{ answer }}"
+
+[prompt]
+text = "Add."
+
+[objective]
+metric = "correct"
+
+[models.agent]
+provider = "simulated"
+
+[budget]
+rollouts = 20
+"#;
+
 /// The variable that holds the key in every study here.
 pub const KEY: &str = "CAPO_TEST_KEY";
 

@@ -12,40 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use capo_tests::program::{Ended, Running, Server, command, run, wait_until};
+use capo_tests::study::SUMS;
 use serde_json::json;
 use team_server::{PASSWORD, ask, create_user, serving};
 use tempfile::TempDir;
 
 const ROWS: &str = "question,answer\nwhat is one and one?,two\nwhat is one and two?,three\n";
-
-const STUDY: &str = r#"
-[study]
-name = "sums"
-rounds = 1
-
-[workload]
-kind = "table"
-data = "rows.csv"
-user = "{{ question }}"
-evaluate = 1
-
-[[workload.metric]]
-type = "normalized"
-name = "correct"
-expected = "{{ answer }}"
-
-[prompt]
-text = "Add."
-
-[objective]
-metric = "correct"
-
-[models.agent]
-provider = "simulated"
-
-[budget]
-rollouts = 20
-"#;
 
 /// A server that is being started, and the folder around it.
 struct Team {
@@ -228,7 +200,7 @@ fn data_files_lie_in_a_bucket() {
     }
     assert!(count(&objects.join("capo")) >= 2);
     assert_eq!(count(&team.file("data/files")), 0);
-    std::fs::write(team.file("study.toml"), STUDY).unwrap();
+    std::fs::write(team.file("study.toml"), SUMS).unwrap();
     let started = team.capo("optimize study.toml --remote --detach").expect_code(0);
     let watched = team.capo(&format!("watch {} --json", started.stdout.trim_end()));
     assert!(watched.json()["status"].is_string(), "{}", watched.stderr);

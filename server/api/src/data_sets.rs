@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{of_project, part};
+use crate::paths::{of_project, part};
 use crate::{Client, ClientError, DataSetName, Method, Moment, Transport};
 
 /// What a data set is.

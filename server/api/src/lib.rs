@@ -9,6 +9,7 @@ mod data_sets;
 mod keys;
 mod names;
 mod oidc;
+mod paths;
 mod problem;
 mod projects;
 mod prompts;

@@ -59,12 +59,12 @@ pub struct NewRole {
 
 /// The path of a project's archive.
 pub fn export_path(project: &str) -> String {
-    crate::client::of_project(project, "/export")
+    crate::paths::of_project(project, "/export")
 }
 
 /// The path to which an archive is sent; the project gets the name that it had unless another is given.
 pub fn import_path(name: Option<&str>) -> String {
-    let name = name.map(|name| format!("?name={}", crate::client::part(name)));
+    let name = name.map(|name| format!("?name={}", crate::paths::part(name)));
     format!("/api/projects/import{}", name.unwrap_or_default())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capo_core::reading::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 
-use crate::client::{before_of, of_project, part};
+use crate::paths::{before_of, of_project, part};
 use crate::{Client, ClientError, Method, Moment, Title, Transport};
 
 /// Bytes of a prompt's text, at most.

@@ -249,15 +249,15 @@ pub mod event {
 /// The path of a run's events from line `from` of its journal on, as Server-Sent Events. A browser that connects anew says in
 /// `Last-Event-ID` which line it had last, and that counts.
 pub fn events_path(run: &str, from: u64) -> String {
-    format!("/api/runs/{}/events?from={from}", crate::client::part(run))
+    format!("/api/runs/{}/events?from={from}", crate::paths::part(run))
 }
 
 /// The path of a run's journal from line `from` on, as JSON Lines.
 pub fn journal_path(run: &str, from: u64) -> String {
-    format!("/api/runs/{}/journal?from={from}", crate::client::part(run))
+    format!("/api/runs/{}/journal?from={from}", crate::paths::part(run))
 }
 
 /// The path under which a data file of a project is read; its SHA-256 is in hexadecimal digits.
 pub fn file_path(project: &str, sha256: &str) -> String {
-    crate::client::of_file(project, sha256) + "/content"
+    crate::paths::of_file(project, sha256) + "/content"
 }

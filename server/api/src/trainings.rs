@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{of_project, part};
+use crate::paths::{of_project, part};
 use crate::{Client, ClientError, Method, Moment, Title, Transport};
 
 /// What a rewriter learns from.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capo_browser::{Browser, Key};
 use capo_tests::journal::of_kind;
+use capo_tests::study::SUMS;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,36 +38,6 @@ const ROWS: &str = "return document.querySelectorAll('table.runs tbody tr').leng
 
 /// Where New study has the study run: the name of a project, nothing for this browser.
 const WHERE: &str = "return document.getElementById('run-where')?.value ?? null";
-
-/// A study of rows, asked of simulated models.
-const SUMS: &str = r#"
-[study]
-name = "sums"
-rounds = 1
-
-[workload]
-kind = "table"
-data = "rows.csv"
-user = "{{ question }}"
-evaluate = 1
-
-[[workload.metric]]
-type = "normalized"
-name = "correct"
-expected = "{{ answer }}"
-
-[prompt]
-text = "Add."
-
-[objective]
-metric = "correct"
-
-[models.agent]
-provider = "simulated"
-
-[budget]
-rollouts = 20
-"#;
 
 /// Whether the first button shown of this name is disabled.
 const IS_DISABLED: &str = "const all = [...document.querySelectorAll('main button')];
