@@ -10,6 +10,7 @@ use capo_core::llm::{Llm, Role};
 use capo_core::notice::Observer;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 use rig_reqwest::reqwest;
 use serde_json::Value;
 
@@ -17,6 +18,9 @@ use crate::asking::Asking;
 use crate::breaker::Breaker;
 use crate::call_price::Tariff;
 use crate::client::{Client, Endpoint, host};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::connecting;
+use crate::connecting::Connecting;
 use crate::embedder::{Embedder, embedding, no_vectors};
 use crate::error::BuildError;
 use crate::gate::Gate;
@@ -122,7 +126,6 @@ impl<'a> Builder<'a> {
     ///
     /// The first table that does not read, or lacks a key.
     pub fn build(&self, models: &IndexMap<Role, Value>) -> Result<Models, BuildError> {
-        let wire = self.wire()?;
         let mut built: Vec<(ModelSpec, Rc<dyn Llm>)> = Vec::new();
         let mut endpoints = Endpoints::default();
         let mut result = Models::default();
@@ -143,7 +146,7 @@ impl<'a> Builder<'a> {
             }
             let model = match built.iter().find(|(other, _)| *other == spec) {
                 Some((_, model)) => Rc::clone(model),
-                None => match self.model(role, &spec, &wire, &mut endpoints)? {
+                None => match self.model(role, &spec, &mut endpoints)? {
                     Built::InProcess(model) => model,
                     Built::Http(client, _) => Rc::new(*client),
                 },
@@ -182,7 +185,7 @@ impl<'a> Builder<'a> {
 
     /// One model, which shares nothing with others.
     pub(crate) fn single(&self, role: Role, spec: &ModelSpec) -> Result<Built, BuildError> {
-        self.model(role, spec, &self.wire()?, &mut Endpoints::default())
+        self.model(role, spec, &mut Endpoints::default())
     }
 
     /// What reaches a server that is asked for more than answers of a model. `server` says whose key it takes where
@@ -190,28 +193,22 @@ impl<'a> Builder<'a> {
     pub(crate) fn server(&self, spec: &ModelSpec, server: &'static Provider) -> Result<Client, BuildError> {
         let role = Role::Rewriter;
         check_written(spec).map_err(|message| BuildError::Spec { role, message })?;
-        let client = self.remote(role, spec, server, &self.wire()?, &mut Endpoints::default())?;
+        let client = self.remote(role, spec, server, &mut Endpoints::default())?;
         Ok(Client {
             name: server.title.to_owned(),
             ..client
         })
     }
 
-    /// What models are asked over.
-    fn wire(&self) -> Result<Wire, BuildError> {
+    /// What a model is asked over. `connecting` is told of connections that are slow to come about.
+    fn wire(&self, connecting: &Connecting) -> Result<Wire, BuildError> {
         match self.gate.and_then(Gate::carrier) {
             Some(carrier) => Ok(Wire::Carrier(carrier)),
-            None => http_client(self.gate.is_some()).map(Wire::Http),
+            None => http_client(self.gate.is_some(), connecting).map(Wire::Http),
         }
     }
 
-    fn model(
-        &self,
-        role: Role,
-        spec: &ModelSpec,
-        wire: &Wire,
-        endpoints: &mut Endpoints,
-    ) -> Result<Built, BuildError> {
+    fn model(&self, role: Role, spec: &ModelSpec, endpoints: &mut Endpoints) -> Result<Built, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
         check_written(spec).map_err(wrong)?;
         let provider = spec.provider.get();
@@ -224,7 +221,9 @@ impl<'a> Builder<'a> {
                     seed: spec.seed.unwrap_or(self.seed),
                     latency: spec.latency.unwrap_or(0.0),
                     limiter: endpoints
-                        .get(provider.name, "", model, "", spec.most_calls())
+                        .get([provider.name, "", model, ""], spec.most_calls(), |_| {
+                            Ok(Wire::Nowhere)
+                        })?
                         .limiter
                         .clone(),
                     price: spec.price,
@@ -241,7 +240,7 @@ impl<'a> Builder<'a> {
                 Ok(Built::InProcess(model))
             }
             Access::Http { list, .. } => {
-                let client = self.remote(role, spec, provider, wire, endpoints)?;
+                let client = self.remote(role, spec, provider, endpoints)?;
                 Ok(Built::Http(Box::new(client), *list))
             }
         }
@@ -253,7 +252,6 @@ impl<'a> Builder<'a> {
         role: Role,
         spec: &ModelSpec,
         provider: &'static Provider,
-        wire: &Wire,
         endpoints: &mut Endpoints,
     ) -> Result<Client, BuildError> {
         let wrong = |message: String| BuildError::Spec { role, message };
@@ -282,8 +280,9 @@ impl<'a> Builder<'a> {
         let variable = account.variable.as_deref().unwrap_or_default();
         let most = spec.most_calls();
         let most = self.gate.map_or(most, |gate| most.min(gate.most_calls()));
-        let endpoint = endpoints.get(provider.name, &account.base_url, model, variable, most);
-        let client = self.client(spec, model, *connect, account, endpoint, wire.clone());
+        let place = [provider.name, &account.base_url, model, variable];
+        let endpoint = endpoints.get(place, most, |connecting| self.wire(connecting))?;
+        let client = self.client(spec, model, *connect, account, endpoint);
         Ok(Client {
             headers,
             redactor: Redactor::new(&secrets),
@@ -298,7 +297,6 @@ impl<'a> Builder<'a> {
         connect: Connect,
         account: Account,
         endpoint: Rc<Endpoint>,
-        wire: Wire,
     ) -> Client {
         let provider = spec.provider.get();
         let host = host(&account.base_url);
@@ -316,7 +314,6 @@ impl<'a> Builder<'a> {
             connect,
             account,
             headers: HeaderMap::new(),
-            wire,
             rewrite_form: spec.rewrite_form.unwrap_or_default(),
             asking: Asking::of(spec, model),
             timeout: Duration::from_secs_f64(spec.timeout_seconds.unwrap_or(120.0)),
@@ -442,40 +439,36 @@ pub(crate) enum Built {
 /// What is shared by provider, base URL, model and the variable of the key: limits and refusals are
 /// a key's.
 #[derive(Default)]
-struct Endpoints(IndexMap<(&'static str, [String; 3]), Rc<Endpoint>>);
+struct Endpoints(IndexMap<[String; 4], Rc<Endpoint>>);
 
 impl Endpoints {
     fn get(
         &mut self,
-        provider: &'static str,
-        base_url: &str,
-        model: &str,
-        variable: &str,
+        place: [&str; 4],
         most: usize,
-    ) -> Rc<Endpoint> {
-        let endpoint = self
-            .0
-            .entry((provider, [base_url, model, variable].map(str::to_owned)))
-            .or_insert_with(|| {
-                let limiter = Limiter::new(most);
-                Rc::new(Endpoint {
-                    limiter,
+        wire: impl FnOnce(&Connecting) -> Result<Wire, BuildError>,
+    ) -> Result<Rc<Endpoint>, BuildError> {
+        let endpoint = match self.0.entry(place.map(str::to_owned)) {
+            Entry::Occupied(known) => Rc::clone(known.get()),
+            Entry::Vacant(place) => {
+                let connecting = Connecting::default();
+                let endpoint = Endpoint {
+                    limiter: Limiter::new(most),
                     breaker: Breaker::default(),
                     trouble: Trouble::default(),
-                })
-            });
+                    wire: wire(&connecting)?,
+                    connecting,
+                };
+                Rc::clone(place.insert(Rc::new(endpoint)))
+            }
+        };
         endpoint.limiter.at_most(most);
-        Rc::clone(endpoint)
+        Ok(endpoint)
     }
 }
 
-/// How long a connection may take to come about.
-#[cfg(not(target_arch = "wasm32"))]
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A client of our own for each set of models: a pool of connections must not outlive the runtime
-/// that drives them.
-fn http_client(directly: bool) -> Result<reqwest::Client, BuildError> {
+/// A client of our own for each place: a pool of connections must not outlive the runtime that drives them.
+fn http_client(directly: bool, connecting: &Connecting) -> Result<reqwest::Client, BuildError> {
     let client = reqwest::Client::builder();
     // No user agent from a page: servers that list the headers they take from pages do not list
     // it. A redirect could carry a key to another host; a page cannot forbid the browser to follow.
@@ -484,12 +477,16 @@ fn http_client(directly: bool) -> Result<reqwest::Client, BuildError> {
         .user_agent(concat!("capo/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         // Nobody waits a whole `timeout_seconds` to hear that there is nobody.
-        .connect_timeout(CONNECT_TIMEOUT);
+        .connect_timeout(connecting::PATIENCE)
+        .connector_layer(tower::util::MapFutureLayer::new({
+            let connecting = connecting.clone();
+            move |connection| connecting::counted(connecting.clone(), connection)
+        }));
     // A gate is on this machine, and what it is asked is for no proxy of the system's.
     #[cfg(not(target_arch = "wasm32"))]
     let client = if directly { client.no_proxy() } else { client };
     #[cfg(target_arch = "wasm32")]
-    let _ = directly;
+    let _ = (directly, connecting);
     client
         .build()
         .map_err(|error| BuildError::Http(error.to_string()))

@@ -20,6 +20,7 @@ use rig_core::{DynModel, ProviderError};
 use crate::asking::{Asking, asked};
 use crate::breaker::Breaker;
 use crate::call_price::{self, Tariff};
+use crate::connecting::{self, Connecting};
 use crate::conversation::{self, CallIds, Turns};
 use crate::failure::Failure;
 use crate::limiter::Limiter;
@@ -35,6 +36,8 @@ pub(crate) struct Endpoint {
     pub(crate) limiter: Limiter,
     pub(crate) breaker: Breaker,
     pub(crate) trouble: Trouble,
+    pub(crate) wire: Wire,
+    pub(crate) connecting: Connecting,
 }
 
 /// What a try came to: a result and how long the provider wants the next call to wait, or a failure and what
@@ -48,7 +51,6 @@ pub(crate) struct Client {
     pub(crate) connect: Connect,
     pub(crate) account: Account,
     pub(crate) headers: HeaderMap,
-    pub(crate) wire: Wire,
     pub(crate) rewrite_form: RewriteForm,
     pub(crate) asking: Asking,
     pub(crate) timeout: Duration,
@@ -134,7 +136,12 @@ impl Client {
             self.check_breaker(spent)?;
 
             let started = Instant::now();
-            let tried = match select(pin!(attempt()), pin!(self.control.abandoned())).await {
+            let tried = match select(
+                pin!(self.watched(attempt(), started)),
+                pin!(self.control.abandoned()),
+            )
+            .await
+            {
                 Either::Left((tried, _)) => tried,
                 Either::Right(((), _)) => {
                     let usage = call_price::sum(spent, unanswered(started.elapsed().as_secs_f64()));
@@ -178,6 +185,22 @@ impl Client {
             self.unless_interrupted(spent, time::sleep(wait)).await?;
         }
         unreachable!("tries are counted until a result or an error")
+    }
+
+    /// What comes of a try. That no connection comes about is told before there is an outcome.
+    async fn watched<T>(&self, attempt: impl Future<Output = T>, started: Instant) -> T {
+        match select(pin!(attempt), pin!(time::sleep(connecting::TOLD_AFTER))).await {
+            Either::Left((tried, _)) => tried,
+            Either::Right(((), attempt)) => {
+                let Endpoint {
+                    connecting, trouble, ..
+                } = &*self.endpoint;
+                if connecting.is_slow() {
+                    self.notices.unconnected(trouble, started);
+                }
+                attempt.await
+            }
+        }
     }
 
     /// What comes of `wait`, unless the run is interrupted first.
@@ -303,7 +326,7 @@ impl Client {
     }
 
     pub(crate) fn recorder(&self) -> Recorder {
-        Recorder::new(self.wire.clone(), self.headers.clone())
+        Recorder::new(self.endpoint.wire.clone(), self.headers.clone())
     }
 
     fn judge(&self, response: &CompletionResponse, reply: &Reply, seconds: f64) -> Tried<ChatResponse> {

@@ -28,6 +28,7 @@ mod breaker;
 mod builder;
 mod call_price;
 mod client;
+mod connecting;
 mod conversation;
 mod embedder;
 mod error;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use capo_core::llm::FailureKind;
 use capo_core::notice::{Notice, Observer, Wait};
 
+use crate::connecting::{PATIENCE, TOLD_AFTER};
 use crate::failure::Failure;
 use crate::time::Instant;
 
@@ -52,6 +53,17 @@ impl Notices {
                 ..self.wait()
             });
         }
+    }
+
+    /// A try that started at `started` has waited for a connection for [`TOLD_AFTER`]. Its own answer ends what is said.
+    pub(crate) fn unconnected(&self, trouble: &Trouble, started: Instant) {
+        self.tell(trouble, || Wait {
+            kind: FailureKind::Unreachable,
+            message: format!("no connection after {} s", TOLD_AFTER.as_secs()),
+            seconds: (PATIENCE - TOLD_AFTER).as_secs_f64(),
+            ..self.wait()
+        });
+        trouble.0.set(Some(started));
     }
 
     /// A try that started at `started` was answered.

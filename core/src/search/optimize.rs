@@ -217,12 +217,18 @@ pub(crate) async fn conclude(
         Some(Halt::Budget(_)) => arena.has_minibatches(),
         Some(_) => false,
     };
-    if settles && let Err(stopped) = settle(arena, method).await {
-        noted(&stopped, "the candidates of the final choice", &mut reasons)?;
-        ended = ended.or(Some(stopped));
+    let mut passed_over = 0;
+    if settles {
+        match settle(arena, method).await {
+            Ok(left) => passed_over = left,
+            Err(stopped) => {
+                noted(&stopped, "the candidates of the final choice", &mut reasons)?;
+                ended = ended.or(Some(stopped));
+            }
+        }
     }
     let multipliers = last_multipliers(arena, method);
-    let (final_scores, batch) = final_scores(arena, &multipliers)?;
+    let (final_scores, batch) = final_scores(arena, method, &multipliers)?;
     let chosen = choose(arena, method, &final_scores, &batch);
     let may_confirm = !matches!(halt, Some(Halt::Interrupted | Halt::Failed { .. }));
     let finalists = match chosen {
@@ -269,6 +275,11 @@ pub(crate) async fn conclude(
         && matches!(arena.search().rounds, Rounds::Open(_))
         && !arena.journal().borrow().state().rounds().is_empty()
         && reasons.len() == 1;
+    if passed_over > 0 {
+        reasons.push(format!(
+            "the budget had no room to measure {passed_over} more candidates of the final choice on all examples"
+        ));
+    }
     // A budget that left no room for the final measurements alone stopped no search.
     let status = match (halt, &ended) {
         (Some(Halt::Budget(_)), _) if !is_whole => Status::Budget,
@@ -299,8 +310,9 @@ pub(crate) async fn conclude(
 }
 
 /// With minibatches, measures on the whole split who may be chosen: the last pool, then the seed and
-/// the best of those that were pruned. Nobody is measured by halves.
-async fn settle(arena: &Arena, method: &dyn Method) -> Result<(), Halt> {
+/// the best of those that were pruned. Nobody is measured by halves. Where batches grow, those whom the choice would take
+/// first by the last of them, as many as the budget has room for, then the seed. How many it had no room for.
+async fn settle(arena: &Arena, method: &dyn Method) -> Result<usize, Halt> {
     let last = arena
         .journal()
         .borrow()
@@ -308,34 +320,57 @@ async fn settle(arena: &Arena, method: &dyn Method) -> Result<(), Halt> {
         .rounds()
         .last()
         .map(|round| round.retained.clone());
-    let pool = last.unwrap_or_else(|| vec![arena.seed()]);
     let whole = arena.whole(Split::Optimize);
+    if chooses_by_growing_batches(arena, method) {
+        let mut order = first_by_the_last_batch(arena, method)?;
+        if !order.contains(&arena.seed()) {
+            order.push(arena.seed());
+        }
+        let room = |few: &usize| arena.has_room_for(&order[..*few], &whole);
+        let few = (1..=order.len()).rev().find(|few| room(few).is_ok());
+        let few = few.map_or_else(|| room(&1).map(|()| 1), Ok)?;
+        arena.measure(&order[..few], &whole).await?;
+        return Ok(order.len() - few);
+    }
+    let pool = last.unwrap_or_else(|| vec![arena.seed()]);
     arena.has_room_for(&pool, &whole)?;
     arena.measure(&pool, &whole).await?;
     if method.choice() == Choice::Retained || !arena.has_minibatches() {
-        return Ok(());
+        return Ok(0);
     }
     let others = remembered(arena, &pool);
     arena.has_room_for(&others, &whole)?;
     arena.measure(&others, &whole).await?;
-    Ok(())
+    Ok(0)
+}
+
+fn chooses_by_growing_batches(arena: &Arena, method: &dyn Method) -> bool {
+    arena.search().batch_growth.is_some() && method.choice() == Choice::BestFeasible
+}
+
+/// Whom the final choice would take first, second and so on by the batch of the last round.
+fn first_by_the_last_batch(arena: &Arena, method: &dyn Method) -> Result<Vec<CandidateId>, Halt> {
+    let Some(last) = arena.journal().borrow().state().rounds().last().cloned() else {
+        return Ok(Vec::new());
+    };
+    let batch = arena.batch_of(&last);
+    let mut scores = scores_on(arena, &batch, &last_multipliers(arena, method))?;
+    let mut first = Vec::new();
+    while first.len() < method.pool() + REMEMBERED
+        && let Some(next) = choose(arena, method, &scores, &batch)
+    {
+        scores.shift_remove(&next);
+        first.push(next);
+    }
+    Ok(first)
 }
 
 /// The seed, and the pruned candidates of the highest objectives among those that were feasible on
-/// the last batch they were measured on. Where batches grow, those not measured on the last round's are passed over.
+/// the last batch they were measured on.
 fn remembered(arena: &Arena, pool: &[CandidateId]) -> Vec<CandidateId> {
     let mut latest: IndexMap<CandidateId, Score> = IndexMap::new();
     for round in arena.journal().borrow().state().rounds() {
         latest.extend(round.scores.iter().map(|(id, score)| (*id, score.clone())));
-    }
-    if arena.search().batch_growth.is_some() {
-        let last = arena.journal().borrow().state().rounds().last().cloned();
-        let batch = last.map(|last| arena.batch_of(&last));
-        latest.retain(|id, _| {
-            batch
-                .as_ref()
-                .is_some_and(|batch| arena.means(*id, batch).is_some())
-        });
     }
     let limits = arena.limits(None);
     latest.retain(|id, score| {
@@ -409,13 +444,14 @@ fn last_multipliers(arena: &Arena, method: &dyn Method) -> Multipliers {
 }
 
 /// Scores under λ_T, against all constraints, of every candidate measured on the whole split. A
-/// search with minibatches that stopped before its last pool was measured so is told by that
-/// round's batch. With them the examples that they are scores on.
+/// search with minibatches that stopped before its last pool was measured so (where batches grow, the first of the
+/// choice) is told by that round's batch. With them the examples that they are scores on.
 fn final_scores(
     arena: &Arena,
+    method: &dyn Method,
     multipliers: &Multipliers,
 ) -> Result<(IndexMap<CandidateId, Score>, Batch), RunError> {
-    let (whole, limits) = (arena.whole(Split::Optimize), arena.limits(None));
+    let whole = arena.whole(Split::Optimize);
     if arena
         .problem()
         .borrow()
@@ -425,19 +461,35 @@ fn final_scores(
     {
         return Ok((IndexMap::new(), whole));
     }
-    let measured_on = |candidate: CandidateId, batch: &Batch| arena.means(candidate, batch).is_some();
-    let last = arena.journal().borrow().state().rounds().last().cloned();
-    let unmeasured = |id: &CandidateId| !arena.is_discarded(*id) && !measured_on(*id, &whole);
-    let unsettled = last.filter(|round| round.retained.iter().any(unmeasured));
-    let batch = unsettled.map_or(whole, |round| arena.batch_of(&round));
+    let replay = |halt: Halt| RunError::Replay(halt.to_string());
+    let mut last = arena.journal().borrow().state().rounds().last().cloned();
+    let unmeasured = |id: &CandidateId| !arena.is_discarded(*id) && arena.means(*id, &whole).is_none();
+    let is_unsettled = if chooses_by_growing_batches(arena, method) {
+        let first = first_by_the_last_batch(arena, method).map_err(replay)?;
+        first.first().is_some_and(unmeasured)
+    } else {
+        last.as_ref()
+            .is_some_and(|round| round.retained.iter().any(unmeasured))
+    };
+    let batch = last
+        .take_if(|_| is_unsettled)
+        .map_or(whole, |round| arena.batch_of(&round));
+    let scores = scores_on(arena, &batch, multipliers).map_err(replay)?;
+    Ok((scores, batch))
+}
+
+/// Scores against all constraints of every candidate measured on a batch.
+fn scores_on(
+    arena: &Arena,
+    batch: &Batch,
+    multipliers: &Multipliers,
+) -> Result<IndexMap<CandidateId, Score>, Halt> {
     let measured: Vec<CandidateId> = arena
         .enlisted()
         .into_iter()
-        .filter(|candidate| !arena.is_discarded(*candidate) && measured_on(*candidate, &batch))
+        .filter(|candidate| !arena.is_discarded(*candidate) && arena.means(*candidate, batch).is_some())
         .collect();
-    let scores = arena.scores(&measured, &batch, &limits, multipliers);
-    let scores = scores.map_err(|halt| RunError::Replay(halt.to_string()))?;
-    Ok((scores, batch))
+    arena.scores(&measured, batch, &arena.limits(None), multipliers)
 }
 
 /// The feasible candidate of the highest objective, the best ever seen; else the one of the highest

@@ -199,6 +199,62 @@ async fn who_cannot_be_reached_is_told_of_with_every_try() {
     assert_eq!(notices.borrow().len(), 2, "nobody answered");
 }
 
+/// An address that lets connections begin and never answers them, while what is beside it lives.
+fn nobody_listens() -> (std::net::SocketAddr, (socket2::Socket, Vec<socket2::Socket>)) {
+    let tcp = || {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    };
+    let listener = tcp();
+    listener
+        .bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into())
+        .unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Whoever comes when the queue is full is not answered.
+    let queued = (0..4).map(|_| {
+        let socket = tcp();
+        let _ = socket.connect(&address);
+        socket
+    });
+    let queued = queued.collect();
+    (address.as_socket().unwrap(), (listener, queued))
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_told_of_within_two_seconds() {
+    let (address, _silent) = nobody_listens();
+    let (model, notices) = watched(json!({
+        "provider": "openai-compatible", "model": "m", "base_url": format!("http://{address}/v1"), "retries": 0,
+    }));
+    let (started, call) = (Instant::now(), model.chat(question()));
+    let told = async {
+        while notices.borrow().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        started.elapsed()
+    };
+    let (told, refused) = futures::future::join(told, call).await;
+    refused.unwrap_err();
+    assert!(
+        told < Duration::from_secs(4),
+        "{told:?}, where a call waits for 10 s"
+    );
+    let said: Vec<String> = waits(&notices).iter().map(Wait::to_string).collect();
+    assert_eq!(said, [format!("cannot reach {address}: trying again in 8 s")]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_slow_over_a_good_connection_is_no_trouble() {
+    let server = MockServer::start().await;
+    let slow = PLAIN.says("Now.").set_delay(Duration::from_millis(2500));
+    PLAIN.serve(&server, vec![slow]).await;
+    let (model, notices) = watched(PLAIN.table(&server, &json!({})));
+    model.chat(question()).await.unwrap();
+    assert_eq!(notices.borrow().len(), 0);
+}
+
 #[tokio::test]
 async fn a_wait_that_is_asked_for_is_told_of_and_so_is_its_end() {
     let server = MockServer::start().await;

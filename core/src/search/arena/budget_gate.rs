@@ -1,5 +1,7 @@
 //! The budget's gate: whether the next effect may start.
 
+use std::iter;
+
 use super::{Arena, Batch, Halt, Phase};
 use crate::llm::{CallUsage, Llm, LlmError};
 use crate::study::budget::{Budget, Spent};
@@ -152,20 +154,25 @@ impl Arena {
         each + self.missing(&[self.seed], &held_out)
     }
 
-    /// Rollouts that the candidates of the final choice may need on the whole split after a search
-    /// with minibatches. Where these grow, all but the seed were measured on the last round's batch already.
-    fn settling_rollouts(&self) -> u64 {
+    /// Rollouts that the candidates of the final choice may need on the whole split after a search with minibatches, most
+    /// first. Where these grow, all but the seed were measured on the last round's batch already, and fewer will do.
+    fn settling_rollouts(&self) -> Vec<u64> {
         if !self.has_minibatches() {
-            return 0;
+            return vec![0];
         }
         let search = self.search();
         let whole = self.whole(Split::Optimize);
-        let measured = search.batch_growth.map_or(0, |_| self.measured_in_last_round());
-        let each = (whole.len() - measured) as u64 * u64::from(search.repeats);
-        let of_seed = search
-            .batch_growth
-            .map_or(0, |_| self.missing(&[self.seed], &whole));
-        each * self.finalists.get() + of_seed.saturating_sub(each)
+        let (finalists, repeats) = (self.finalists.get(), u64::from(search.repeats));
+        if search.batch_growth.is_none() {
+            return vec![whole.len() as u64 * repeats * finalists];
+        }
+        let each = (whole.len() - self.measured_in_last_round()) as u64 * repeats;
+        let of_seed = self.missing(&[self.seed], &whole).max(each);
+        let beside_the_seed = finalists.saturating_sub(1);
+        let fewer = (1..=beside_the_seed).rev().map(|few| each * few);
+        iter::once(each * beside_the_seed + of_seed)
+            .chain(fewer)
+            .collect()
     }
 
     /// Rollouts that the test of the prompts that were found may need.
@@ -186,20 +193,19 @@ impl Arena {
         self.later_rollouts().into_iter().find(fits).unwrap_or(0)
     }
 
-    /// What later phases need, and what is more and most important of it.
-    fn later_rollouts(&self) -> [u64; 3] {
+    /// What later phases need, and what is more and more important of it.
+    fn later_rollouts(&self) -> Vec<u64> {
+        let evaluation = self.evaluation_rollouts();
+        let last = evaluation + self.confirmation_rollouts();
         match self.phase.get() {
             Phase::Search => {
-                let evaluation = self.evaluation_rollouts();
-                let last = evaluation + self.confirmation_rollouts();
-                [last + self.settling_rollouts(), last, evaluation]
+                let settling = self.settling_rollouts().into_iter();
+                let with = settling.map(|settling| last + settling);
+                with.chain([last, evaluation]).collect()
             }
-            Phase::Settling => {
-                let evaluation = self.evaluation_rollouts();
-                [evaluation + self.confirmation_rollouts(), evaluation, evaluation]
-            }
-            Phase::Confirmation => [self.evaluation_rollouts(); 3],
-            Phase::Evaluation => [0; 3],
+            Phase::Settling => vec![last, evaluation],
+            Phase::Confirmation => vec![evaluation],
+            Phase::Evaluation => Vec::new(),
         }
     }
 
@@ -224,7 +230,7 @@ impl Arena {
     /// way counts among the calls already, but not among tokens and dollars.
     fn with_reserve(&self, mut spent: Spent) -> Spent {
         let done = self.spending.search_rollouts.get();
-        let [later, ..] = self.later_rollouts();
+        let later = self.later_rollouts().first().copied().unwrap_or(0);
         if later > 0 && done > 0 {
             let share = |rollouts: u64| (DEARER * rollouts as f64 / done as f64).min(0.5);
             let with = |spent: u64, share: f64| spent.saturating_add((spent as f64 * share) as u64);
