@@ -256,8 +256,7 @@ pub enum LlmError {
     /// The budget does not allow the call to start. Raised by the arena, not by providers.
     #[error("the budget is spent: {0}")]
     Budget(String),
-    /// A person interrupted the run before the call was answered; see
-    /// [`Control`](crate::search::control::Control).
+    /// A person interrupted the run before the call was answered.
     #[error("interrupted")]
     Interrupted {
         /// What tries that failed or were dropped consumed all the same.

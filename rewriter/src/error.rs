@@ -298,7 +298,7 @@ pub enum RequestError {
         /// What to do.
         advice: &'static str,
     },
-    /// Somebody asked for an end before the work was done; see [`Stop`](crate::stop::Stop).
+    /// Somebody asked for an end before the work was done.
     #[error("interrupted")]
     Interrupted,
     /// Something that was kept is not there any more.

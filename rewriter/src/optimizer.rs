@@ -45,9 +45,8 @@ impl Default for AdamW {
 pub struct Gradient<B: Backend>(Vec<Tensor<B, 2>>);
 
 impl<B: Backend> Gradient<B> {
-    /// The gradient of `loss`, `[1]`, by what is tracked: see [`Adapter::trainable`](crate::lora::Adapter::trainable) and
-    /// [`Decoder::trainable`](crate::decoder::Decoder::trainable). A decoder that computes its layers again gives it by
-    /// [`Policy::differentiate`](crate::policy::Policy::differentiate) alone.
+    /// The gradient of `loss`, `[1]`, by what is tracked: see `trainable` of adapters and decoders. A decoder that computes its
+    /// layers again gives it by its policy's `differentiate` alone.
     pub fn of<A: AutodiffBackend<InnerBackend = B>>(loss: &Tensor<A, 1>, by: &impl Parameters<A>) -> Self {
         let gradients = loss.backward();
         let parameters = by.parameters();

@@ -7,7 +7,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
-use super::Message;
+use super::{Message, close_dialog};
 use crate::live::{Run, Runs};
 
 /// Asks after which round, and starts the run.
@@ -38,12 +38,7 @@ pub fn BranchDialog(
         // Fails only when it is open already.
         let _ = dialog.show_modal();
     });
-    let close = move || {
-        // The page may have been left by then.
-        if let Some(dialog) = node.try_get_untracked().flatten() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(node);
     let branch = move |event: SubmitEvent| {
         event.prevent_default();
         if busy.get_untracked() {

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 use wasm_bindgen_futures::spawn_local;
 
-use super::{Message, Workplace};
+use super::{Message, Workplace, close_dialog, open_dialog};
 use crate::download::journal;
 use crate::live::{Phase, Run, Runs};
 use crate::team::Team;
@@ -45,16 +45,9 @@ pub fn PushToTeam(
     });
     let open = move |_| {
         pushed.set(Pushed::NotYet);
-        if let Some(dialog) = node.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
+        open_dialog(node);
     };
-    let close = move |_| {
-        if let Some(dialog) = node.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move |_| close_dialog(node);
     let is_under_way = Memo::new(move |_| pushed.get() == Pushed::UnderWay);
     let push = move |event: SubmitEvent| {
         event.prevent_default();

@@ -11,7 +11,7 @@ use leptos_router::hooks::use_navigate;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::spawn_local;
 
-use super::Message;
+use super::{Message, close_dialog};
 use crate::format;
 use crate::frame::keys::TabKeys;
 use crate::live::{Run, Runs};
@@ -214,12 +214,7 @@ pub fn RaiseDialog(
         // Fails only when it is open already.
         let _ = dialog.show_modal();
     });
-    let close = move || {
-        // The page may have been left by then.
-        if let Some(dialog) = node.try_get_untracked().flatten() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(node);
     let go_on = move |event: leptos::ev::SubmitEvent| {
         event.prevent_default();
         let Some(id) = raised.with_untracked(|record| Some(record.as_ref()?.id.clone())) else {

@@ -6,7 +6,7 @@ use leptos_router::components::A;
 
 use super::keys::{KeysShown, TabKeys};
 use super::remember::Remember;
-use crate::components::KeyField;
+use crate::components::{KeyField, close_dialog, open_dialog};
 use crate::keys::Destination;
 
 /// Shows the keys that this tab holds; opened from the top bar.
@@ -16,16 +16,11 @@ pub fn KeysDialog() -> impl IntoView {
     let KeysShown(shown) = expect_context();
     let dialog = NodeRef::<Dialog>::new();
     Effect::new(move |_| {
-        if let (true, Some(dialog)) = (shown.get(), dialog.get()) {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
+        if shown.get() && dialog.get().is_some() {
+            open_dialog(dialog);
         }
     });
-    let close = move || {
-        if let Some(dialog) = dialog.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(dialog);
     // A key that is being deleted letter by letter keeps its field as long as the dialog is open.
     let listed = Memo::new(move |before: Option<&Vec<Destination>>| {
         let mut listed = keys.with(|keys| keys.destinations().cloned().collect::<Vec<_>>());

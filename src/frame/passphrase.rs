@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::keys::TabKeys;
+use crate::components::close_dialog;
 use crate::vault;
 
 /// Letters a passphrase must have at least.
@@ -41,11 +42,7 @@ pub(super) fn PassphraseDialog(
     let second = RwSignal::new(String::new());
     let busy = RwSignal::new(false);
     let failed = RwSignal::new(None::<String>);
-    let close = move || {
-        if let Some(dialog) = dialog.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(dialog);
     let clear = move |_| {
         for field in [first, second] {
             field.set(String::new());

@@ -6,6 +6,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::keys::TabKeys;
 use super::passphrase::{Done, PassphraseDialog, Purpose};
+use crate::components::{close_dialog, open_dialog};
 use crate::format;
 use crate::vault;
 
@@ -43,14 +44,7 @@ impl Default for KeptKeys {
 impl KeptKeys {
     fn ask(self, what: Purpose) {
         self.purpose.set(what);
-        open(self.passphrase);
-    }
-}
-
-fn open(dialog: NodeRef<Dialog>) {
-    if let Some(dialog) = dialog.get_untracked() {
-        // Fails only when it is open already.
-        let _ = dialog.show_modal();
+        open_dialog(self.passphrase);
     }
 }
 
@@ -96,7 +90,7 @@ pub fn Remember() -> impl IntoView {
         if event_target_checked(&event) {
             all.ask(Purpose::Keep);
         } else {
-            open(all.question);
+            open_dialog(all.question);
         }
     };
     view! {
@@ -134,11 +128,7 @@ pub fn Unlock() -> impl IntoView {
 /// Asks once; the safe answer has the focus.
 #[component]
 fn ForgetDialog(dialog: NodeRef<Dialog>, forget: Callback<()>, closed: Callback<()>) -> impl IntoView {
-    let close = move || {
-        if let Some(dialog) = dialog.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(dialog);
     view! {
         <dialog node_ref=dialog aria-labelledby="forget-title" on:close=move |_| closed.run(())>
             <div class="sheet">

@@ -161,8 +161,7 @@ impl Team {
         tell_other_tabs();
     }
 
-    /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then, see
-    /// [`Runs`](crate::live::Runs).
+    /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then.
     pub fn left(self) {
         self.stand(Standing::SignedOut);
         tell_other_tabs();

@@ -94,7 +94,7 @@ pub fn multipliers_now(state: &RunState, initial: impl FnOnce(&Limits) -> Multip
 }
 
 /// λ used in a round of the journal: as journaled, or as the round that is under way begins with. `initial` gives
-/// λ_0 of the constraints in force, as [`Method::start`](crate::search::methods::Method::start) does.
+/// λ_0 of the constraints in force, as the method has it.
 pub fn multipliers(
     state: &RunState,
     round: Round,

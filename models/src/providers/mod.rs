@@ -96,7 +96,7 @@ pub(crate) enum Access {
     },
     /// In this process.
     InProcess(fn(Plan<'_>) -> Result<Rc<dyn Llm>, String>),
-    /// In this process, opened by [`LocalModels`](crate::local_models::LocalModels).
+    /// In this process, opened by who has such models.
     Local,
 }
 

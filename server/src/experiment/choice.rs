@@ -4,7 +4,7 @@ use capo_core::estimate::{Estimate, mean_of};
 use capo_core::study::Study;
 use indexmap::IndexMap;
 
-use super::caution::{PAPER, SHIPPED, set};
+use super::caution::{CAUTIOUS, PAPER, set};
 use super::record::{Outcome, RunRecord, Runs, Searched, Visited};
 use super::sweep::{FRESH, fresh, fresh_columns, share};
 use super::table::{Cell, Column, ColumnKind, Table};
@@ -27,7 +27,7 @@ pub(super) const CHOICE: Experiment = Experiment {
 };
 
 /// What a probable choice asks.
-const PROBABILITY: f64 = SHIPPED.1;
+const PROBABILITY: f64 = CAUTIOUS.1;
 
 /// The place of the one to hand over; `None` where there is nothing to choose among.
 type Rule = fn(&Pool) -> Option<usize>;
@@ -51,7 +51,7 @@ fn vary(base: &Study) -> Vec<Variant> {
         |key: &str, label: &str, settings| Variant::of(base, key, label, |study| set(study, settings));
     vec![
         variant("paper", "κ = 0", PAPER),
-        variant("shipped", "κ = 1.64", SHIPPED),
+        variant("shipped", "κ = 1.64", CAUTIOUS),
     ]
 }
 

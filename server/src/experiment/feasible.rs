@@ -4,7 +4,7 @@ use capo_core::certificate::Confirm;
 use capo_core::study::Study;
 use serde_json::{Map, json};
 
-use super::caution::{PAPER, SHIPPED, set};
+use super::caution::{CAUTIOUS, PAPER, set};
 use super::record::Runs;
 use super::sweep::{self, Sweep};
 use super::{Experiment, HELP_DESK, Report, Variant};
@@ -65,15 +65,15 @@ fn vary(base: &Study) -> Vec<Variant> {
     };
     let method = |key: &str| {
         let label = format!("{key}, cautious");
-        variant(key, &label, SHIPPED, &|study| {
+        variant(key, &label, CAUTIOUS, &|study| {
             study.study.method = key.into();
             study.method = Map::new();
         })
     };
     let mut variants = vec![
         variant("paper", "capo, the paper's rule", PAPER, &|_| ()),
-        variant(SHIPPED_KEY, "capo, cautious", SHIPPED, &|_| ()),
-        variant("fixed", "fixed multipliers, cautious", SHIPPED, &|study| {
+        variant(SHIPPED_KEY, "capo, cautious", CAUTIOUS, &|_| ()),
+        variant("fixed", "fixed multipliers, cautious", CAUTIOUS, &|study| {
             study.method.insert("dual_step".into(), json!("fixed"));
         }),
         method("count"),
@@ -85,7 +85,7 @@ fn vary(base: &Study) -> Vec<Variant> {
         variants.push(variant(
             "certified",
             "capo, cautious, tested",
-            SHIPPED,
+            CAUTIOUS,
             &|study| {
                 let is_constrained = |metric: &str| study.constraints.iter().any(|one| one.metric == metric);
                 let bounds = BOUNDS.iter().filter(|(metric, _)| is_constrained(metric));

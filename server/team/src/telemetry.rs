@@ -8,9 +8,8 @@ use axum::http::{Method, StatusCode};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::http::Server;
 use crate::secret::{Secret, is_same};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 const REQUESTS: &str = "capo_http_request_duration_seconds";
 const REFUSALS: &str = "capo_refusals_total";
@@ -85,22 +84,22 @@ impl Metrics {
         self.handle.run_upkeep();
     }
 
-    /// Everything, as Prometheus reads it.
+    /// Everything, as Prometheus reads it, while so many watch runs.
     ///
     /// # Errors
     /// When the database fails.
-    pub(crate) async fn render(&self, server: &Server) -> Result<String, StoreError> {
+    pub(crate) async fn render(&self, store: &Store, watching: usize) -> Result<String, StoreError> {
         // Before this itself takes one.
-        for (pool, open, idle) in server.store().connections() {
+        for (pool, open, idle) in store.connections() {
             gauge!(CONNECTIONS, "pool" => pool, "state" => "idle").set(f64::from(idle));
             gauge!(CONNECTIONS, "pool" => pool, "state" => "used").set(f64::from(open.saturating_sub(idle)));
         }
-        let by_stage = server.store().runs_by_stage().await?;
+        let by_stage = store.runs_by_stage().await?;
         for stage in STAGES {
             let count = by_stage.get(stage).copied().unwrap_or(0);
             gauge!(RUNS, "stage" => stage).set(count as f64);
         }
-        gauge!(WATCHERS).set(server.watching() as f64);
+        gauge!(WATCHERS).set(watching as f64);
         Ok(self.handle.render())
     }
 }

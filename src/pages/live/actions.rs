@@ -7,7 +7,9 @@ use leptos::html::Dialog;
 use leptos::prelude::*;
 use leptos_router::components::A;
 
-use crate::components::{BranchDialog, Deferred, PushToTeam, RaiseDialog, Rerun, use_forbidden};
+use crate::components::{
+    BranchDialog, Deferred, PushToTeam, RaiseDialog, Rerun, close_dialog, open_dialog, use_forbidden,
+};
 use crate::frame::keys::TabKeys;
 use crate::frame::shortcuts::use_shortcut;
 use crate::live::{Ordered, Pause, Phase, Run, Runs};
@@ -75,12 +77,7 @@ pub(super) fn Actions(run: Run) -> impl IntoView {
             branching.set(true);
         }
     });
-    let ask = move |_| {
-        if let Some(dialog) = stop.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
-    };
+    let ask = move |_| open_dialog(stop);
     let goes_on = move || match next.get() {
         Next::Resume => view! {
             <button type="button" class="primary" disabled=move || busy.get() on:click=move |_| resume()>
@@ -175,11 +172,7 @@ fn listed(run: Run) -> Option<RunRecord> {
 /// Asks once; the safe answer has the focus.
 #[component]
 fn StopDialog(run: Run, node: NodeRef<Dialog>) -> impl IntoView {
-    let close = move || {
-        if let Some(dialog) = node.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(node);
     let stop = move |event: SubmitEvent| {
         event.prevent_default();
         close();

@@ -7,6 +7,7 @@ use leptos_router::components::A;
 use super::actions::export;
 use super::listed::Listed;
 use super::questions::{DeleteDialog, RenameDialog};
+use crate::components::open_dialog;
 use crate::live::Runs;
 
 /// The header of the list: what is selected and what can be done with it, and the search.
@@ -19,17 +20,11 @@ pub(super) fn Bulk(
     let runs = expect_context::<Runs>();
     let rename = NodeRef::<Dialog>::new();
     let delete = NodeRef::<Dialog>::new();
-    let open = |dialog: NodeRef<Dialog>| {
-        if let Some(dialog) = dialog.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
-    };
     let name = RwSignal::new(String::new());
     let ask_name = move |_| {
         let chosen = untrack(|| listed.chosen()).into_iter().next();
         name.set(chosen.map(|run| run.name).unwrap_or_default());
-        open(rename);
+        open_dialog(rename);
     };
     let count = Memo::new(move |_| listed.selected.with(std::collections::BTreeSet::len));
     let may = Memo::new(move |_| listed.chosen().iter().all(|run| listed.may_order(run)));
@@ -95,7 +90,7 @@ pub(super) fn Bulk(
                         </button>
                     </Show>
                     <Show when=move || may.get()>
-                        <button type="button" on:click=move |_| open(delete)>
+                        <button type="button" on:click=move |_| open_dialog(delete)>
                             "Delete…"
                         </button>
                     </Show>

@@ -6,17 +6,12 @@ use leptos::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::listed::Listed;
+use crate::components::close_dialog;
 use crate::format;
 use crate::live::{Run, Runs};
 use crate::storage::lock::{self, NotHeld};
 use crate::storage::{RunRecord, Storage, StorageError, server_id};
 use crate::team::{Server, Team, sentence};
-
-fn close(node: NodeRef<Dialog>) {
-    if let Some(dialog) = node.get_untracked() {
-        dialog.close();
-    }
-}
 
 /// Gives the selected run another name.
 #[component]
@@ -36,7 +31,7 @@ pub(super) fn RenameDialog(
         let Some(run) = former.get_untracked().filter(|_| !name.is_empty()) else {
             return;
         };
-        close(node);
+        close_dialog(node);
         spawn_local(async move {
             said.set(renamed(runs, team, &run.id, &name).await.err());
             listed.refresh();
@@ -60,7 +55,7 @@ pub(super) fn RenameDialog(
                     />
                 </div>
                 <footer>
-                    <button type="button" on:click=move |_| close(node)>
+                    <button type="button" on:click=move |_| close_dialog(node)>
                         "Cancel"
                     </button>
                     <button type="submit">"Rename"</button>
@@ -128,7 +123,7 @@ pub(super) fn DeleteDialog(
         })
     };
     let delete = move |_| {
-        close(node);
+        close_dialog(node);
         let chosen = chosen.get_untracked();
         spawn_local(async move {
             said.set(deleted(runs, team, &chosen).await.err());
@@ -147,7 +142,7 @@ pub(super) fn DeleteDialog(
                     {for_all}
                 </p>
                 <footer>
-                    <button type="button" autofocus on:click=move |_| close(node)>
+                    <button type="button" autofocus on:click=move |_| close_dialog(node)>
                         "Keep"
                     </button>
                     <button type="button" class="danger" on:click=delete>

@@ -5,7 +5,7 @@ use leptos::html::{Button, Dialog};
 use leptos::prelude::*;
 
 use super::form::{Field, Form, Line};
-use crate::components::removing_by;
+use crate::components::{close_dialog, open_dialog, removing_by};
 use crate::team::{Asking, Server};
 
 /// A button, and the question that it asks; the safe answer has the focus.
@@ -34,16 +34,9 @@ where
     let open = move |_| {
         asking.refused.set(None);
         line.clear();
-        if let Some(dialog) = dialog.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
+        open_dialog(dialog);
     };
-    let close = move || {
-        if let Some(dialog) = dialog.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(dialog);
     let expected = typed.clone();
     let submit = move || {
         let confirmed = |text: &str| match &expected {

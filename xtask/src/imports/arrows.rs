@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
-use super::modules::{Crate, Module, ModulePath, imported, is_for_tests};
+use super::modules::{Crate, Module, ModulePath, imported, is_for_tests, stated};
 
 /// One file names something that another defines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +114,15 @@ impl<'ast> Visit<'ast> for Names<'_> {
         }
     }
 
+    fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
+        if let Some(line) = stated(attribute, "doc") {
+            for path in linked(&line) {
+                self.visit_written(&path);
+            }
+        }
+        syn::visit::visit_attribute(self, attribute);
+    }
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments = path.segments.iter().map(|segment| segment.ident.to_string());
         self.visit_written(&segments.collect::<Vec<_>>());
@@ -124,6 +133,16 @@ impl<'ast> Visit<'ast> for Names<'_> {
         self.visit_path(&called.path);
         self.visit_tokens(called.tokens.clone());
     }
+}
+
+/// The paths that a line of documentation links to: ``[`a::b`]``, and `a::b` in `[text](a::b)`.
+fn linked(line: &str) -> impl Iterator<Item = Vec<String>> {
+    let between = move |begin: &'static str, end: &'static str| {
+        let pieces = line.split(begin).skip(1);
+        pieces.filter_map(move |piece| Some(piece.split_once(end)?.0))
+    };
+    let paths = between("[`", "`]").chain(between("](", ")"));
+    paths.map(|path| path.split("::").map(str::to_owned).collect())
 }
 
 impl Names<'_> {

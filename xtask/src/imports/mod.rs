@@ -15,12 +15,15 @@ use arrows::Arrow;
 use modules::Crate;
 
 /// The crates by their folders of sources, and what may not run in circles there.
-const CRATES: [(&str, Among); 8] = [
+const CRATES: [(&str, Among); 11] = [
     ("core/src", Among::Files),
     ("world/src", Among::Files),
     ("models/src", Among::Files),
     ("workloads/src", Among::Files),
     ("rewriter/src", Among::Files),
+    ("server/api/src", Among::Files),
+    ("server/hosted/src", Among::Files),
+    ("server/team/src", Among::Files),
     ("server/src", Among::Files),
     ("edge/src", Among::Files),
     ("src", Among::Folders),
@@ -148,6 +151,29 @@ mod tests {
         assert_eq!(
             names(&files),
             ["b.rs -> a/inner.rs: Kept", "b.rs -> a/mod.rs: Own"]
+        );
+    }
+
+    #[test]
+    fn documentation_links_to_the_file_that_defines_a_name() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;"),
+            (
+                "a.rs",
+                "pub struct A { /** See [`b`](crate::b::Handed::of). */ a: () }",
+            ),
+            (
+                "b.rs",
+                "pub use crate::c::Handed; use crate::c; /// See [`c::f`], `a::A`.\n pub fn f() {}",
+            ),
+            (
+                "c.rs",
+                "pub struct Handed; pub fn f() {} /// As [this](super::a::A).\n pub fn g() {}",
+            ),
+        ];
+        assert_eq!(
+            names(&files),
+            ["a.rs -> c.rs: Handed", "b.rs -> c.rs: f", "c.rs -> a.rs: A"]
         );
     }
 

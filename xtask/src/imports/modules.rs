@@ -108,7 +108,11 @@ impl Crate {
                 self.add(folder, file, below, &children.join(&name), items.clone())?;
                 continue;
             }
-            let places = match stated_path(&module.attrs) {
+            let stated = module
+                .attrs
+                .iter()
+                .find_map(|attribute| stated(attribute, "path"));
+            let places = match stated {
                 Some(stated) => vec![file.with_file_name(stated)],
                 None => vec![
                     children.join(&name).join("mod.rs"),
@@ -218,20 +222,18 @@ fn demands_test(condition: &Meta) -> bool {
     }
 }
 
-/// The file that `#[path = "…"]` states.
-fn stated_path(attributes: &[Attribute]) -> Option<String> {
-    attributes.iter().find_map(|attribute| {
-        let Meta::NameValue(pair) = &attribute.meta else {
-            return None;
-        };
-        let syn::Expr::Lit(value) = &pair.value else {
-            return None;
-        };
-        match &value.lit {
-            syn::Lit::Str(stated) if pair.path.is_ident("path") => Some(stated.value()),
-            _ => None,
-        }
-    })
+/// What `#[name = "…"]` states, as `#[path = "…"]` does and a line of documentation.
+pub(super) fn stated(attribute: &Attribute, name: &str) -> Option<String> {
+    let Meta::NameValue(pair) = &attribute.meta else {
+        return None;
+    };
+    let syn::Expr::Lit(value) = &pair.value else {
+        return None;
+    };
+    match &value.lit {
+        syn::Lit::Str(stated) if pair.path.is_ident(name) => Some(stated.value()),
+        _ => None,
+    }
 }
 
 fn defined(item: &Item) -> Option<String> {

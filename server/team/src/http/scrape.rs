@@ -33,7 +33,7 @@ pub(super) async fn scrape(State(server): State<Server>, request: Request) -> Re
             ));
         }
     }
-    let text = metrics.render(&server).await?;
+    let text = metrics.render(server.store(), server.watching()).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -1,41 +1,10 @@
-//! Members of the team and how they sign in.
+//! How members of the team get in, and who of them administers the server.
 
-use sqlx::any::AnyRow;
 use sqlx::{Any, Row, Transaction};
 
 use super::sessions::end_others;
-use super::{Actor, Millis, SignsInBy, Store, StoreError, audit, flag, identities, present, taken};
+use super::{Actor, Member, Millis, SignsInBy, Store, StoreError, audit, identities, present, taken};
 use crate::secret;
-
-/// Somebody with an account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// 32 hexadecimal digits.
-    pub id: String,
-    /// What they sign in with.
-    pub name: String,
-    /// Whether they administer the server: all projects, members and keys.
-    pub is_admin: bool,
-    /// Since when they are here.
-    pub created_at: Millis,
-    /// Since when they may not sign in.
-    pub disabled_at: Option<Millis>,
-    /// Whether they have a password: who came by an identity has none.
-    pub has_password: bool,
-}
-
-impl Member {
-    pub(super) fn of(row: &AnyRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: row.try_get("id")?,
-            name: row.try_get("name")?,
-            is_admin: flag(row, "is_admin")?,
-            created_at: row.try_get("created_at")?,
-            disabled_at: row.try_get("disabled_at")?,
-            has_password: row.try_get::<Option<String>, _>("password")?.is_some(),
-        })
-    }
-}
 
 /// Waits for every other transaction that decides who administers the server.
 async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
 use super::files::take_along;
 use super::keys::CHECK;
+use super::leases::Jobs;
 use super::{PATIENCE, SQLITE, StoreError};
 use crate::files::Files;
 use crate::seal::MasterKey;
@@ -114,9 +115,9 @@ pub async fn make_ready(
             .execute(&mut connection)
             .await?;
     }
-    for (table, stands) in [("runs", "stage"), ("trainings", "state")] {
+    for Jobs { table, stage, .. } in [Jobs::RUNS, Jobs::TRAININGS] {
         if has_table(&mut connection, table).await? {
-            let statement = format!("UPDATE {table} SET lease_until = 0 WHERE {stands} = 'running'");
+            let statement = format!("UPDATE {table} SET lease_until = 0 WHERE {stage} = 'running'");
             sqlx::query(AssertSqlSafe(statement))
                 .execute(&mut connection)
                 .await?;

@@ -15,7 +15,9 @@ mod identities;
 mod invitations;
 mod journals;
 mod keys;
+mod leases;
 mod limits;
+mod member;
 mod orders;
 mod processes;
 mod projects;
@@ -38,7 +40,6 @@ use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 
-pub use accounts::Member;
 pub use audit::{Actor, Entry};
 pub use backup::{back_up, make_ready};
 pub use consumption::{FORGOTTEN, OpenReservation, Used, day_of};
@@ -47,20 +48,26 @@ pub use files::KeptFile;
 pub use identities::{Identity, LinkedIdentity, SignsInBy};
 pub use invitations::{Invitation, Invited};
 pub use keys::StoredKey;
+pub use leases::{Lease, NotKept};
 pub use limits::{ChargedTo, LimitsInForce};
+pub use member::Member;
 pub use projects::{MemberRole, Project};
 pub use prompts::{AddedVersion, Moved, Prompt, PromptVersion};
 pub use runs::{AddedRun, Run, RunStudy};
 pub use sessions::Session;
 pub use tokens::Token;
-pub use training_work::{TrainingLease, TrainingLeft};
+pub use training_work::TrainingLeft;
 pub use trainings::{AddedTraining, Training};
-pub use workers::{Lease, Left, NotKept, Told};
+pub use workers::{Left, Told};
 
 use crate::files::FilesError;
 
 /// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
+
+pub(crate) fn in_millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX / 2)
+}
 
 static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");

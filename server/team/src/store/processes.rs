@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::{Millis, Store, StoreError};
+use super::{Millis, Store, StoreError, in_millis};
 
 /// How often a process says that it lives.
 const BEAT: Duration = Duration::from_secs(20);
@@ -15,10 +15,6 @@ const SILENCE: u32 = 6;
 /// That no process which was heard of since `$1` has a row.
 pub(super) const FORSAKEN: &str =
     "NOT EXISTS (SELECT 1 FROM processes WHERE processes.id = process AND processes.heard_at >= $1)";
-
-fn in_millis(duration: Duration) -> Millis {
-    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
-}
 
 /// This machine's clock, in milliseconds since 1970.
 fn local() -> Millis {
@@ -121,7 +117,6 @@ impl Store {
         };
         let settled = self.settle_forgotten(now, heard_since).await?;
         self.release_forsaken(heard_since).await?;
-        self.release_forsaken_trainings(heard_since).await?;
         sqlx::query("DELETE FROM processes WHERE heard_at < $1")
             .bind(heard_since)
             .execute(&self.write)

@@ -565,7 +565,7 @@ fn what_an_ended_process_left_is_taken_over_and_nothing_of_those_that_live() {
         let reserved = store.used_since(0).await.unwrap()[0].consumption;
         assert_eq!((reserved.used.get(), reserved.reserved.get()), (30, 30));
         let claimed = store.claim(150_000, DAY, 8).await.unwrap().unwrap();
-        assert_eq!(claimed.0.run, leases[0].run);
+        assert_eq!(claimed.0.id, leases[0].id);
         assert!(store.claim(150_000, DAY, 8).await.unwrap().is_none());
         assert_eq!(
             store.take_over(150_000, true).await.unwrap(),

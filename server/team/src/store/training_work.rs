@@ -3,25 +3,13 @@
 use capo_api::{RunStage, TrainingState};
 use capo_core::journal::Status;
 use capo_core::reading::progress::{Progress, Times};
-use sqlx::{Any, AssertSqlSafe, Row, Transaction};
+use sqlx::{Any, Row, Transaction};
 
 use super::columns::{number, written, written_word};
 use super::journals::insert_lines;
-use super::processes::FORSAKEN;
+use super::leases::{Jobs, Lease, NotKept, held};
 use super::trainings::{Training, stand};
-use super::{Millis, NotKept, Store, StoreError, count};
-
-/// How often a training is taken up without getting further before it is left alone.
-const CLAIMS: u64 = 4;
-
-/// A process's right to work on a training, until another one claims it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrainingLease {
-    /// Id of the training.
-    pub training: String,
-    /// Rises with every claim.
-    pub fence: i64,
-}
+use super::{Millis, Store, StoreError};
 
 /// How a training is left.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,27 +22,24 @@ pub struct TrainingLeft {
     pub in_order: bool,
 }
 
-/// Makes sure that a training is still whose lease this is, and notes how far its file has come.
+/// Makes sure that a training is still whose lease this is, and notes how far its file has come and how many lines its log
+/// gets. Returns how many it had.
 async fn hold(
     transaction: &mut Transaction<'static, Any>,
-    lease: &TrainingLease,
-    reached: u64,
+    lease: &Lease,
+    (reached, lines): (u64, usize),
     now: Millis,
-) -> Result<(), NotKept> {
-    let held = sqlx::query(
-        "UPDATE trainings SET touched_at = $1, claims = CASE WHEN reached < $2 THEN 0 ELSE claims END, \
-         reached = CASE WHEN reached < $2 THEN $2 ELSE reached END WHERE id = $3 AND fence = $4 AND state = 'running'",
-    )
-    .bind(now)
-    .bind(number(reached))
-    .bind(&lease.training)
-    .bind(lease.fence)
-    .execute(&mut **transaction)
-    .await?;
-    if held.rows_affected() == 0 {
-        return Err(NotKept::Lost);
-    }
-    Ok(())
+) -> Result<i64, NotKept> {
+    let set = "touched_at = $3, claims = CASE WHEN reached < $4 THEN 0 ELSE claims END, \
+               reached = CASE WHEN reached < $4 THEN $4 ELSE reached END, lines = lines + $5";
+    let noted = Jobs::TRAININGS
+        .change(lease, set, "RETURNING lines")
+        .bind(now)
+        .bind(number(reached))
+        .bind(number(lines))
+        .fetch_optional(&mut **transaction)
+        .await?;
+    Ok(noted.ok_or(NotKept::Lost)?.try_get::<i64, _>("lines")? - number(lines))
 }
 
 /// What those who work on trainings do.
@@ -67,7 +52,7 @@ impl Store {
         &self,
         now: Millis,
         until: Millis,
-    ) -> Result<Option<(TrainingLease, Training)>, StoreError> {
+    ) -> Result<Option<(Lease, Training)>, StoreError> {
         let row = sqlx::query(
             "SELECT id, fence, claims FROM trainings WHERE state = 'queued' OR (state = 'running' AND lease_until <= $1) \
              ORDER BY created_at, id LIMIT 1",
@@ -78,82 +63,32 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        let (id, fence): (String, i64) = (row.try_get("id")?, row.try_get("fence")?);
-        let is_hopeless = count(&row, "claims")? >= CLAIMS;
-        let (state, error) = if is_hopeless {
-            let error =
-                "each process that worked on it ended before it got further; the server's log says more";
-            ("failed", Some(error))
-        } else {
-            ("running", None)
-        };
         let mut transaction = self.begin().await?;
-        let claimed = sqlx::query(
-            "UPDATE trainings SET state = $1, error = $2, fence = $3 + 1, lease_until = $4, touched_at = $5, \
-             claims = claims + 1, process = $7 WHERE id = $6 AND fence = $3 AND state IN ('queued', 'running')",
-        )
-        .bind(state)
-        .bind(error)
-        .bind(fence)
-        .bind(until)
-        .bind(now)
-        .bind(&id)
-        .bind(&*self.process)
-        .execute(&mut *transaction)
-        .await?;
-        if claimed.rows_affected() == 0 {
-            return Ok(None);
-        }
-        let stage = if is_hopeless {
-            RunStage::Failed
-        } else {
-            RunStage::Running
-        };
-        stand(&mut transaction, &id, stage, error, now).await?;
-        transaction.commit().await?;
-        if is_hopeless {
-            return Ok(None);
-        }
-        let training = self.training(&id).await?;
-        let lease = TrainingLease {
-            training: id,
-            fence: fence + 1,
-        };
-        Ok(Some((lease, training)))
-    }
-
-    /// Gives up the trainings of processes that were not heard of since a moment, for whoever claims them next.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub(super) async fn release_forsaken_trainings(&self, heard_since: Millis) -> Result<(), StoreError> {
-        let statement = format!(
-            "UPDATE trainings SET lease_until = 0 WHERE state = 'running' AND lease_until > 0 AND {FORSAKEN}"
-        );
-        sqlx::query(AssertSqlSafe(statement))
-            .bind(heard_since)
-            .execute(&self.write)
+        let times = (now, until);
+        let taken = Jobs::TRAININGS
+            .take_up(&mut transaction, &row, &self.process, times)
             .await?;
-        Ok(())
+        let Some((lease, error)) = taken else {
+            return Ok(None);
+        };
+        let stage = error.map_or(RunStage::Running, |_| RunStage::Failed);
+        stand(&mut transaction, &lease.id, stage, error, now).await?;
+        transaction.commit().await?;
+        if error.is_some() {
+            return Ok(None);
+        }
+        let training = self.training(&lease.id).await?;
+        Ok(Some((lease, training)))
     }
 
     /// Keeps a training for longer, and says whether it was told to stop.
     ///
     /// # Errors
     /// When it is lost, or the database fails.
-    pub async fn renew_training(&self, lease: &TrainingLease, until: Millis) -> Result<bool, NotKept> {
-        let renewed = sqlx::query(
-            "UPDATE trainings SET lease_until = $1 WHERE id = $2 AND fence = $3 AND state = 'running'",
-        )
-        .bind(until)
-        .bind(&lease.training)
-        .bind(lease.fence)
-        .execute(&self.write)
-        .await?;
-        if renewed.rows_affected() == 0 {
-            return Err(NotKept::Lost);
-        }
-        Ok(self.training(&lease.training).await?.stopping)
+    pub async fn renew_training(&self, lease: &Lease, until: Millis) -> Result<bool, NotKept> {
+        let renewed = Jobs::TRAININGS.change(lease, "lease_until = $3", "").bind(until);
+        held(&renewed.execute(&self.write).await?)?;
+        Ok(self.training(&lease.id).await?.stopping)
     }
 
     /// Appends lines to the log of a training, whose file has `reached` lines by then.
@@ -162,31 +97,21 @@ impl Store {
     /// When it is lost, or the database fails.
     pub async fn append_to_training(
         &self,
-        lease: &TrainingLease,
+        lease: &Lease,
         lines: &[String],
         reached: u64,
         now: Millis,
     ) -> Result<(), NotKept> {
         let mut transaction = self.begin().await?;
-        hold(&mut transaction, lease, reached, now).await?;
-        let row = sqlx::query("SELECT lines FROM trainings WHERE id = $1")
-            .bind(&lease.training)
-            .fetch_one(&mut *transaction)
-            .await?;
-        let first: i64 = row.try_get("lines")?;
+        let first = hold(&mut transaction, lease, (reached, lines.len()), now).await?;
         for (line, body) in (first..).zip(lines) {
             sqlx::query("INSERT INTO training_lines (training, line, body) VALUES ($1, $2, $3)")
-                .bind(&lease.training)
+                .bind(&lease.id)
                 .bind(line)
                 .bind(body)
                 .execute(&mut *transaction)
                 .await?;
         }
-        sqlx::query("UPDATE trainings SET lines = lines + $1 WHERE id = $2")
-            .bind(number(lines.len()))
-            .bind(&lease.training)
-            .execute(&mut *transaction)
-            .await?;
         Ok(transaction.commit().await?)
     }
 
@@ -196,14 +121,14 @@ impl Store {
     /// When it is lost, or the database fails.
     pub async fn append_to_search(
         &self,
-        lease: &TrainingLease,
+        lease: &Lease,
         run: &str,
         first: u64,
         lines: &[String],
         now: Millis,
     ) -> Result<(), NotKept> {
         let mut transaction = self.begin().await?;
-        hold(&mut transaction, lease, first + lines.len() as u64, now).await?;
+        hold(&mut transaction, lease, (first + lines.len() as u64, 0), now).await?;
         let kept = number(first);
         // What the file lost when the machine did.
         let cut = sqlx::query("DELETE FROM lines WHERE run = $1 AND line >= $2")
@@ -228,13 +153,13 @@ impl Store {
     /// When it is lost, or the database fails.
     pub async fn replace_first_of_search(
         &self,
-        lease: &TrainingLease,
+        lease: &Lease,
         run: &str,
         line: &str,
         now: Millis,
     ) -> Result<(), NotKept> {
         let mut transaction = self.begin().await?;
-        hold(&mut transaction, lease, 0, now).await?;
+        hold(&mut transaction, lease, (0, 0), now).await?;
         sqlx::query("UPDATE runs SET revision = revision + 1 WHERE id = $1")
             .bind(run)
             .execute(&mut *transaction)
@@ -253,7 +178,7 @@ impl Store {
     /// When it is lost, or the database fails.
     pub async fn note_search(
         &self,
-        lease: &TrainingLease,
+        lease: &Lease,
         run: &str,
         (progress, times, status): (&Progress, &Times, Option<Status>),
     ) -> Result<(), NotKept> {
@@ -265,14 +190,11 @@ impl Store {
         .bind(written(times))
         .bind(status.as_ref().map(written))
         .bind(run)
-        .bind(&lease.training)
+        .bind(&lease.id)
         .bind(lease.fence)
         .execute(&self.write)
         .await?;
-        if noted.rows_affected() == 0 {
-            return Err(NotKept::Lost);
-        }
-        Ok(())
+        held(&noted)
     }
 
     /// Lets go of a training; that it was told to stop since its worker last heard of it counts.
@@ -281,34 +203,29 @@ impl Store {
     /// When it is lost, or the database fails.
     pub async fn leave_training(
         &self,
-        lease: &TrainingLease,
+        lease: &Lease,
         left: &TrainingLeft,
         now: Millis,
     ) -> Result<(), NotKept> {
         let mut transaction = self.begin().await?;
-        let done = sqlx::query(
-            "UPDATE trainings SET state = CASE WHEN $1 = 'queued' AND stopping = 1 THEN 'stopped' ELSE $1 END, \
-             error = $2, stopping = 0, lease_until = 0, touched_at = $3, claims = CASE WHEN $4 = 1 THEN 0 ELSE claims END \
-             WHERE id = $5 AND fence = $6 AND state = 'running' RETURNING state",
-        )
-        .bind(written(&left.state))
-        .bind(&left.error)
-        .bind(now)
-        .bind(i64::from(left.in_order))
-        .bind(&lease.training)
-        .bind(lease.fence)
-        .fetch_optional(&mut *transaction)
-        .await?;
-        let Some(row) = done else {
-            return Err(NotKept::Lost);
-        };
+        let set = "state = CASE WHEN $3 = 'queued' AND stopping = 1 THEN 'stopped' ELSE $3 END, error = $4, stopping = 0, \
+                   lease_until = 0, touched_at = $5, claims = CASE WHEN $6 = 1 THEN 0 ELSE claims END";
+        let done = Jobs::TRAININGS
+            .change(lease, set, "RETURNING state")
+            .bind(written(&left.state))
+            .bind(&left.error)
+            .bind(now)
+            .bind(i64::from(left.in_order))
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let row = done.ok_or(NotKept::Lost)?;
         let stage = match written_word(&row, "state")?.unwrap_or(left.state) {
             TrainingState::Failed => RunStage::Failed,
             TrainingState::Queued | TrainingState::Running => RunStage::Queued,
             TrainingState::Stopped | TrainingState::Done => RunStage::Ended,
         };
         let error = left.error.as_deref();
-        stand(&mut transaction, &lease.training, stage, error, now).await?;
+        stand(&mut transaction, &lease.id, stage, error, now).await?;
         Ok(transaction.commit().await?)
     }
 }

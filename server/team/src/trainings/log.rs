@@ -11,7 +11,7 @@ use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
 
 use crate::http::Server;
-use crate::store::{NotKept, Run, StoreError, Training, TrainingLease};
+use crate::store::{Lease, NotKept, Run, StoreError, Training};
 
 /// Bytes of a file that are read at once.
 const AT_ONCE: u64 = 4 << 20;
@@ -90,7 +90,7 @@ impl Tail {
 /// The log of a training under way.
 pub(super) struct Log {
     server: Server,
-    lease: TrainingLease,
+    lease: Lease,
     tail: Tail,
     /// Lines of the file that the database has.
     copied: u64,
@@ -113,7 +113,7 @@ impl Log {
     pub(super) async fn open(
         server: &Server,
         training: &Training,
-        lease: &TrainingLease,
+        lease: &Lease,
         folder: &Path,
     ) -> Result<Self, NotKept> {
         let file = match training.kind {

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::time::Duration;
 
 use capo_api::{TrainingKind, TrainingState};
 use tokio::sync::watch;
@@ -16,11 +15,8 @@ use super::log::Log;
 use super::{Job, LOCK, Trainings};
 use crate::http::Server;
 use crate::shared_keys::{self, GATE};
-use crate::store::{Millis, NotKept, StoreError, Training, TrainingLease, TrainingLeft};
-use crate::worker::{Admission, open_proxy};
-
-/// How often somebody looks whether a training waits, or was told something.
-const LOOK: Duration = Duration::from_millis(500);
+use crate::store::{Lease, NotKept, StoreError, Training, TrainingLeft, in_millis};
+use crate::worker::{Admission, LOOK, open_proxy};
 
 /// Works on trainings until `ending` is done; those under way then end in good order, and wait for the next start.
 ///
@@ -37,7 +33,11 @@ pub async fn train(server: Server, ending: impl Future<Output = ()>) -> std::io:
     loop {
         while under_way.len() < trainings.at_once {
             let now = server.now();
-            match server.store().claim_training(now, now + lease(&trainings)).await {
+            match server
+                .store()
+                .claim_training(now, now + in_millis(trainings.lease))
+                .await
+            {
                 Ok(Some((lease, training))) => {
                     tracing::info!(
                         training = training.id,
@@ -75,10 +75,6 @@ pub async fn train(server: Server, ending: impl Future<Output = ()>) -> std::io:
     Ok(())
 }
 
-fn lease(trainings: &Trainings) -> Millis {
-    Millis::try_from(trainings.lease.as_millis()).unwrap_or(Millis::MAX / 2)
-}
-
 /// What came of a training.
 enum Carried {
     Left(TrainingLeft),
@@ -99,7 +95,7 @@ async fn attend(
     server: Server,
     trainings: Trainings,
     origin: String,
-    (lease, training): (TrainingLease, Training),
+    (lease, training): (Lease, Training),
     ending: watch::Receiver<bool>,
 ) {
     let folder = trainings.folder_of(&training.id);
@@ -145,7 +141,7 @@ fn of_its_own(error: &str, folder: &Path) -> String {
 async fn listen(
     server: &Server,
     trainings: &Trainings,
-    of: &TrainingLease,
+    of: &Lease,
     news: &watch::Sender<News>,
     mut ending: watch::Receiver<bool>,
 ) -> Infallible {
@@ -158,7 +154,7 @@ async fn listen(
         }
         match server
             .store()
-            .renew_training(of, server.now() + lease(trainings))
+            .renew_training(of, server.now() + in_millis(trainings.lease))
             .await
         {
             Ok(stopped) => {
@@ -169,7 +165,7 @@ async fn listen(
             }
             // Until the lease ends it may get better.
             Err(NotKept::Store(error)) => {
-                tracing::warn!(training = of.training, %error, "a training could not be looked after");
+                tracing::warn!(training = of.id, %error, "a training could not be looked after");
             }
         }
     }
@@ -180,7 +176,7 @@ async fn carry_out(
     server: &Server,
     trainings: &Trainings,
     origin: &str,
-    (lease, training): (&TrainingLease, &Training),
+    (lease, training): (&Lease, &Training),
     pass: &Admission,
     news: &watch::Sender<News>,
 ) -> Carried {

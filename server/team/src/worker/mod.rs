@@ -19,11 +19,11 @@ use self::carry_out::{Carried, carry_out};
 use self::rows::Database;
 use crate::http::{Server, proxy_router};
 use crate::secret::Secret;
-use crate::store::{Lease, Left, Millis, NotKept, Run, Told};
+use crate::store::{Lease, Left, NotKept, Run, Told, in_millis};
 use crate::telemetry::UnderWay;
 
-/// How often a worker looks whether somebody waits for it, or has told its run something.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often somebody looks whether a run or a training waits, or was told something.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// How a worker works.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +44,6 @@ impl Default for WorkerSettings {
             runs_of_member: 8,
             lease: Duration::from_secs(30),
         }
-    }
-}
-
-impl WorkerSettings {
-    fn lease_in_millis(self) -> Millis {
-        Millis::try_from(self.lease.as_millis()).unwrap_or(Millis::MAX / 2)
     }
 }
 
@@ -111,7 +105,7 @@ pub async fn work(
             let now = server.now();
             let claimed = server
                 .store()
-                .claim(now, now + settings.lease_in_millis(), settings.runs_of_member)
+                .claim(now, now + in_millis(settings.lease), settings.runs_of_member)
                 .await;
             let (lease, run) = match claimed {
                 Ok(Some(claimed)) => claimed,
@@ -252,7 +246,7 @@ async fn listen(server: &Server, settings: WorkerSettings, lease: &Lease, shared
         let told = if is_due {
             server
                 .store()
-                .renew(lease, server.now() + settings.lease_in_millis())
+                .renew(lease, server.now() + in_millis(settings.lease))
                 .await
         } else {
             server.store().told(lease).await
@@ -267,7 +261,7 @@ async fn listen(server: &Server, settings: WorkerSettings, lease: &Lease, shared
             Err(NotKept::Lost) => shared.tell(|news| news.is_lost = true),
             // Until the lease ends it may get better.
             Err(NotKept::Store(error)) => {
-                tracing::warn!(run = lease.run, %error, "a run could not be looked after");
+                tracing::warn!(run = lease.id, %error, "a run could not be looked after");
             }
         }
         write_figures(server, lease, shared).await;
@@ -279,6 +273,6 @@ async fn write_figures(server: &Server, lease: &Lease, shared: &Shared) {
         return;
     };
     if let Err(error) = server.store().note(lease, &progress, &times).await {
-        tracing::debug!(run = lease.run, %error, "the figures of a run could not be written");
+        tracing::debug!(run = lease.id, %error, "the figures of a run could not be written");
     }
 }

@@ -144,7 +144,7 @@ impl JournalStore for Rows {
             let found = found.ok_or_else(|| StoreError(format!("the journal has no line {}", line + 1)));
             return ready(found).boxed_local();
         }
-        let (store, run) = (self.database.store.clone(), self.lease.run.clone());
+        let (store, run) = (self.database.store.clone(), self.lease.id.clone());
         let asked = self
             .database
             .handle
@@ -189,7 +189,7 @@ pub(super) async fn append_once<F: Future<Output = Result<(), NotKept>>>(
             appended => return appended,
         };
         tries += 1;
-        tracing::warn!(run = lease.run, %error, "lines of a journal could not be written; once more");
+        tracing::warn!(run = lease.id, %error, "lines of a journal could not be written; once more");
         tokio::time::sleep(PAUSE * tries).await;
     }
 }

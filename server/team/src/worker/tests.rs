@@ -16,7 +16,7 @@ use crate::fixture::{self, STUDY};
 use crate::http::Settings;
 use crate::seal::MasterKey;
 use crate::store::tests::on_each;
-use crate::store::{Actor, AddedRun, AddedVersion, Member, Project, Store};
+use crate::store::{Actor, AddedRun, AddedVersion, Member, Millis, Project, Store};
 use capo_workloads::files::MemoryFiles;
 
 /// As long as a worker has a run here.
@@ -158,7 +158,7 @@ impl Place {
     /// How often a run was claimed, once it has ended.
     async fn claims(&self, run: &Run) -> u64 {
         let mut lease = Lease {
-            run: run.id.clone(),
+            id: run.id.clone(),
             fence: 1,
         };
         while !self.store.was_appended(&lease, run.lines).await.unwrap() {
@@ -439,7 +439,7 @@ fn nobody_has_more_runs_at_a_time_than_they_may() {
         }
         let claim = || store.claim(now(), now() + LEASE, 2);
         let (one, two) = (claim().await.unwrap().unwrap(), claim().await.unwrap().unwrap());
-        assert_ne!(one.0.run, two.0.run);
+        assert_ne!(one.0.id, two.0.id);
         assert!(claim().await.unwrap().is_none());
         let left = Left {
             stage: RunStage::Ended,

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use leptos_router::components::A;
 
 use super::place::Place;
-use crate::components::Message;
+use crate::components::{Message, close_dialog, open_dialog};
 use crate::live::Run;
 use crate::pages::team::form::{Field, Line, Refused, named, noted};
 use crate::team::{Asking, Server, Team};
@@ -46,16 +46,9 @@ fn Adding(run: Run, best: Signal<Option<CandidateId>>, project: String) -> impl 
         reading.send(request, move |prompts: Vec<PromptShown>| {
             names.set(prompts.into_iter().map(|prompt| prompt.name).collect());
         });
-        if let Some(dialog) = node.get_untracked() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
-        }
+        open_dialog(node);
     };
-    let close = move |_| {
-        if let Some(dialog) = node.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move |_| close_dialog(node);
     let submit = move |event: SubmitEvent| {
         event.prevent_default();
         let (Some(name), Some(noted)) = (name.read(named::<PromptName>), note.read(noted)) else {

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use super::evidence::Speaks;
 use super::place::{Move, Page, Place};
-use crate::components::Message;
+use crate::components::{Message, close_dialog, open_dialog};
 use crate::pages::team::form::Refused;
 use crate::team::{Asking, Server, sentence};
 
@@ -78,16 +78,11 @@ fn Question(page: Page, asked: Move, node: NodeRef<Dialog>) -> impl IntoView {
     };
     look();
     Effect::new(move |_| {
-        if let Some(dialog) = node.get() {
-            // Fails only when it is open already.
-            let _ = dialog.show_modal();
+        if node.get().is_some() {
+            open_dialog(node);
         }
     });
-    let close = move || {
-        if let Some(dialog) = node.get_untracked() {
-            dialog.close();
-        }
-    };
+    let close = move || close_dialog(node);
     let submit = move |event: SubmitEvent| {
         event.prevent_default();
         let Some(seen) = compared.get_untracked() else {

@@ -201,7 +201,7 @@ fn what_an_ended_process_had_under_way_is_taken_over() {
         );
         store.take_over(150_000, false).await.unwrap();
         let (next, _) = store.claim_training(150_000, DAY).await.unwrap().unwrap();
-        assert_eq!((&next.training, next.fence), (&lease.training, lease.fence + 1));
+        assert_eq!((&next.id, next.fence), (&lease.id, lease.fence + 1));
     });
 }
 
