@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use capo_gateway::{
     Caller, Count, Counter, Flow, Gateway, Limits, NanoUsd, Request, Scope, UpstreamRequest, check_response,
@@ -21,15 +20,12 @@ use worker::{
 };
 
 use crate::configuration::{Configuration, Key, Member};
-use crate::ledger::{Ledger, Subject};
+use crate::ledger::{Ledger, Subject, WHOLE};
 use crate::refusal::Refusal;
 use crate::runtime::plain;
 
 /// Bytes of a provider's error that are read, at most.
 const MOST_ERROR: usize = 1 << 20;
-
-/// How long a call may take in all.
-const WHOLE: Duration = Duration::from_mins(15);
 
 /// Pieces of an answer that wait for a slow caller.
 const WAITING: usize = 16;
@@ -108,10 +104,11 @@ impl Call {
     }
 
     /// Sets aside what it may cost, sends it, passes the answer on, and settles what it did cost. The caller may go away at
-    /// any time.
-    pub(crate) async fn make(mut self, tell: Tell) {
+    /// any time. It is counted with the network that it comes from; those of runs are bounded where they are made.
+    pub(crate) async fn make(mut self, network: Option<String>, tell: Tell) {
         let accounts = std::mem::take(&mut self.accounts);
-        let reservation = match self.ledger.reserve(accounts, self.upstream.amount()).await {
+        let reserved = self.ledger.reserve(accounts, self.upstream.amount(), network);
+        let reservation = match reserved.await {
             Ok(reservation) => reservation,
             Err(refusal) => return answer(tell, Err(refusal)),
         };

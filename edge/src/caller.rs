@@ -5,7 +5,7 @@ use capo_gateway::token;
 use http::HeaderMap;
 use worker::{Response, Url};
 
-use crate::configuration::{Configuration, Member};
+use crate::configuration::{Configuration, Member, hash};
 use crate::refusal::Refusal;
 
 /// A member who asks.
@@ -88,6 +88,23 @@ impl Member {
             has.as_str()
         )))
     }
+}
+
+/// The network that a request comes from, as Cloudflare says.
+pub(crate) fn network(headers: &HeaderMap) -> String {
+    let address = headers
+        .get("cf-connecting-ip")
+        .and_then(|value| value.to_str().ok());
+    let address = address.unwrap_or_default();
+    address
+        .parse()
+        .map_or_else(|_| address.to_owned(), capo_gateway::network)
+}
+
+/// By what a request is counted: the hash of the token that it has, whether that is known or not, else its network.
+pub(crate) fn counted(headers: &HeaderMap, url: &Url, network: &str) -> String {
+    let presented = token(headers).or_else(|| cookie(headers, url));
+    presented.map_or_else(|| network.to_owned(), hash)
 }
 
 /// Whether a request comes from this worker's page. Browsers say where one comes from that would change something.

@@ -1,15 +1,19 @@
 //! What an operator says of members, projects and keys, in variables of the worker.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::str::FromStr;
 
 use capo_api::{DailyLimits, MemberName, Role};
-use capo_gateway::{DEFAULT_MAX_BODY, Limits, NanoUsd, SharedKey};
+use capo_core::ids::hex;
+use capo_gateway::{DEFAULT_MAX_BODY, DEFAULT_RATE, Limits, NanoUsd, SharedKey};
+use capo_hosted::RUNS_OF_MEMBER;
 use capo_models::Secret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 use worker::Env;
 use worker::js_sys::Reflect;
 
@@ -21,6 +25,10 @@ pub(crate) struct Configuration {
     keys: BTreeMap<String, Key>,
     /// The most bytes of a request's body.
     pub(crate) max_body: usize,
+    /// Requests a second of each token and address; without it as many as they like.
+    pub(crate) rate: Option<NonZeroU32>,
+    /// Runs of one member at a time.
+    pub(crate) runs_per_member: u32,
 }
 
 /// A member, as in `MEMBERS` by name.
@@ -84,19 +92,13 @@ impl Configuration {
             };
             keys.insert(name, key);
         }
-        // A number that is no text is not to be passed over as if there were none.
-        let stated = Reflect::get(env, &"MAX_BODY".into()).unwrap_or_default();
-        let max_body = if stated.is_undefined() {
-            DEFAULT_MAX_BODY
-        } else {
-            let bytes = stated.as_string().and_then(|text| text.parse().ok());
-            bytes.ok_or_else(|| "MAX_BODY: no number of bytes, as text".to_owned())?
-        };
         let read = Self {
             members: variable(env, "MEMBERS")?,
             projects: variable(env, "PROJECTS")?,
             keys,
-            max_body,
+            max_body: whole(env, "MAX_BODY", "bytes")?.unwrap_or(DEFAULT_MAX_BODY),
+            rate: NonZeroU32::new(whole(env, "RATE", "requests a second")?.unwrap_or(DEFAULT_RATE)),
+            runs_per_member: whole(env, "RUNS_PER_MEMBER", "runs")?.unwrap_or(RUNS_OF_MEMBER),
         };
         read.check()?;
         Ok(read)
@@ -149,13 +151,18 @@ impl Configuration {
         }
     }
 
-    /// Whose token this is, with their name. Hashes are compared, and no time that this takes helps to guess a token.
+    /// The same for an object, whose failure the log has.
+    pub(crate) fn of(env: &Env) -> worker::Result<Self> {
+        Self::read(env).map_err(|error| worker::Error::RustError(format!("the variable {error}")))
+    }
+
+    /// Whose token this is, with their name. Hashes are compared, in a time that tells nothing of where they differ.
     pub(crate) fn member(&self, token: &str) -> Option<(&str, &Member)> {
         let hash = hash(token);
         let found = self
             .members
             .iter()
-            .find(|(_, member)| member.token_sha256 == hash);
+            .find(|(_, member)| member.token_sha256.as_bytes().ct_eq(hash.as_bytes()).into());
         found.map(|(name, member)| (name.as_str(), member))
     }
 
@@ -204,12 +211,19 @@ fn variable<T: DeserializeOwned>(env: &Env, name: &str) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| format!("{name}: {error}"))
 }
 
+/// A variable that is a number, if it is stated; one that is no text is not to be passed over as if it were not.
+fn whole<T: FromStr>(env: &Env, name: &str, of: &str) -> Result<Option<T>, String> {
+    let stated = Reflect::get(env, &name.into()).unwrap_or_default();
+    if stated.is_undefined() {
+        return Ok(None);
+    }
+    let number = stated.as_string().and_then(|text| text.parse().ok());
+    number
+        .map(Some)
+        .ok_or_else(|| format!("{name}: no number of {of}, as text"))
+}
+
 /// SHA-256 of a token, in small hexadecimal digits.
-fn hash(token: &str) -> String {
-    let digest = Sha256::digest(token.as_bytes());
-    digest.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+pub(crate) fn hash(token: &str) -> String {
+    hex(&Sha256::digest(token.as_bytes()))
 }

@@ -1,25 +1,36 @@
 //! What members, projects and keys have used, and what is set aside for requests under way: one Durable Object, in which
-//! one thing happens at a time, so that of two requests for the last cent the second sees what the first one took.
+//! one thing happens at a time, so that of two requests for the last cent the second sees what the first one took. It has
+//! how many of them may be under way, too, and how many runs; another of its kind counts the requests for which nothing is
+//! set aside.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use capo_gateway::{Account, Consumption, Limits, NanoUsd, Reservation, Scope, reserve};
+use capo_api::Problem;
+use capo_gateway::{
+    Account, CALLS_OF_MEMBER, Consumption, Limits, NanoUsd, Rates, Reservation, Scope, reserve,
+};
 use serde::{Deserialize, Serialize};
 // The macro names it.
 use worker::wasm_bindgen;
 use worker::{
     Delay, DurableObject, Env, ObjectNamespace, Request, Response, SqlStorage, SqlStorageValue, State,
-    durable_object,
+    console_error, durable_object,
 };
 
+use crate::configuration::Configuration;
 use crate::object;
+use crate::places::{self, Ready};
 use crate::refusal::Refusal;
-use crate::runtime::{now, number};
+use crate::runtime::{Count, now, number};
 
 pub(crate) const MILLISECONDS_OF_A_DAY: u64 = 86_400_000;
 
 /// After so many milliseconds what is set aside counts in full: whoever would have settled it has been ended.
 const FORGOTTEN: u64 = 3_600_000;
+
+/// How long a call may take in all.
+pub(crate) const WHOLE: Duration = Duration::from_mins(15);
 
 /// For so many days it is known what was used.
 const KEPT: u64 = 366;
@@ -42,12 +53,19 @@ CREATE TABLE IF NOT EXISTS reservation (
 /// What the object is told.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// To set an amount aside in each account; answered by the reservation's id, or the gate's problem.
-    Reserve(Vec<(Subject, Limits)>, NanoUsd),
+    /// To set an amount aside in each account, of which the first is the member's, for a call from a network or of a run;
+    /// answered by the reservation's id, or a problem.
+    Reserve(Vec<(Subject, Limits)>, NanoUsd, Option<String>),
     /// To replace a reservation by what the request did cost.
     Settle(u64, NanoUsd),
     /// To say what was used in so many days, this one included.
     Used(u64),
+    /// To count a request from a network, of a caller or to a model.
+    Count(String, Option<String>),
+    /// To say whether a run may go on.
+    Place(Ready),
+    /// To give a run's place to others.
+    Leave(String),
 }
 
 /// What was used on a day.
@@ -79,19 +97,45 @@ impl Ledger {
         object::ask(&self.0.get_by_name("all")?, order).await
     }
 
-    /// Sets an amount aside, and returns what it is settled by.
+    /// Counts a request from a network: of a caller, or without one to a model.
     ///
     /// # Errors
-    /// The first limit that it does not fit into.
+    /// When too many come.
+    pub(crate) async fn count(
+        env: &Env,
+        configuration: &Configuration,
+        network: String,
+        caller: Option<String>,
+    ) -> Result<(), Refusal> {
+        if configuration.rate.is_none() {
+            return Ok(());
+        }
+        // An object of its own: whoever floods it is in nobody's way to a model.
+        let object = Self::of(env)?.0.get_by_name("rates")?;
+        match object::ask(&object, &Order::Count(network, caller)).await {
+            Ok(answer) if answer.status_code() == 200 => Ok(()),
+            Ok(answer) => Err(Refusal::written(answer).await),
+            Err(error) => {
+                console_error!("a request could not be counted: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets an amount aside for a call from a network, or of a run, and returns what it is settled by.
+    ///
+    /// # Errors
+    /// The first limit that it does not fit into, or that too many calls come, or are under way.
     pub(crate) async fn reserve(
         &self,
         accounts: Vec<(Subject, Limits)>,
         amount: NanoUsd,
+        network: Option<String>,
     ) -> Result<u64, Refusal> {
-        let mut answer = self.ask(&Order::Reserve(accounts, amount)).await?;
+        let mut answer = self.ask(&Order::Reserve(accounts, amount, network)).await?;
         match answer.status_code() {
             200 => Ok(answer.json().await?),
-            status => Err(Refusal::written(status, answer.text().await?)),
+            _ => Err(Refusal::written(answer).await),
         }
     }
 
@@ -112,17 +156,34 @@ impl Ledger {
     pub(crate) async fn used_in(&self, days: u64) -> worker::Result<Vec<Used>> {
         self.ask(&Order::Used(days)).await?.json().await
     }
+
+    /// Whether a run may go on beside the others of its member.
+    pub(crate) async fn place(&self, ready: Ready) -> worker::Result<bool> {
+        self.ask(&Order::Place(ready)).await?.json().await
+    }
+
+    /// Gives a run's place to others.
+    pub(crate) async fn leave(&self, run: String) -> worker::Result<()> {
+        self.ask(&Order::Leave(run)).await.map(|_| ())
+    }
 }
 
 /// The object itself.
 #[durable_object(alarm)]
 pub struct Accounts {
     state: State,
+    /// In memory alone: before an object that nobody asks is ended, they allow a burst again.
+    rates: RefCell<Option<Rates>>,
 }
 
 impl DurableObject for Accounts {
-    fn new(state: State, _: Env) -> Self {
-        Self { state }
+    fn new(state: State, env: Env) -> Self {
+        // While something is configured wrongly, nobody gets here.
+        let rate = Configuration::read(&env).ok().and_then(|read| read.rate);
+        Self {
+            state,
+            rates: RefCell::new(rate.map(Rates::new)),
+        }
     }
 
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
@@ -131,8 +192,16 @@ impl DurableObject for Accounts {
         let books = Books::open(storage.sql())?;
         // No wait in between: what an order writes is written at once, and seen by the next.
         match order {
-            Order::Reserve(accounts, amount) => {
+            Order::Reserve(accounts, amount, network) => {
                 let now = now();
+                if let Some(network) = network {
+                    if let Err(problem) = self.count(&network, None) {
+                        return Refusal::from(problem).into_response();
+                    }
+                    if books.under_way(&accounts, now)? >= CALLS_OF_MEMBER as u64 {
+                        return Refusal::from(Problem::busy()).into_response();
+                    }
+                }
                 let reservation = match books.reserve(accounts, amount, now)? {
                     Ok(reservation) => reservation,
                     Err(problem) => return Refusal::from(problem).into_response(),
@@ -147,6 +216,15 @@ impl DurableObject for Accounts {
                 Response::empty()
             }
             Order::Used(days) => Response::from_json(&books.used_in(days, now())?),
+            Order::Count(network, caller) => match self.count(&network, caller.as_deref()) {
+                Ok(()) => Response::empty(),
+                Err(problem) => Refusal::from(problem).into_response(),
+            },
+            Order::Place(ready) => Response::from_json(&places::take(&books.0, &ready, now())?),
+            Order::Leave(run) => {
+                places::leave(&books.0, &run)?;
+                Response::empty()
+            }
         }
     }
 
@@ -158,6 +236,18 @@ impl DurableObject for Accounts {
             storage.set_alarm(Duration::from_millis(wait)).await?;
         }
         Response::empty()
+    }
+}
+
+impl Accounts {
+    /// Counts a request, see [`Rates::count`].
+    fn count(&self, network: &str, caller: Option<&str>) -> Result<(), Problem> {
+        let now = Duration::from_millis(now());
+        let mut rates = self.rates.borrow_mut();
+        let counted = rates
+            .as_mut()
+            .map_or(Ok(()), |rates| rates.count(network, caller, now));
+        counted.map_err(Problem::too_fast)
     }
 }
 
@@ -184,7 +274,17 @@ struct Earliest {
 impl Books {
     fn open(sql: SqlStorage) -> worker::Result<Self> {
         sql.exec(TABLES, None)?;
+        sql.exec(places::TABLE, None)?;
         Ok(Self(sql))
+    }
+
+    /// How many calls of a member are under way, by their account; those that nobody settles do not count for long.
+    fn under_way(&self, accounts: &[(Subject, Limits)], now: u64) -> worker::Result<u64> {
+        let since = now.saturating_sub(WHOLE.as_millis() as u64);
+        let member = accounts.first().map(|((_, name), _)| name.as_str());
+        let select = "SELECT count(*) AS count FROM reservation WHERE at > ? AND json_extract(subjects, '$[0][1]') = ?";
+        let Count { count } = self.0.exec(select, vec![number(since), member.into()])?.one()?;
+        Ok(count)
     }
 
     fn reserve(

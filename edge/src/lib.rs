@@ -8,6 +8,7 @@ mod caller;
 mod configuration;
 mod ledger;
 mod object;
+mod places;
 mod project;
 mod proxy;
 mod refusal;
@@ -21,7 +22,7 @@ use worker::js_sys::decode_uri_component;
 use worker::{Context, Env, Request, Response, Url, console_error, event};
 
 use body::document;
-use caller::{Caller, sign_in, sign_out};
+use caller::{Caller, counted, network, sign_in, sign_out};
 use configuration::Configuration;
 use ledger::{Ledger, MILLISECONDS_OF_A_DAY};
 use refusal::Refusal;
@@ -73,6 +74,11 @@ async fn answer(mut request: Request, env: &Env, context: &Context) -> Result<Re
     }
     let (headers, url) = (plain(request.headers()), request.url()?);
     let method = request.inner().method();
+    if path != "/healthz" {
+        let network = network(&headers);
+        let caller = counted(&headers, &url, &network);
+        Ledger::count(env, &configuration, network, Some(caller)).await?;
+    }
     match (method.as_str(), path.as_str()) {
         ("GET" | "HEAD", "/healthz") => return Ok(Response::ok("ok\n")?),
         ("GET", "/api") => {

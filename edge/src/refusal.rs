@@ -12,28 +12,38 @@ pub(crate) struct Refusal {
     status: u16,
     /// The problem's document.
     body: String,
+    /// Seconds after which it may go better.
+    retry_after: Option<u64>,
 }
 
 impl Refusal {
-    /// One that is written already.
-    pub(crate) fn written(status: u16, body: String) -> Self {
-        Self { status, body }
+    /// One that an object has written.
+    pub(crate) async fn written(mut answer: Response) -> Self {
+        let retry_after = answer.headers().get("retry-after").ok().flatten();
+        let (status, body) = (answer.status_code(), answer.text().await);
+        body.map_or_else(Self::from, |body| Self {
+            status,
+            body,
+            retry_after: retry_after.and_then(|seconds| seconds.parse().ok()),
+        })
     }
 
     fn of(status: u16, problem: &impl Serialize) -> Self {
-        let body = serde_json::to_string(problem).unwrap_or_default();
-        Self { status, body }
+        Self {
+            status,
+            body: serde_json::to_string(problem).unwrap_or_default(),
+            retry_after: None,
+        }
     }
 
     fn new(status: u16, kind: &'static str, title: &'static str, detail: &str) -> Self {
-        let problem = capo_api::Problem {
+        Self::from(capo_api::Problem {
             kind: kind.into(),
             title: title.into(),
             status,
             detail: detail.into(),
             retry_after: None,
-        };
-        Self::of(status, &problem)
+        })
     }
 
     /// A token that is wrong, or none.
@@ -136,7 +146,19 @@ impl Refusal {
         if self.status == 401 {
             headers.set("www-authenticate", "Bearer")?;
         }
+        if let Some(seconds) = self.retry_after {
+            headers.set("retry-after", &seconds.to_string())?;
+        }
         Ok(response)
+    }
+}
+
+impl From<capo_api::Problem> for Refusal {
+    fn from(problem: capo_api::Problem) -> Self {
+        Self {
+            retry_after: problem.retry_after,
+            ..Self::of(problem.status, &problem)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the runtime says, in the words of this crate.
 
 use http::HeaderMap;
+use serde::Deserialize;
 use worker::js_sys::{Date as Calendar, Function, Reflect, global};
 use worker::wasm_bindgen::JsCast as _;
 use worker::{Date, Headers, SqlStorageValue, Url};
@@ -38,6 +39,12 @@ pub(crate) fn millis(moment: &str) -> Result<u64, String> {
 /// A whole number, as storage takes it: JavaScript represents all that there are here.
 pub(crate) fn number(number: u64) -> SqlStorageValue {
     SqlStorageValue::Integer(number.cast_signed())
+}
+
+/// A row that counts.
+#[derive(Deserialize)]
+pub(crate) struct Count {
+    pub(crate) count: u64,
 }
 
 /// 32 hexadecimal digits that nobody guesses.

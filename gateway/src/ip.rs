@@ -1,4 +1,4 @@
-//! Which IP addresses are on the public internet.
+//! Which IP addresses are on the public internet, and which belong together.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -53,6 +53,17 @@ pub fn is_public(address: IpAddr) -> bool {
         [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
         // All global unicast.
         [first, ..] => first >> 13 == 1,
+    }
+}
+
+/// The network of an address: of IPv6 the first half, which one subscriber has to themselves.
+pub fn network(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+        IpAddr::V4(address) => address.to_string(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The decisions of a proxy by which members of a team use provider keys that they never see: who may use a key, for
 //! which models, up to which cost, and what a call did cost.
 //!
-//! Nothing here opens a socket, reads a clock or keeps state. An *adapter* (the axum server, Cloudflare's worker)
-//! serves `/api/proxy/{key}/{path…}`, looks up records, and goes through these steps:
+//! Nothing here opens a socket or reads a clock, and nothing but [`Rates`] keeps state. An *adapter* (the axum server,
+//! Cloudflare's worker) serves `/api/proxy/{key}/{path…}`, looks up records, and goes through these steps:
 //!
 //! | step | function |
 //! |---|---|
+//! | Did the caller ask too often? | [`Rates::count`], with a [`network`] |
 //! | Which key and which path? | [`split_path`] |
 //! | Who asks, and on whose account? | [`token`], [`Caller::paying`] |
 //! | May this be sent, and as what? | [`Gateway::check`], which gives an [`UpstreamRequest`] |
@@ -35,6 +36,7 @@
 
 mod amount;
 mod body;
+mod bounds;
 mod caller;
 #[cfg(any(test, feature = "cases"))]
 pub mod cases;
@@ -50,12 +52,13 @@ mod text;
 
 pub use amount::NanoUsd;
 pub use body::DEFAULT_MAX_OUTPUT;
+pub use bounds::{CALLS_OF_MEMBER, DEFAULT_RATE, Rates};
 pub use caller::{Membership, PROJECT, TOKEN, bearer, token};
 pub use check::{Bound, Caller, DEFAULT_MAX_BODY, Gateway, Request, UpstreamRequest};
 pub use counter::{Count, Counter, Flow};
 pub use dialect::split_path;
 pub use headers::{PAGE_HEADERS, response_headers};
-pub use ip::is_public;
+pub use ip::{is_public, network};
 pub use key::{KeyError, KeyRecord, ModelRule, SharedKey};
 pub use limits::{Account, Consumption, Limits, Reservation, Scope, reserve};
 pub use problem::{PROBLEM_JSON, Problem, check_response, error_body};

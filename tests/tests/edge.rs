@@ -18,8 +18,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use capo_gateway::Limits;
 use capo_gateway::cases::{KEY, cases};
+use capo_gateway::{CALLS_OF_MEMBER, Limits};
 use capo_tests::program::{Server, wait_until};
 use edge_worker::{Came, Team, ask, run, text, token};
 use futures::StreamExt as _;
@@ -248,6 +248,63 @@ fn an_answer_streams_through_and_who_goes_away_pays_what_the_provider_counts() {
     drop(server);
     let server = team.start(folder.path());
     assert_eq!(settled(&server, "editor"), 120_000);
+}
+
+#[test]
+fn who_asks_too_often_is_told_when_to_come_back() {
+    let (stub, folder) = (Stub::start(streamed(), false), TempDir::new().unwrap());
+    let mut team = Team::default();
+    team.case("", &stub.base_url, [Limits::default(); 3]);
+    team.more.insert("RATE".to_owned(), "1".into());
+    let server = team.start(folder.path());
+    let from = |address: &str, token: &str| {
+        let headers = [("x-api-key", token), ("cf-connecting-ip", address)];
+        ask(&server, "GET", "/api/projects", &headers, "")
+    };
+    // All at once: from one network, of IPv6 half an address, 16 are answered and four a second.
+    let all = |count: u32, each: &(dyn Fn(u32) -> Came + Sync)| -> Vec<Came> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = (0..count)
+                .map(|number| scope.spawn(move || each(number)))
+                .collect();
+            asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        })
+    };
+    let guesses = all(200, &|number| {
+        from(&format!("2001:db8::{number}"), &format!("capo_{number}"))
+    });
+    let (refused, unknown): (Vec<_>, Vec<_>) = guesses.into_iter().partition(|came| came.status() == 429);
+    assert!(unknown.len() >= 16 && unknown.iter().all(|came| came.status() == 401));
+    assert!(!refused.is_empty() && refused.iter().all(|came| came.headers()["retry-after"] == "1"));
+    assert_eq!(from("2001:db8:1::1", &token("editor")).status(), 200);
+    assert_eq!(from("192.0.2.1", &token("viewer")).status(), 200);
+    // Calls to models are counted apart, whether they are admitted or not.
+    for (member, status) in [("editor", 200_u16), ("viewer", 403)] {
+        let calls = all(400, &|_| chat(&server, member, "team"));
+        let (refused, answered): (Vec<_>, Vec<_>) = calls.into_iter().partition(|came| came.status() == 429);
+        assert!(answered.len() >= 64 && answered.iter().all(|came| came.status() == status));
+        let refused = refused.into_iter().next().expect("more than an address may");
+        assert_eq!(refused.headers()["retry-after"], "1");
+        let problem = problem_of(&text(refused).1);
+        assert_eq!(problem.as_deref(), Some("too-many-requests"));
+    }
+}
+
+#[test]
+fn a_member_has_so_many_calls_under_way_and_no_more() {
+    let (stub, folder) = (Stub::start(streamed(), true), TempDir::new().unwrap());
+    let mut team = Team::default();
+    team.case("", &stub.base_url, [Limits::default(); 3]);
+    let server = team.start(folder.path());
+    let call = || chat(&server, "editor", "team");
+    let held: Vec<Came> = std::iter::repeat_with(call).take(CALLS_OF_MEMBER).collect();
+    assert!(held.iter().all(|came| came.status() == 200));
+    let refused = call();
+    assert_eq!(refused.headers()["retry-after"], "2");
+    let (status, problem) = text(refused);
+    assert_eq!((status, problem_of(&problem).as_deref()), (503, Some("busy")));
+    stub.go_on.notify_one();
+    wait_until("an end", || call().status() == 200);
 }
 
 #[test]

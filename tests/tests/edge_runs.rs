@@ -62,7 +62,15 @@ struct Here {
 
 impl Here {
     fn new(provider: &str, model: &str) -> Self {
-        let mut team = Team::default();
+        Self::with(provider, model, json!({}))
+    }
+
+    /// The same with further variables of the worker.
+    fn with(provider: &str, model: &str, variables: Value) -> Self {
+        let mut team = Team {
+            more: serde_json::from_value(variables).unwrap(),
+            ..Team::default()
+        };
         for (name, project, role) in [
             ("ada", "sums", "editor"),
             ("vera", "sums", "viewer"),
@@ -409,6 +417,20 @@ fn a_run_is_told_what_one_on_a_server_is_and_answers_so() {
     let here = Here::new("http://127.0.0.1:1/v1", "none");
     let ask = |method: &str, path: &str, body: &Value| here.ask("ada", method, path, body);
     told_runs::both_answer_so(&ask, "sums", DESK);
+}
+
+#[test]
+fn a_member_has_as_many_runs_at_a_time_as_on_a_server() {
+    let here = Here::with("http://127.0.0.1:1/v1", "none", json!({ "RUNS_PER_MEMBER": "1" }));
+    let ask = |method: &str, path: &str, body: &Value| here.ask("ada", method, path, body);
+    told_runs::both_carry_out_one_after_the_other(&ask, "sums", DESK);
+}
+
+#[test]
+fn who_asks_too_often_is_refused_as_at_a_server() {
+    let here = Here::with("http://127.0.0.1:1/v1", "none", json!({ "RATE": "1" }));
+    let ask = |method: &str, path: &str, body: &Value| here.ask("ada", method, path, body);
+    told_runs::both_refuse_who_asks_too_often(&ask);
 }
 
 #[test]

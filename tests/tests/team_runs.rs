@@ -56,10 +56,15 @@ struct Team {
 
 impl Team {
     fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// The same with further arguments of the server.
+    fn with(arguments: &[&str]) -> Self {
         let folder = TempDir::new().unwrap();
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
-        let server = Server::start(&mut serving(&data, "127.0.0.1:0"));
+        let server = Server::start(serving(&data, "127.0.0.1:0").args(arguments));
         let credentials = json!({ "name": "ada", "password": PASSWORD });
         let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
             .cookie
@@ -78,6 +83,13 @@ impl Team {
             folder,
             token: token.as_str().unwrap().to_owned(),
         }
+    }
+
+    /// Asks as a program of the member does.
+    fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let bearer = format!("Bearer {}", self.token);
+        let answer = ask(self.server(), method, path, &[("authorization", &bearer)], body);
+        (answer.status, answer.body)
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -128,6 +140,11 @@ impl Team {
         assert!(matches!(ended.code, Some(0 | 2)), "{}", ended.stderr);
         (ended.code, ended.json())
     }
+}
+
+/// The study with its prompt in it, as the API takes it.
+fn with_prompt() -> String {
+    STUDY.replace("file = \"prompt.md\"", &format!("text = {:?}", PROMPT.trim()))
 }
 
 /// What two runs of one study come to, wherever they were made.
@@ -257,13 +274,22 @@ fn a_run_is_paused_steered_resumed_and_branched() {
 #[test]
 fn a_run_is_told_what_one_at_the_edge_is_and_answers_so() {
     let team = Team::new();
-    let bearer = format!("Bearer {}", team.token);
-    let asking = |method: &str, path: &str, body: &Value| {
-        let answer = ask(team.server(), method, path, &[("authorization", &bearer)], body);
-        (answer.status, answer.body)
-    };
-    let prompt = STUDY.replace("file = \"prompt.md\"", &format!("text = {:?}", PROMPT.trim()));
-    told_runs::both_answer_so(&asking, "help-desk", &prompt);
+    let ask = |method: &str, path: &str, body: &Value| team.ask(method, path, body);
+    told_runs::both_answer_so(&ask, "help-desk", &with_prompt());
+}
+
+#[test]
+fn a_member_has_as_many_runs_at_a_time_as_at_the_edge() {
+    let team = Team::with(&["--runs-per-member", "1"]);
+    let ask = |method: &str, path: &str, body: &Value| team.ask(method, path, body);
+    told_runs::both_carry_out_one_after_the_other(&ask, "help-desk", &with_prompt());
+}
+
+#[test]
+fn who_asks_too_often_is_refused_as_at_the_edge() {
+    let team = Team::with(&["--rate", "1"]);
+    let ask = |method: &str, path: &str, body: &Value| team.ask(method, path, body);
+    told_runs::both_refuse_who_asks_too_often(&ask);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use worker::{SqlStorage, SqlStorageValue};
 
 use crate::bell::Bell;
 use crate::project::Files;
-use crate::runtime::{moment, now, number};
+use crate::runtime::{Count, moment, now, number};
 
 const TABLES: &str = "
 CREATE TABLE run (
@@ -60,11 +60,6 @@ struct LineRow {
 struct SteerRow {
     number: i64,
     change: String,
-}
-
-#[derive(Deserialize)]
-struct Count {
-    count: u64,
 }
 
 impl Kept {

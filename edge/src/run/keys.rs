@@ -122,7 +122,7 @@ impl Account {
         // It goes on without a run that no longer waits for it: what was sent is paid for.
         let (tell, told) = oneshot::channel();
         spawn_local(async move {
-            call.make(tell).await;
+            call.make(None, tell).await;
             drop(place);
         });
         let mut answer = told.await.unwrap_or_else(|_| Err(Refusal::unreached()))?;

@@ -30,7 +30,9 @@ use worker::{Delay, DurableObject, Env, Request, Response, State, Stub, console_
 use self::kept::Kept;
 use self::search::{Search, list, prepare};
 use crate::configuration::Configuration;
+use crate::ledger::Ledger;
 use crate::object::{self, Lines};
+use crate::places::{AGAIN, Ready};
 use crate::project::{Files, Project};
 use crate::refusal::Refusal;
 use crate::runtime::{millis, moment, now};
@@ -191,8 +193,36 @@ impl RunObject {
         storage.set_alarm(Duration::from_millis(wait)).await
     }
 
+    /// Whether it may go on beside the other runs of the member on whose account it asks.
+    async fn has_place(&self, kept: &Kept) -> worker::Result<bool> {
+        let most = Configuration::of(&self.env)?.runs_per_member;
+        let ready = Ready::new(&kept.shown(), most);
+        Ledger::of(&self.env)?.place(ready).await
+    }
+
+    /// Gives its place to others; false where nobody heard of it.
+    async fn leave_place(&self, kept: &Kept) -> bool {
+        let run = kept.shown().id.clone();
+        let left = async { Ledger::of(&self.env)?.leave(run).await };
+        let left = left.await;
+        if let Err(error) = &left {
+            console_error!("a run's place could not be given to others: {error}");
+        }
+        left.is_ok()
+    }
+
     /// Carries the search out for a while; returns how the run is left once it ends.
     async fn slice(&self, kept: &Rc<Kept>) -> worker::Result<Option<Left>> {
+        let has_place = self.has_place(kept).await?;
+        // Meanwhile it may have been told to rest, or deleted.
+        if kept.is_gone() || !goes_on(&kept.shown()) {
+            self.leave_place(kept).await;
+            return Ok(None);
+        }
+        if !has_place {
+            self.state.storage().set_alarm(AGAIN).await?;
+            return Ok(None);
+        }
         let search = self.search.take();
         let mut search = match search {
             Some(search) => search,
@@ -277,9 +307,11 @@ impl RunObject {
         self.state.storage().set_alarm(LATER).await
     }
 
-    /// Has the project list the run as it is by now; of one that rests until it has.
+    /// Has the project list the run as it is by now; of one that rests until it has, and its place is given to others.
     async fn list(&self, kept: &Kept) -> worker::Result<()> {
-        if !list(kept, &self.env).await && !goes_on(&kept.shown()) {
+        let is_listed = list(kept, &self.env).await;
+        let rests = !goes_on(&kept.shown());
+        if rests && !(self.leave_place(kept).await && is_listed) {
             self.rest().await?;
         }
         Ok(())
@@ -443,6 +475,7 @@ impl RunObject {
         let project = Project::of(&self.env, &project)?;
         // Nothing takes it up meanwhile.
         self.state.storage().delete_alarm().await?;
+        self.leave_place(kept).await;
         // First, so that no list has what is not there.
         if let Err(refusal) = project.forget(&id).await {
             let goes_on = goes_on(&kept.shown());

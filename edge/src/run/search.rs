@@ -55,10 +55,7 @@ pub(super) async fn prepare(
     study: &str,
     files: &Files,
 ) -> worker::Result<Result<(Prepared, Keys), String>> {
-    let configuration = match Configuration::read(env) {
-        Ok(configuration) => configuration,
-        Err(error) => return Err(worker::Error::RustError(format!("the variable {error}"))),
-    };
+    let configuration = Configuration::of(env)?;
     let keys = Keys::new(env.clone(), configuration, member, project);
     let shelf = Project::of(env, project)?;
     let mut content = MemoryFiles::new();

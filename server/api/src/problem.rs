@@ -21,3 +21,29 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
 }
+
+impl Problem {
+    /// More requests than a caller or an address may send; the next may come after so many seconds.
+    pub fn too_fast(seconds: u64) -> Self {
+        Self {
+            kind: "/problems/too-many-requests".into(),
+            title: "Too many requests".into(),
+            status: 429,
+            detail: format!(
+                "More requests came from this caller or address than one may send; try again in {seconds} s."
+            ),
+            retry_after: Some(seconds),
+        }
+    }
+
+    /// More at a time than the server carries.
+    pub fn busy() -> Self {
+        Self {
+            kind: "/problems/busy".into(),
+            title: "Busy".into(),
+            status: 503,
+            detail: "The server does as much as it can just now; try again in a moment.".into(),
+            retry_after: Some(2),
+        }
+    }
+}

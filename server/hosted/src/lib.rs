@@ -10,3 +10,6 @@ pub use moment::millis;
 pub use steering::{by_hand, steering};
 pub use study::{Prepared, SharedKeys, check_size, silent, trained};
 pub use waiting::Waiting;
+
+/// Runs of one member at a time, unless an operator says otherwise.
+pub const RUNS_OF_MEMBER: u32 = 8;

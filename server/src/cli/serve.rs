@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capo_api::MemberName;
-use capo_team::{Files, WorkerSettings};
+use capo_team::{DEFAULT_RATE, Files, WorkerSettings};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
@@ -52,7 +52,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     api_only: bool,
     /// Requests to the API a second of each session, token and address, four times as many at once; 0 for no bound.
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE)]
     rate: u32,
     /// Count what the server does, for Prometheus, at `/metrics`; only programs on its machine may read it there.
     #[arg(long)]

@@ -20,10 +20,11 @@ mod telemetry;
 pub mod trainings;
 mod worker;
 
+pub use capo_gateway::{DEFAULT_RATE, network};
 pub use files::{Files, FilesError};
 pub use http::{Page, PageError, Server, SetUp, Settings, openapi, router};
 pub use oidc::OidcSettings;
-pub use places::{Place, Places, network};
+pub use places::{Place, Places};
 pub use spans::SPANS;
 pub use store::{Store, StoreError};
 pub use telemetry::Metrics;

@@ -1,7 +1,6 @@
 //! Places of which there are so many, and of which nobody holds more than a share.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many places, and who holds how many of them.
@@ -58,17 +57,6 @@ impl Places {
     fn held(&self) -> MutexGuard<'_, Held> {
         // Nothing panics while it has them.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The network of an address: of IPv6 the first half, which one subscriber has to themselves.
-pub fn network(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-        IpAddr::V4(address) => address.to_string(),
     }
 }
 

@@ -18,6 +18,48 @@ pub(crate) fn both_answer_so(ask: &Ask<'_>, project: &str, study: &str) {
     runs.is_stopped_and_branched(&first);
 }
 
+/// Asks more often than one may where that is once a second, and comes back when it is told to.
+pub(crate) fn both_refuse_who_asks_too_often(ask: &Ask<'_>) {
+    let list = || ask("GET", "/api/projects", &Value::Null);
+    let answers = std::iter::repeat_with(list).take(500);
+    let answers: Vec<_> = answers.take_while(|(status, _)| *status == 200).collect();
+    assert!((4..500).contains(&answers.len()), "{}", answers.len());
+    wait_until("a refusal", || {
+        let (status, problem) = list();
+        let expected = json!({
+            "type": "/problems/too-many-requests", "title": "Too many requests", "status": 429,
+            "detail": "More requests came from this caller or address than one may send; try again in 1 s.",
+            "retry_after": 1,
+        });
+        assert!(
+            status == 200 || (status, &problem) == (429, &expected),
+            "{status} {problem}"
+        );
+        status == 429
+    });
+    wait_until("an answer after a while", || list().0 == 200);
+}
+
+/// Has two runs where a member may have one at a time: the second waits for the end of the first.
+pub(crate) fn both_carry_out_one_after_the_other(ask: &Ask<'_>, project: &str, study: &str) {
+    let runs = Runs { ask, project, study };
+    let first = runs.start(json!({}));
+    runs.once(&first, "a worker", |run| run["stage"] == "running");
+    let second = runs.start(json!({}));
+    runs.once(&first, "a round", is_past_a_round);
+    let waiting = runs.shown(&second);
+    // Of one that is over by now, nothing is said.
+    assert!(
+        waiting["stage"] == "queued" && waiting["lines"] == 0 || runs.shown(&first)["stage"] == "ended",
+        "{waiting}"
+    );
+    runs.at(&first, "POST", "/orders", &json!({ "order": "stop" }));
+    runs.once(&first, "an end", |run| run["stage"] == "ended");
+    runs.once(&second, "its turn", |run| run["lines"] != 0);
+    runs.tell(&second, "stop", 200, "");
+    runs.once(&second, "an end", |run| run["stage"] == "ended");
+}
+
 struct Runs<'a> {
     ask: &'a Ask<'a>,
     project: &'a str,

@@ -7,10 +7,11 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum_extra::extract::CookieJar;
+use capo_gateway::network;
 
 use super::Server;
 use super::problem::Refusal;
-use crate::places::{Place, network};
+use crate::places::Place;
 use crate::secret::Secret;
 use crate::store::{Actor, Member, Millis, Project, Session, Token};
 use capo_api::{Role, Scope};

@@ -75,32 +75,12 @@ impl Refusal {
 
     /// More requests than a caller or an address may send.
     pub(super) fn too_fast(seconds: u64) -> Self {
-        let Self(problem) = Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "/problems/too-many-requests",
-            "Too many requests",
-            format!(
-                "More requests came from this caller or address than one may send; try again in {seconds} s."
-            ),
-        );
-        Self(Problem {
-            retry_after: Some(seconds),
-            ..problem
-        })
+        Self(Problem::too_fast(seconds))
     }
 
     /// More at a time than the server carries.
     pub(super) fn busy() -> Self {
-        let Self(problem) = Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "/problems/busy",
-            "Busy",
-            "The server does as much as it can just now; try again in a moment.",
-        );
-        Self(Problem {
-            retry_after: Some(2),
-            ..problem
-        })
+        Self(Problem::busy())
     }
 
     /// Signed in, and not allowed to.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use capo_core::reading::progress::{Progress, Times};
+use capo_hosted::RUNS_OF_MEMBER;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -41,7 +42,7 @@ impl Default for WorkerSettings {
     fn default() -> Self {
         Self {
             runs: 16,
-            runs_of_member: 8,
+            runs_of_member: RUNS_OF_MEMBER,
             lease: Duration::from_secs(30),
         }
     }
