@@ -13,7 +13,7 @@ use super::columns::{number, written, written_word};
 use super::journals::insert_lines;
 use super::processes::FORSAKEN;
 use super::runs::Run;
-use super::{Millis, Store, StoreError, count};
+use super::{Millis, Store, StoreError, Tested, count};
 
 /// How often a run is taken up without a further line before it is left alone.
 const CLAIMS: u64 = 4;
@@ -62,6 +62,8 @@ pub struct Left {
     pub status: Option<Status>,
     /// Why it could not begin or go on.
     pub error: Option<String>,
+    /// What it tested, if it came to an end.
+    pub tested: Option<Vec<Tested>>,
 }
 
 impl Store {
@@ -125,7 +127,7 @@ impl Store {
         }
         sqlx::query(
             "UPDATE runs SET stage = 'running', fence = $1, lease_until = $2, touched_at = $3, status = NULL, error = NULL, \
-             claims = claims + 1, process = $5 WHERE id = $4",
+             certificates = NULL, claims = claims + 1, process = $5 WHERE id = $4",
         )
         .bind(lease.fence)
         .bind(until)
@@ -294,7 +296,7 @@ impl Store {
         let done = sqlx::query(
             "UPDATE runs SET stage = CASE WHEN $1 IN ('queued', 'paused') AND wish = 'stop' THEN 'ended' \
              WHEN $1 = 'queued' AND wish = 'pause' THEN 'paused' ELSE $1 END, \
-             status = $2, error = $3, touched_at = $4, wish = NULL, lease_until = 0, \
+             status = $2, error = $3, touched_at = $4, wish = NULL, lease_until = 0, certificates = $7, \
              claims = CASE WHEN $1 = 'queued' THEN 0 ELSE claims END \
              WHERE id = $5 AND fence = $6 AND stage = 'running'",
         )
@@ -304,6 +306,7 @@ impl Store {
         .bind(now)
         .bind(&lease.run)
         .bind(lease.fence)
+        .bind(left.tested.as_ref().map(written))
         .execute(&self.write)
         .await?;
         if done.rows_affected() == 0 {
