@@ -221,6 +221,32 @@ fn a_search_on_a_server_that_is_killed_ends_as_one_here() {
 }
 
 #[test]
+fn a_test_of_a_prompt_that_was_made_here_is_pushed_and_listed_there() {
+    let team = Team::new();
+    let constraint = "metric = \"excess_tools\"\nrelative_to_seed = 0.8";
+    let study = STUDY.replace(constraint, "metric = \"human_requests\"\nthreshold = 0.3");
+    let study = study.replace("evaluate = 6", "evaluate = 60");
+    std::fs::write(team.file("tested.toml"), study).unwrap();
+    let none = team.capo("prompts certificates").expect_code(0);
+    assert_eq!(none.stdout, "no certificates\n");
+    let tested =
+        team.capo("certify tested.toml --prompt prompt.md --examples 40 --journal tested.jsonl --json");
+    assert!(matches!(tested.code, Some(0 | 2)), "{}", tested.stderr);
+    team.capo("runs push tested.jsonl --name tested").expect_code(0);
+    let listed = team.capo("prompts certificates --json").expect_code(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed[0]["run_name"], "tested");
+    for field in ["candidate", "verdict", "confidence", "examples", "constraints"] {
+        assert_eq!(listed[0]["certificate"][field], tested.json()[field], "{field}");
+    }
+    let table = team.capo("prompts certificates").expect_code(0).stdout;
+    assert!(
+        table.contains("at 95 % on n = ") || table.contains("not decided"),
+        "{table}"
+    );
+}
+
+#[test]
 fn a_run_is_paused_steered_resumed_and_branched() {
     let team = Team::new();
     let started = team.capo("optimize study.toml --remote --project help-desk --name first --detach");

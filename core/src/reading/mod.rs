@@ -9,11 +9,12 @@
 //! | [`measured`], [`standing`] | means with standard errors; every prompt's score of now |
 //! | [`lineage`], [`rewrites`] | who comes from whom; what became of each rewrite, with J of parent and child |
 //! | [`comparison`], [`statistics`] | whether runs are comparable, paired differences; intervals and tests |
-//! | [`certify`] | whether a prompt's constraints hold, tested on examples kept for it |
+//! | [`certify`], [`certificates`] | whether a prompt's constraints hold, tested on examples kept for it; all that was tested |
 //! | [`progress`] | the numbers that lists show of a run, and when its lines came |
 //! | [`summary`], [`feasibility`] | the result, and on what it is feasible |
 //! | [`evidence`] | what speaks for one prompt of a run, to be kept beside the prompt |
 
+pub mod certificates;
 pub mod certify;
 pub mod comparison;
 pub mod evidence;

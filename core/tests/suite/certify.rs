@@ -9,6 +9,7 @@ use capo_core::certificate::{Test, Verdict};
 use capo_core::certify::{Tested, certify};
 use capo_core::evaluate::Evaluator;
 use capo_core::journal::{Event, Journal, MemoryJournal, Status};
+use capo_core::reading::certificates;
 use capo_core::reading::certify::certificate;
 use capo_core::reading::evidence::Evidence;
 use capo_core::reading::feasibility::Feasibility;
@@ -85,6 +86,7 @@ fn the_prompts_found_are_tested_the_safest_first_on_examples_that_nothing_else_t
         }
         assert_eq!(finished.evaluation["success"].n, 40);
         let state = outcome.journal.state();
+        assert_eq!(&certificates::all(state), certificates, "seed {seed}");
         let evidence = Evidence::of(state, &finished.best.unwrap()).unwrap();
         assert_eq!(evidence.evaluation, finished.evaluation, "seed {seed}");
         assert_eq!(evidence.seed_evaluation, finished.seed_evaluation, "seed {seed}");
@@ -230,6 +232,8 @@ fn any_prompt_can_be_tested_and_no_more_is_bought_than_decides() {
     assert_eq!((first.certificate.clone(), &lines), (again.certificate, &more));
     assert_eq!(probe.rollouts(), 60, "nothing is paid for twice");
     let certificate = first.certificate.unwrap();
+    let journal = Journal::open(Box::new(MemoryJournal::new()), (0..).zip(&lines).map(Ok)).unwrap();
+    assert_eq!(certificates::all(journal.state()), [certificate.clone()]);
     assert!(certificate.more().is_some_and(|more| more > 0));
     assert!(
         certificate.sentence().contains("more examples would be needed"),

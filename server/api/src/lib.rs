@@ -4,6 +4,7 @@
 //! Moments are text in RFC 3339, in UTC.
 
 mod accounts;
+mod certificates;
 mod client;
 mod data_sets;
 mod keys;
@@ -21,6 +22,7 @@ pub use accounts::{
     About, Credentials, FirstAdmin, InvitationMade, InvitationShown, MemberChange, MemberShown, Myself,
     NewInvitation, NewMember, NewToken, PasswordChange, SessionShown, TokenMade, TokenShown,
 };
+pub use certificates::{CertificatePage, CertificateShown, VersionNamed};
 pub use client::{Answer, Body, Client, ClientError, Method, Transport};
 pub use data_sets::{DataKind, DataSetDetail, DataSetShown, NewDataSet, data_set_path};
 pub use keys::{

@@ -72,8 +72,11 @@ pub fn import_path(name: Option<&str>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EntryShown {
-    /// Counts up.
+    /// Counts up; at most 0 where another server wrote the line.
     pub id: i64,
+    /// Whether another server wrote it, from which the project was imported: this one knows nothing of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
     /// When.
     pub at: Moment,
     /// Name of the member, with that of the token if a program did it.

@@ -8,17 +8,22 @@
 //! | `data/ID.json` | [`capo_api::NewDataSet`], a data set's name and file |
 //! | `runs/ID.json`, `runs/ID.jsonl` | [`ArchivedRun`], and its journal where it has one; branches after what they branch off |
 //! | `prompts/NAME/NUMBER.json` | [`ArchivedVersion`], from 1 |
+//! | `prompts/NAME/history.jsonl` | [`ArchivedMove`], label by label in order; not in format 1 |
 //! | `prompts/NAME/labels.json` | the versions that labels are on |
+//! | `audit.jsonl` | [`capo_api::EntryShown`], the earliest first, at most the latest [`MOST_LINES`]; not in format 1 |
 //! | `end` | nothing: the archive is whole |
 
 use std::collections::BTreeMap;
 
-use capo_api::{Membership, Moment, ProjectName, RunOrigin, Title};
+use capo_api::{LabelMoved, Membership, Moment, ProjectName, RunOrigin, Title};
 use capo_core::reading::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format.
-pub(crate) const FORMAT: u32 = 1;
+/// The version of the format; what is of an earlier one is read, too.
+pub(crate) const FORMAT: u32 = 2;
+
+/// Lines of the audit log, or moves of a prompt's labels.
+pub(crate) const MOST_LINES: usize = 50_000;
 
 /// The first member, and the last one.
 pub(crate) const PROJECT: &str = "project.json";
@@ -64,4 +69,12 @@ pub(crate) struct ArchivedVersion {
     pub(crate) evidence: Option<Evidence>,
     pub(crate) created_by: String,
     pub(crate) created_at: Moment,
+}
+
+/// A move of a label.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ArchivedMove {
+    pub(crate) label: String,
+    #[serde(flatten)]
+    pub(crate) moved: LabelMoved,
 }

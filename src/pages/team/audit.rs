@@ -40,13 +40,12 @@ where
     let cells = |entry: EntryShown| {
         let action = view! { <code>{entry.action}</code> };
         let (who, whom) = (entry.actor.into_any(), entry.subject.into_any());
-        vec![
-            who,
-            action.into_any(),
-            whom,
-            entry.address.into_any(),
-            when(entry.at),
-        ]
+        let from = if entry.imported {
+            format!("another server {}", entry.address)
+        } else {
+            entry.address
+        };
+        vec![who, action.into_any(), whom, from.into_any(), when(entry.at)]
     };
     let end = move || match first.get() {
         None => ().into_any(),

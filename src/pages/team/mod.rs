@@ -2,6 +2,7 @@
 
 mod account;
 mod audit;
+mod certificates;
 mod data;
 mod doors;
 mod form;

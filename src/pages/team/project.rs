@@ -8,6 +8,7 @@ use leptos_router::NavigateOptions;
 use leptos_router::hooks::{use_location, use_navigate, use_params_map};
 
 use super::audit::AuditLog;
+use super::certificates::CertificatesOf;
 use super::data::DataOf;
 use super::form::{Field, Form, Line, Pick, Refused, named};
 use super::guard::TeamPage;
@@ -67,6 +68,7 @@ fn Project(name: String, title: RwSignal<Option<String>>, myself: Myself) -> imp
             <ProjectBar project=name.clone()/>
             <DataOf project=name.clone() role/>
             <PromptsOf project=name.clone()/>
+            <CertificatesOf project=name.clone()/>
             <TrainingsOf project=name.clone() role/>
             <Members name=name.clone() role myself=myself.clone()/>
             <ProjectKeys project=name.clone()/>

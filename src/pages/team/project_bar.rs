@@ -13,9 +13,10 @@ use crate::team::Team;
 
 /// Sections of the page of a project: the ids of their headings, and their names.
 type Section = (&'static str, &'static str);
-const ABOVE: [Section; 2] = [
+const ABOVE: [Section; 3] = [
     ("data", "Data sets and studies"),
     ("prompts", "Prompts for programs"),
+    ("certificates", "Certificates"),
 ];
 /// Only where the server trains rewriters.
 const TRAININGS: Section = ("trainings", "Trained rewriters");

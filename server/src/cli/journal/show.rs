@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use capo_core::certificate::Certificate;
 use capo_core::ids::CandidateId;
-use capo_core::journal::{Origin, RoundEvent, StudyEvent};
-use capo_core::reading::certify::certificate;
+use capo_core::journal::{RoundEvent, StudyEvent};
+use capo_core::reading::certificates;
 use capo_core::reading::examples::Examples;
 use capo_core::reading::feasibility::all_sat;
 use capo_core::reading::in_force;
@@ -73,21 +72,10 @@ fn means(run: &RecordedRun, id: &CandidateId, split: Split) -> Value {
         .into()
 }
 
-/// The prompts that were tested without a search.
-fn certified(state: &RunState) -> Vec<Certificate> {
-    let given = state
-        .candidates()
-        .filter(|(_, candidate)| candidate.origin == Origin::Given);
-    let certificates = given.filter_map(|(id, _)| certificate(state, id));
-    certificates
-        .filter(|certificate| certificate.examples > 0)
-        .collect()
-}
-
 fn overview(run: &RecordedRun) -> String {
     let (state, study) = (&run.state, &run.study);
     let evaluated = measured::evaluated(state);
-    let tested = certified(state);
+    let tested = certificates::given(state);
     let search = &study.study.study;
     let mut text = format!(
         "{}: {}, seed {}, started {}\n{} in {}, study {}\n",

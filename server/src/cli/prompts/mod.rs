@@ -25,6 +25,8 @@ enum PromptsCommand {
     Get(read::GetArgs),
     Add(change::AddArgs),
     Label(change::LabelArgs),
+    /// List what the runs of a project tested, the latest first.
+    Certificates(read::ListArgs),
 }
 
 /// A project of a team server.
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &PromptsArgs) -> Result<Ending, Failure> {
             PromptsCommand::Get(args) => read::get(args).await,
             PromptsCommand::Add(args) => change::add(args).await,
             PromptsCommand::Label(args) => change::label(args).await,
+            PromptsCommand::Certificates(args) => read::certificates(args).await,
         }
     })?
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capo_api::{LabelName, PromptShown, Role, VersionShown, WhichVersion};
+use capo_api::{CertificatePage, LabelName, PromptShown, Role, VersionShown, WhichVersion};
 use capo_core::table::{Align, Table};
 
 use super::words::{labels_of, numbers};
@@ -88,6 +88,35 @@ fn table(prompts: &[PromptShown]) -> String {
         ]);
     }
     grid.text(0)
+}
+
+pub(super) async fn certificates(args: &ListArgs) -> Result<Ending, Failure> {
+    let (server, project) = args.of.find(Role::Viewer).await?;
+    let (mut all, mut page) = (Vec::new(), CertificatePage::default());
+    loop {
+        let next = server
+            .client()
+            .certificates(&project, page.before.as_deref())
+            .await;
+        page = next.map_err(|error| refused(&server, &error))?;
+        all.append(&mut page.certificates);
+        if page.before.is_none() {
+            break;
+        }
+    }
+    let mut grid = Table::new(["prompt", "test", "run", "at"]).aligned([Align::Left; 4]);
+    for one in &all {
+        let (prompt, said) = (one.certificate.candidate.short(), one.certificate.sentence());
+        grid.row([prompt, said, one.run_name.clone(), one.at.clone()]);
+    }
+    if args.json {
+        print_json(&all)?;
+    } else if all.is_empty() {
+        print("no certificates\n")?;
+    } else {
+        print(&grid.text(0))?;
+    }
+    Ok(Ending::Done)
 }
 
 /// The version that is meant.

@@ -25,9 +25,10 @@ pub(super) struct Since {
     limit: Option<u32>,
 }
 
-fn line(entry: Entry) -> EntryShown {
+pub(super) fn line(entry: Entry) -> EntryShown {
     EntryShown {
         id: entry.id,
+        imported: entry.id <= 0,
         at: moment(entry.at),
         actor: entry.actor,
         address: entry.address,

@@ -1,6 +1,6 @@
 //! A project as an archive, see [`crate::archive`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use axum::extract::State;
@@ -10,11 +10,15 @@ use capo_api::{DataSetName, Membership, NewDataSet, Problem, ProjectName, Role, 
 use serde::Serialize;
 
 use super::Server;
+use super::audit::line;
 use super::caller::Caller;
 use super::extract::{Path, moment};
 use super::pieces::{self, Left, Pieces};
 use super::problem::Refusal;
-use crate::archive::{ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, PROJECT};
+use super::prompts::moved;
+use crate::archive::{
+    ArchivedMove, ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, MOST_LINES, PROJECT,
+};
 use crate::store::{Project, Prompt, Run, StoreError};
 
 /// Runs and versions that are listed at once, and bytes of a journal that are read.
@@ -125,11 +129,10 @@ impl Archive {
                 Err(error) => return Err(error.into()),
             }
         }
-        for (prompt, labels) in store.prompts(project).await? {
-            self.versions(&prompt).await?;
-            self.document(&format!("prompts/{}/labels.json", prompt.name), &labels)
-                .await?;
+        for (prompt, _) in store.prompts(project).await? {
+            self.prompt(project, &prompt).await?;
         }
+        self.audit(project).await?;
         self.file(END, Vec::new()).await?;
         // By this programs know where an archive ends.
         self.send(vec![0; 1024]).await
@@ -194,6 +197,42 @@ impl Archive {
         self.pad(size).await
     }
 
+    async fn prompt(&self, project: &Project, prompt: &Prompt) -> Result<(), Broken> {
+        let store = self.server.store();
+        let moves = store.all_label_moves(prompt).await?;
+        // With all versions that these name, and without what moves meanwhile.
+        let prompt = store.prompt(project, &prompt.name).await?;
+        self.versions(&prompt).await?;
+        let mut labels = BTreeMap::new();
+        for (label, moved) in &moves {
+            labels.insert(label.clone(), moved.to);
+        }
+        labels.retain(|_, version| version.is_some());
+        let moves = moves.into_iter().map(|(label, move_of)| ArchivedMove {
+            label,
+            moved: moved(move_of),
+        });
+        let moves: Vec<ArchivedMove> = moves.collect();
+        if !moves.is_empty() {
+            self.lines(&format!("prompts/{}/history.jsonl", prompt.name), &moves)
+                .await?;
+        }
+        self.document(&format!("prompts/{}/labels.json", prompt.name), &labels)
+            .await
+    }
+
+    async fn audit(&self, project: &Project) -> Result<(), Broken> {
+        let (mut entries, mut before) = (Vec::new(), None);
+        while entries.len() < MOST_LINES {
+            let page = self.server.store().audit(Some(&project.id), before, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            before = Some(last.id);
+            entries.extend(page.into_iter().map(line));
+        }
+        entries.reverse();
+        self.lines("audit.jsonl", &entries).await
+    }
+
     async fn versions(&self, prompt: &Prompt) -> Result<(), Broken> {
         let store = self.server.store();
         for number in 1..=prompt.newest {
@@ -215,6 +254,15 @@ impl Archive {
 
     async fn document(&self, path: &str, document: &impl Serialize) -> Result<(), Broken> {
         let text = serde_json::to_vec_pretty(document).expect("documents are plain");
+        self.file(path, text).await
+    }
+
+    async fn lines(&self, path: &str, lines: &[impl Serialize]) -> Result<(), Broken> {
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line).expect("documents are plain");
+            text.push(b'\n');
+        }
         self.file(path, text).await
     }
 

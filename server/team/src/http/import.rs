@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use capo_api::{
-    LabelName, MOST_FILE, MOST_JOURNAL, NewDataSet, Problem, ProjectName, ProjectShown, PromptName, Role,
-    RunOrigin, RunStage,
+    EntryShown, LabelName, MOST_FILE, MOST_JOURNAL, NewDataSet, Problem, ProjectName, ProjectShown,
+    PromptName, Role, RunOrigin, RunStage,
 };
 use capo_core::reading::evidence::Evidence;
 use capo_core::study::{Format, Study};
@@ -30,9 +30,11 @@ use super::problem::Refusal;
 use super::projects::shown;
 use super::prompts::check as check_prompt;
 use super::runs::{Facts, verified};
-use crate::archive::{ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, PROJECT};
+use crate::archive::{
+    ArchivedMove, ArchivedProject, ArchivedRun, ArchivedVersion, END, FORMAT, MOST_LINES, PROJECT,
+};
 use crate::secret::sha256;
-use crate::store::{AddedRun, AddedVersion, Millis, Project};
+use crate::store::{AddedRun, AddedVersion, Entry, Millis, Moved, Project};
 
 /// Bytes of an archive, and of a document in it.
 const MOST: usize = 8 << 30;
@@ -96,6 +98,8 @@ struct Import {
     runs: HashMap<String, String>,
     /// The run whose journal comes next.
     waiting: Option<ArchivedRun>,
+    /// Whether the audit log has come.
+    has_log: bool,
 }
 
 impl Import {
@@ -106,6 +110,7 @@ impl Import {
             handle: Handle::current(),
             runs: HashMap::new(),
             waiting: None,
+            has_log: false,
         }
     }
 
@@ -122,9 +127,9 @@ impl Import {
                 )
             })?
             .document()?;
-        if about.format != FORMAT {
+        if !(1..=FORMAT).contains(&about.format) {
             return Err(Refusal::invalid(format!(
-                "The archive has the format {}, and this server reads {FORMAT}; a newer one may read it.",
+                "The archive has the format {}, and this server reads up to {FORMAT}; a newer one may read it.",
                 about.format
             )));
         }
@@ -184,6 +189,13 @@ impl Import {
                 }
                 (None, ["prompts", prompt, "labels.json"]) => {
                     self.labels(project, prompt, member.document()?)?;
+                }
+                (None, ["prompts", prompt, "history.jsonl"]) => {
+                    self.history(project, prompt, member.lines()?)?;
+                }
+                (None, ["audit.jsonl"]) if !self.has_log => {
+                    self.audit(project, member.lines()?)?;
+                    self.has_log = true;
                 }
                 (None, ["prompts", prompt, _]) => self.version(project, prompt, member)?,
                 _ => {
@@ -306,12 +318,69 @@ impl Import {
     fn labels(&self, project: &Project, prompt: &str, labels: BTreeMap<String, u64>) -> Result<(), Refusal> {
         let (store, actor) = (self.server.store(), self.caller.actor());
         let prompt = self.handle.block_on(store.prompt(project, prompt))?;
+        let here = self.handle.block_on(store.labels(&prompt))?;
+        if !here.is_empty() && here != labels {
+            return Err(Refusal::invalid(format!(
+                "The labels of the prompt {} are not where their history leaves them.",
+                prompt.name
+            )));
+        }
         for (label, version) in labels {
             let label = LabelName::try_from(label).map_err(|error| Refusal::invalid(error.to_string()))?;
             let moved = store.move_label(&actor, &prompt, label.as_str(), Some(version), None);
             self.handle.block_on(moved)?;
         }
         Ok(())
+    }
+
+    fn history(&self, project: &Project, prompt: &str, moves: Vec<ArchivedMove>) -> Result<(), Refusal> {
+        let (store, actor) = (self.server.store(), self.caller.actor());
+        let prompt = self.handle.block_on(store.prompt(project, prompt))?;
+        let is_first = self.handle.block_on(store.all_label_moves(&prompt))?.is_empty();
+        let mut on: BTreeMap<String, Option<u64>> = BTreeMap::new();
+        let mut followed = Vec::with_capacity(moves.len());
+        for ArchivedMove { label, moved } in moves {
+            let label = LabelName::try_from(label).map_err(|error| Refusal::invalid(error.to_string()))?;
+            let label = label.as_str().to_owned();
+            let is_there = moved.to.is_none_or(|to| (1..=prompt.newest).contains(&to));
+            let on = on.entry(label.clone()).or_default();
+            if !is_first || moved.from != *on || moved.to == *on || !is_there {
+                return Err(Refusal::invalid(format!(
+                    "A move of the label {label} of the prompt {} does not follow from what is before it.",
+                    prompt.name
+                )));
+            }
+            *on = moved.to;
+            let moved = Moved {
+                number: moved.number,
+                at: self.moment(&moved.at)?,
+                actor: marked(&moved.actor),
+                from: moved.from,
+                to: moved.to,
+            };
+            followed.push((label, moved));
+        }
+        let kept = store.import_label_moves(&actor, &prompt, &followed);
+        Ok(self.handle.block_on(kept)?)
+    }
+
+    /// Nothing of it is checked, so it stands apart, in bounds.
+    fn audit(&self, project: &Project, entries: Vec<EntryShown>) -> Result<(), Refusal> {
+        let entry = |entry: EntryShown| {
+            Ok(Entry {
+                id: entry.id,
+                at: self.moment(&entry.at)?,
+                actor: marked(&entry.actor),
+                address: line(&entry.address, 100),
+                action: line(&entry.action, 100),
+                subject: line(&entry.subject, 1000),
+                project: Some(project.id.clone()),
+            })
+        };
+        let entries: Vec<Entry> = entries.into_iter().map(entry).collect::<Result<_, Refusal>>()?;
+        let (store, actor) = (self.server.store(), self.caller.actor());
+        let kept = store.import_audit(&actor, &project.id, &entries);
+        Ok(self.handle.block_on(kept)?)
     }
 
     /// A moment in the past: lists go by it.
@@ -322,13 +391,13 @@ impl Import {
 
 /// Somebody of another server, in words of at most 100 letters.
 fn marked(name: &str) -> String {
-    let name = name.strip_suffix(MARK).unwrap_or(name);
-    let name: String = name
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .take(100)
-        .collect();
-    name + MARK
+    line(name.strip_suffix(MARK).unwrap_or(name), 100) + MARK
+}
+
+/// Words of another server on one line, of at most so many letters.
+fn line(words: &str, most: usize) -> String {
+    let letters = words.chars().filter(|letter| !letter.is_control());
+    letters.take(most).collect()
 }
 
 fn broken(error: impl std::fmt::Display) -> Refusal {
@@ -336,6 +405,10 @@ fn broken(error: impl std::fmt::Display) -> Refusal {
         StatusCode::BAD_REQUEST,
         format!("The archive broke off, or is none: {error}"),
     )
+}
+
+fn unreadable(path: &str, error: &serde_json::Error) -> Refusal {
+    Refusal::invalid(format!("`{path}` cannot be read: {error}"))
 }
 
 /// A plain file of the archive.
@@ -380,7 +453,23 @@ impl<R: Read> Member<R> {
 
     fn document<T: DeserializeOwned>(self) -> Result<T, Refusal> {
         let path = self.path.clone();
-        serde_json::from_slice(&self.content(MOST_DOCUMENT)?)
-            .map_err(|error| Refusal::invalid(format!("`{path}` cannot be read: {error}")))
+        serde_json::from_slice(&self.content(MOST_DOCUMENT)?).map_err(|error| unreadable(&path, &error))
+    }
+
+    /// JSON Lines.
+    fn lines<T: DeserializeOwned>(self) -> Result<Vec<T>, Refusal> {
+        let path = self.path.clone();
+        let content = self.content(MOST_FILE)?;
+        let lines = serde_json::Deserializer::from_slice(&content).into_iter::<T>();
+        let lines: Vec<T> = lines
+            .take(MOST_LINES + 1)
+            .collect::<Result<_, _>>()
+            .map_err(|error| unreadable(&path, &error))?;
+        if lines.len() > MOST_LINES {
+            return Err(Refusal::invalid(format!(
+                "`{path}` has more than {MOST_LINES} lines."
+            )));
+        }
+        Ok(lines)
     }
 }

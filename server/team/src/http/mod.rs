@@ -3,6 +3,7 @@
 mod audit;
 mod bounds;
 mod caller;
+mod certificates;
 mod checkpoints;
 mod data_sets;
 mod described;
@@ -458,6 +459,7 @@ fn routes_described() -> (Router<Server>, Document) {
         .routes(routes!(runs::order))
         .routes(routes!(runs::branch))
         .routes(routes!(runs::push))
+        .routes(routes!(certificates::list))
         .routes(routes!(events::journal))
         .routes(routes!(events::events))
         .routes(routes!(files::show, files::put))

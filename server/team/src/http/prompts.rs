@@ -298,7 +298,7 @@ async fn of_run(
     }
     let measured_elsewhere = is_from_elsewhere(server, &run).await?;
     let reader = server.reader().await?;
-    let lines = lines(server, &run).await?;
+    let lines = lines(server, &run.id).await?;
     let taken = in_background(reader, move || {
         let (journal, _) = read(&lines)?;
         take(journal.state(), candidate.as_deref())
@@ -466,7 +466,7 @@ pub(super) async fn remove_label(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn moved(moved: Moved) -> LabelMoved {
+pub(super) fn moved(moved: Moved) -> LabelMoved {
     LabelMoved {
         number: moved.number,
         at: moment(moved.at),

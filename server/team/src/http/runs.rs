@@ -24,7 +24,7 @@ use super::extract::{Json, Path, Query, bounded, millis, moment};
 use super::problem::Refusal;
 use super::{Server, in_background};
 use crate::shared_keys;
-use crate::store::{AddedRun, KeptFile, Project, Run, StoreError};
+use crate::store::{AddedRun, KeptFile, Millis, Project, Run, StoreError, Tested};
 
 /// Runs of one page of a list.
 const PAGE: u32 = 100;
@@ -103,19 +103,7 @@ pub(super) async fn list(
         projects.into_iter().map(|(project, _)| project).collect()
     };
     let ids: Vec<String> = projects.into_iter().map(|project| project.id).collect();
-    let before = which.before.as_deref().map(|before| {
-        let (at, id) = before.split_once('.')?;
-        Some((at.parse().ok()?, id))
-    });
-    let before = match before {
-        Some(None) => {
-            return Err(Refusal::invalid(
-                "`before` is what an earlier page of the list said.",
-            ));
-        }
-        Some(before) => before,
-        None => None,
-    };
+    let before = place(which.before.as_deref())?;
     let mut runs = server.store().runs(&ids, before, PAGE + 1).await?;
     let is_last = runs.len() <= PAGE as usize;
     runs.truncate(PAGE as usize);
@@ -125,6 +113,16 @@ pub(super) async fn list(
         runs: runs.into_iter().map(shown).collect(),
         before,
     }))
+}
+
+/// Where a page of a list begins, as the page before it says.
+pub(super) fn place(before: Option<&str>) -> Result<Option<(Millis, &str)>, Refusal> {
+    let Some(before) = before else { return Ok(None) };
+    let place = before
+        .split_once('.')
+        .and_then(|(at, id)| Some((at.parse().ok()?, id)));
+    let unknown = || Refusal::invalid("`before` is what an earlier page of the list said.");
+    place.map(Some).ok_or_else(unknown)
 }
 
 /// Starts a run.
@@ -369,10 +367,10 @@ pub(super) async fn order(
 }
 
 /// The whole journal of a run.
-pub(super) async fn lines(server: &Server, run: &Run) -> Result<Vec<String>, StoreError> {
+pub(super) async fn lines(server: &Server, run: &str) -> Result<Vec<String>, StoreError> {
     let mut lines: Vec<String> = Vec::new();
     loop {
-        let more = server.store().lines(&run.id, lines.len() as u64, AT_ONCE).await?;
+        let more = server.store().lines(run, lines.len() as u64, AT_ONCE).await?;
         if more.is_empty() {
             return Ok(lines);
         }
@@ -402,7 +400,7 @@ pub(super) async fn branch(
         check(&server, &project, &study.text, &study.files, None).await?;
     }
     let reader = server.reader().await?;
-    let whole = lines(&server, &run).await?;
+    let whole = lines(&server, &run.id).await?;
     let round = new.round;
     let branched = in_background(reader, move || {
         let lines = journal::branch(&whole, round, change).map_err(|error| error.to_string())?;
@@ -515,6 +513,7 @@ pub(super) fn verified(content: &[u8], name: String) -> Result<AddedRun, String>
         }),
         status,
         progress,
+        tested: Some(Tested::all(journal.state())),
         lines,
         ..AddedRun::default()
     })

@@ -2,6 +2,7 @@
 
 mod archives;
 mod bounds;
+mod certificates;
 mod data_sets;
 mod issuer;
 mod metrics;

@@ -2,6 +2,7 @@
 
 use sqlx::{Any, Row, Transaction};
 
+use super::columns::number;
 use super::{Millis, Store, StoreError};
 
 /// Who does something.
@@ -18,7 +19,7 @@ pub struct Actor {
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Counts up.
+    /// Counts up; at most 0 where another server wrote it.
     pub id: i64,
     /// When.
     pub at: Millis,
@@ -57,7 +58,8 @@ pub(super) async fn write(
 }
 
 impl Store {
-    /// The latest lines first, before the one of an id if one is named: of the whole server, or of one project by id.
+    /// The latest lines first, before the one of an id if one is named: of the whole server, or of one project by id, and
+    /// then those that it brought along from another server.
     ///
     /// # Errors
     /// When the database fails.
@@ -70,12 +72,17 @@ impl Store {
         let before = before.unwrap_or(i64::MAX);
         let rows = match project {
             Some(project) => {
-                sqlx::query("SELECT * FROM audit WHERE project = $1 AND id < $2 ORDER BY id DESC LIMIT $3")
-                    .bind(project)
-                    .bind(before)
-                    .bind(i64::from(most))
-                    .fetch_all(&self.read)
-                    .await?
+                sqlx::query(
+                    "SELECT id, at, actor, address, action, subject, project FROM audit \
+                     WHERE project = $1 AND id < $2 UNION ALL \
+                     SELECT id, at, actor, address, action, subject, project FROM imported_audit \
+                     WHERE project = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                )
+                .bind(project)
+                .bind(before)
+                .bind(i64::from(most))
+                .fetch_all(&self.read)
+                .await?
             }
             None => {
                 sqlx::query("SELECT * FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2")
@@ -98,5 +105,37 @@ impl Store {
                 })
             })
             .collect()
+    }
+
+    /// Keeps the lines of another server's log that a project, by id, brings along, the earliest first and whatever ids they
+    /// had: for whoever reads the project's log, beneath its own lines and never among them.
+    ///
+    /// # Errors
+    /// When it has some already, or the database fails.
+    pub async fn import_audit(
+        &self,
+        actor: &Actor,
+        project: &str,
+        entries: &[Entry],
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        for (id, entry) in (1 - number(entries.len())..).zip(entries) {
+            sqlx::query(
+                "INSERT INTO imported_audit (project, id, at, actor, address, action, subject) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            )
+            .bind(project)
+            .bind(id)
+            .bind(entry.at)
+            .bind(&entry.actor)
+            .bind(&entry.address)
+            .bind(&entry.action)
+            .bind(&entry.subject)
+            .execute(&mut *transaction)
+            .await?;
+        }
+        let subject = format!("{} lines of another server", entries.len());
+        write(&mut transaction, actor, "audit.import", &subject, Some(project)).await?;
+        Ok(transaction.commit().await?)
     }
 }

@@ -56,7 +56,7 @@ impl Store {
         let mut transaction = self.begin().await?;
         let rests = sqlx::query(
             "UPDATE runs SET stage = 'queued', wish = NULL, status = NULL, error = NULL, start_at = NULL, claims = 0, \
-             study = COALESCE($1, study), touched_at = $2, member = $4, author = NULL \
+             certificates = NULL, study = COALESCE($1, study), touched_at = $2, member = $4, author = NULL \
              WHERE id = $3 AND stage IN ('paused', 'ended', 'failed')",
         )
         .bind(study)

@@ -366,40 +366,56 @@ impl Store {
         let action = if let Some(to) = to {
             let there = version(&mut transaction, prompt, to).await?;
             there.ok_or(StoreError::Missing("version"))?;
-            sqlx::query(
-                "INSERT INTO labels (prompt, name, version) VALUES ($1, $2, $3) \
-                 ON CONFLICT (prompt, name) DO UPDATE SET version = excluded.version",
-            )
-            .bind(&prompt.id)
-            .bind(label)
-            .bind(number(to))
-            .execute(&mut *transaction)
-            .await?;
             "label.move"
         } else {
-            sqlx::query("DELETE FROM labels WHERE prompt = $1 AND name = $2")
-                .bind(&prompt.id)
-                .bind(label)
-                .execute(&mut *transaction)
-                .await?;
             "label.remove"
         };
-        sqlx::query(
-            "INSERT INTO label_moves (prompt, label, number, at, actor, from_version, to_version) \
-             SELECT $1, $2, COALESCE(MAX(number), 0) + 1, $3, $4, $5, $6 FROM label_moves \
-             WHERE prompt = $1 AND label = $2",
+        write_move(
+            &mut transaction,
+            prompt,
+            label,
+            (actor.name.as_str(), actor.at),
+            (from, to),
         )
-        .bind(&prompt.id)
-        .bind(label)
-        .bind(actor.at)
-        .bind(&actor.name)
-        .bind(from.map(number))
-        .bind(to.map(number))
-        .execute(&mut *transaction)
         .await?;
         let subject = format!("{} {label}: {} to {}", prompt.name, place(from), place(to));
         audit::write(&mut transaction, actor, action, &subject, Some(&prompt.project)).await?;
         Ok(transaction.commit().await?)
+    }
+
+    /// Keeps moves of a prompt's labels that were made elsewhere, each label's in order, and puts the labels where they end.
+    ///
+    /// # Errors
+    /// When a label ends on a version that there is not, or the database fails.
+    pub async fn import_label_moves(
+        &self,
+        actor: &Actor,
+        prompt: &Prompt,
+        moves: &[(String, Moved)],
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.begin().await?;
+        for (label, moved) in moves {
+            let (by, places) = ((moved.actor.as_str(), moved.at), (moved.from, moved.to));
+            write_move(&mut transaction, prompt, label, by, places).await?;
+        }
+        let subject = format!("{}: {} moves of another server", prompt.name, moves.len());
+        let project = Some(prompt.project.as_str());
+        audit::write(&mut transaction, actor, "label.import", &subject, project).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// All moves of a prompt's labels, label by label, the first before others.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn all_label_moves(&self, prompt: &Prompt) -> Result<Vec<(String, Moved)>, StoreError> {
+        let rows = sqlx::query("SELECT * FROM label_moves WHERE prompt = $1 ORDER BY label, number")
+            .bind(&prompt.id)
+            .fetch_all(&self.read)
+            .await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get("label")?, Moved::of(row)?)))
+            .collect()
     }
 
     /// The moves of a label, the latest first; or those before one of a number.
@@ -425,4 +441,41 @@ impl Store {
         .await?;
         rows.iter().map(Moved::of).collect()
     }
+}
+
+/// Puts a label where a move leaves it, and writes the move as the label's next.
+async fn write_move(
+    transaction: &mut Transaction<'static, Any>,
+    prompt: &Prompt,
+    label: &str,
+    (actor, at): (&str, Millis),
+    (from, to): (Option<u64>, Option<u64>),
+) -> Result<(), StoreError> {
+    let placed = match to {
+        Some(to) => sqlx::query(
+            "INSERT INTO labels (prompt, name, version) VALUES ($1, $2, $3) \
+             ON CONFLICT (prompt, name) DO UPDATE SET version = excluded.version",
+        )
+        .bind(&prompt.id)
+        .bind(label)
+        .bind(number(to)),
+        None => sqlx::query("DELETE FROM labels WHERE prompt = $1 AND name = $2")
+            .bind(&prompt.id)
+            .bind(label),
+    };
+    placed.execute(&mut **transaction).await?;
+    sqlx::query(
+        "INSERT INTO label_moves (prompt, label, number, at, actor, from_version, to_version) \
+         SELECT $1, $2, COALESCE(MAX(number), 0) + 1, $3, $4, $5, $6 FROM label_moves \
+         WHERE prompt = $1 AND label = $2",
+    )
+    .bind(&prompt.id)
+    .bind(label)
+    .bind(at)
+    .bind(actor)
+    .bind(from.map(number))
+    .bind(to.map(number))
+    .execute(&mut **transaction)
+    .await?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
 use super::columns::{document, number, written, written_word};
 use super::journals::insert_lines;
-use super::{Actor, Member, Millis, Project, Store, StoreError, audit, count, present};
+use super::{Actor, Member, Millis, Project, Store, StoreError, Tested, audit, count, present};
 use crate::secret;
 
 /// A run as lists show it: without its study and its journal.
@@ -92,6 +92,8 @@ pub struct AddedRun {
     pub lines: Vec<String>,
     /// What the journal says.
     pub progress: Progress,
+    /// What it says was tested, where somebody has looked.
+    pub tested: Option<Vec<Tested>>,
     /// Who started it elsewhere, in words; the member unless stated.
     pub author: Option<String>,
     /// When; now unless stated.
@@ -150,7 +152,8 @@ pub(super) async fn insert_run(
     sqlx::query(
         "INSERT INTO runs (id, project, member, name, origin, study, files, method, objective, stage, status, \
          created_at, start_at, touched_at, fence, lease_until, lines, revision, steered, claims, progress, times, \
-         author) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $12, 0, 0, $14, 0, 0, 0, $15, '[]', $16)",
+         author, certificates) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $12, 0, 0, $14, 0, 0, 0, \
+         $15, '[]', $16, $17)",
     )
     .bind(&id)
     .bind(&project.id)
@@ -168,6 +171,7 @@ pub(super) async fn insert_run(
     .bind(number(new.lines.len()))
     .bind(written(&new.progress))
     .bind(&new.author)
+    .bind(new.tested.as_ref().map(written))
     .execute(&mut **transaction)
     .await?;
     Store::hold_files(transaction, &id, &project.id, &new.files, actor.at).await?;

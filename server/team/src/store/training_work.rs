@@ -183,7 +183,7 @@ impl Store {
         (progress, times, status): (&Progress, &Times, Option<Status>),
     ) -> Result<(), NotKept> {
         let noted = sqlx::query(
-            "UPDATE runs SET progress = $1, times = $2, status = $3 WHERE id = $4 AND EXISTS \
+            "UPDATE runs SET progress = $1, times = $2, status = $3, certificates = NULL WHERE id = $4 AND EXISTS \
              (SELECT 1 FROM trainings WHERE id = $5 AND fence = $6 AND state = 'running')",
         )
         .bind(written(progress))

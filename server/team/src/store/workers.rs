@@ -9,7 +9,7 @@ use super::columns::{number, written, written_word};
 use super::journals::insert_lines;
 use super::leases::{Jobs, Lease, NotKept, held};
 use super::runs::Run;
-use super::{Millis, Store, StoreError, count};
+use super::{Millis, Store, StoreError, Tested, count};
 
 /// What a run was told, as its worker sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Left {
     pub status: Option<Status>,
     /// Why it could not begin or go on.
     pub error: Option<String>,
+    /// What it tested, if it came to an end.
+    pub tested: Option<Vec<Tested>>,
 }
 
 impl Store {
@@ -192,14 +194,15 @@ impl Store {
     pub async fn leave(&self, lease: &Lease, left: &Left, now: Millis) -> Result<(), NotKept> {
         let set = "stage = CASE WHEN $3 IN ('queued', 'paused') AND wish = 'stop' THEN 'ended' \
                    WHEN $3 = 'queued' AND wish = 'pause' THEN 'paused' ELSE $3 END, \
-                   status = $4, error = $5, touched_at = $6, wish = NULL, lease_until = 0, \
+                   status = $4, error = $5, touched_at = $6, wish = NULL, lease_until = 0, certificates = $7, \
                    claims = CASE WHEN $3 = 'queued' THEN 0 ELSE claims END";
         let done = Jobs::RUNS
             .change(lease, set, "")
             .bind(written(&left.stage))
             .bind(left.status.as_ref().map(written))
             .bind(&left.error)
-            .bind(now);
+            .bind(now)
+            .bind(left.tested.as_ref().map(written));
         held(&done.execute(&self.write).await?)
     }
 }

@@ -21,7 +21,7 @@ use crate::files::lacks_file;
 use crate::http::Server;
 use crate::secret::Secret;
 use crate::shared_keys;
-use crate::store::{Lease, Left, Run};
+use crate::store::{Lease, Left, Run, Tested};
 use crate::telemetry;
 use crate::trainings::Rewriters;
 
@@ -240,7 +240,10 @@ async fn search(
             if ear.is_lost.get() {
                 Carried::Lost
             } else {
-                Carried::Left(ear.left(&outcome.finished))
+                Carried::Left(Left {
+                    tested: Some(Tested::all(state)),
+                    ..ear.left(&outcome.finished)
+                })
             }
         }
         // The database, or another worker's claim: whoever claims it goes on where the journal ends.
@@ -287,6 +290,7 @@ impl Ear {
             stage,
             status: Some(finished.status),
             error: None,
+            tested: None,
         }
     }
 }

@@ -226,6 +226,7 @@ async fn attend(
             stage: capo_api::RunStage::Failed,
             status: None,
             error: Some(error),
+            tested: None,
         }),
     };
     if let Some(left) = left {

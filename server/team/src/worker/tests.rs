@@ -386,6 +386,7 @@ fn who_lost_a_run_writes_nothing_more() {
             stage: RunStage::Ended,
             status: None,
             error: None,
+            tested: None,
         };
         is_lost(store.leave(&first, &left, now()).await);
         store.append(&second, 1, &text("d"), None, now()).await.unwrap();
@@ -445,6 +446,7 @@ fn nobody_has_more_runs_at_a_time_than_they_may() {
             stage: RunStage::Ended,
             status: None,
             error: None,
+            tested: None,
         };
         store.leave(&one.0, &left, now()).await.unwrap();
         assert!(claim().await.unwrap().is_some());
@@ -619,6 +621,7 @@ fn what_is_told_at_the_last_moment_counts() {
                 stage: RunStage::Queued,
                 status: Some(Status::Stopped),
                 error: None,
+                tested: None,
             };
             store.leave(&lease, &left, now()).await.unwrap();
             assert_eq!(store.run(&run.id).await.unwrap().stage, stage);

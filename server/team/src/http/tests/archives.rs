@@ -100,8 +100,44 @@ impl Team {
         let path = "/api/projects/alpha/prompts/greeting/versions";
         let (status, added) = team.ask(Who::Editor, "POST", path, json!({ "run": run })).await;
         assert_eq!(status, 201, "{added}");
+        let prompt = team.store.prompt(&alpha, "greeting").await.unwrap();
+        for to in [Some(1), Some(2), None] {
+            let moved = team.store.move_label(&by("ed"), &prompt, "production", to, None);
+            moved.await.unwrap();
+        }
         team
     }
+}
+
+/// Moves of a label, or lines of the audit log, as another server shows them that has imported them.
+fn imported(entries: &Value) -> Vec<Value> {
+    let of = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry["actor"] = json!(format!("{} (imported)", entry["actor"].as_str().unwrap()));
+        entry
+    };
+    entries.as_array().unwrap().iter().map(of).collect()
+}
+
+/// The address of the history of a label that was taken away.
+fn history(project: &str) -> String {
+    format!("/api/projects/{project}/prompts/greeting/labels/production/history")
+}
+
+/// The lines of a project's log, the server's own first, and those of another server; where they came from under which ids
+/// does not matter.
+async fn log(team: &Team, project: &str) -> (Vec<Value>, Vec<Value>) {
+    let log = team
+        .got(&format!("/api/projects/{project}/audit?limit=500"))
+        .await;
+    let mut lines = log.as_array().unwrap().clone();
+    let is_own = |line: &Value| line.get("imported").is_none();
+    assert!(lines.is_sorted_by_key(|line| !is_own(line)), "{log}");
+    for line in &mut lines {
+        let id = line.as_object_mut().unwrap().remove("id").unwrap();
+        assert_eq!(id.as_i64().unwrap() > 0, is_own(line), "{line}");
+    }
+    lines.into_iter().partition(is_own)
 }
 
 #[test]
@@ -202,12 +238,28 @@ fn a_project_moves_to_another_server_with_all_that_it_has() {
         assert_eq!(newest["evidence"]["measured_elsewhere"], true);
         assert_eq!(here["versions"][1]["labels"], json!(["candidate"]));
 
+        let moves = [from.got(&history("alpha")).await, to.got(&history("beta")).await];
+        assert_eq!(moves[1], json!(imported(&moves[0])), "with its own times");
+        let ((there, _), (own, foreign)) = (log(&from, "alpha").await, log(&to, "beta").await);
+        let mut expected = imported(&json!(there));
+        for line in &mut expected {
+            line["imported"] = json!(true);
+        }
+        assert_eq!(foreign, expected);
+        assert!(own.iter().all(|line| line["actor"] == "eve"), "{own:?}");
+        let of_server = to.got("/api/audit?limit=500").await;
+        let mut of_server = of_server.as_array().unwrap().iter();
+        assert!(
+            of_server.all(|line| line["actor"] == "eve"),
+            "its own log knows nothing of it"
+        );
+
         // And on to the next.
         let once_more = to.export("beta").await;
         let journals = |archive: &[u8]| -> Vec<Vec<u8>> {
             let journals = members(archive)
                 .into_iter()
-                .filter(|(path, _)| path.strip_suffix(".jsonl").is_some());
+                .filter(|(path, _)| path.starts_with("runs/") && path.strip_suffix(".jsonl").is_some());
             journals.map(|(_, journal)| journal).collect()
         };
         assert_eq!(journals(&once_more), journals(&whole));
@@ -218,6 +270,9 @@ fn a_project_moves_to_another_server_with_all_that_it_has() {
             !String::from_utf8_lossy(first).contains("not yet"),
             "its title is its own"
         );
+        assert_eq!(from.got(&history("gamma")).await, moves[1]);
+        let (_, twice) = log(&from, "gamma").await;
+        assert_eq!(twice.len(), own.len() + foreign.len());
     });
 }
 
@@ -234,7 +289,11 @@ async fn what_is_no_whole_project_leaves_nothing() {
         members.insert(place, (path.to_owned(), content.to_vec()));
         archive(&members)
     };
-    let changed = |ending: &str, from: &str, to: &str| {
+    let older: Vec<_> = without("history.jsonl")
+        .into_iter()
+        .filter(|(path, _)| path != "audit.jsonl")
+        .collect();
+    let changed_in = |members: &[(String, Vec<u8>)], ending: &str, from: &str, to: &str| {
         let change = |(path, content): &(String, Vec<u8>)| {
             let text = String::from_utf8_lossy(content);
             let content = if path.ends_with(ending) {
@@ -244,8 +303,10 @@ async fn what_is_no_whole_project_leaves_nothing() {
             };
             (path.clone(), content)
         };
-        archive(&whole.iter().map(change).collect::<Vec<_>>())
+        archive(&members.iter().map(change).collect::<Vec<_>>())
     };
+    let changed = |ending: &str, from: &str, to: &str| changed_in(&whole, ending, from, to);
+    let endless = format!("\"subject\":\"{}", "x".repeat(5000));
     let torn = archive(&whole);
     let mut link = tar::Header::new_ustar();
     link.set_entry_type(tar::EntryType::Symlink);
@@ -267,9 +328,9 @@ async fn what_is_no_whole_project_leaves_nothing() {
         (torn[..torn.len() / 2].to_vec(), 400, "broke off"),
         (archive(&without("end")), 422, "cut off"),
         (
-            changed("project.json", "\"format\": 1", "\"format\": 2"),
+            changed("project.json", "\"format\": 2", "\"format\": 3"),
             422,
-            "format 2",
+            "format 3",
         ),
         (
             with(1, "../../etc/passwd", b"x"),
@@ -299,10 +360,42 @@ async fn what_is_no_whole_project_leaves_nothing() {
             "data/a.csv",
         ),
         (
-            changed("labels.json", "candidate", "Not A Label"),
+            changed_in(&older, "project.json", "\"format\": 2", "\"format\": 1"),
+            201,
+            "",
+        ),
+        (
+            changed_in(&older, "labels.json", "candidate", "Not A Label"),
             422,
             "a label has",
         ),
+        (
+            changed("history.jsonl", "candidate", "Not A Label"),
+            422,
+            "a label has",
+        ),
+        (
+            changed("history.jsonl", "\"to\":2", "\"to\":9"),
+            422,
+            "does not follow",
+        ),
+        (
+            changed("history.jsonl", "\"from\":2", "\"from\":1"),
+            422,
+            "does not follow",
+        ),
+        (changed("labels.json", "1", "2"), 422, "their history leaves them"),
+        (
+            with(whole.len() - 1, "audit.jsonl", b""),
+            422,
+            "nothing that a server exports",
+        ),
+        (
+            changed("audit.jsonl", "\"action\"", "\"deed\""),
+            422,
+            "cannot be read",
+        ),
+        (changed("audit.jsonl", "\"subject\":\"", &endless), 201, ""),
         (
             with(
                 whole.len() - 1,
@@ -324,6 +417,11 @@ async fn what_is_no_whole_project_leaves_nothing() {
             .await;
         if status == 201 {
             assert_eq!(shown.0, 200);
+            let prompts = team.got("/api/projects/gamma/prompts").await;
+            assert_eq!(prompts[0]["labels"], json!({ "candidate": 1 }));
+            let (_, foreign) = log(&team, "gamma").await;
+            let mut subjects = foreign.iter().map(|line| line["subject"].as_str().unwrap());
+            assert!(subjects.all(|subject| subject.len() <= 1000));
             let root = team.store.member("root").await.unwrap();
             let (gamma, _) = team.store.project(&root, "gamma").await.unwrap();
             team.store.delete_project(&by("root"), &gamma).await.unwrap();

@@ -329,6 +329,7 @@ pub(super) fn table() -> Vec<Row> {
         ("GET", "/api/projects/alpha/data/DATA", none.clone(), READ),
         ("GET", "/api/projects/alpha/data/DATA/content", none.clone(), READ),
         ("DELETE", "/api/projects/alpha/data/DATA", none.clone(), edit(204)),
+        ("GET", "/api/projects/alpha/certificates", none.clone(), READ),
         ("GET", "/api/projects/alpha/prompts", none.clone(), READ),
         ("GET", "/api/projects/alpha/prompts/greeting", none.clone(), READ),
         (

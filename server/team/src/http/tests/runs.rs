@@ -65,7 +65,7 @@ impl Team {
         text.lines().map(str::to_owned).collect()
     }
 
-    async fn push(&self, files: &str, body: impl Into<Body>) -> (u16, Value) {
+    pub(super) async fn push(&self, files: &str, body: impl Into<Body>) -> (u16, Value) {
         let path = format!("/api/projects/alpha/journals?name=From%20afar{files}");
         let mut request = self.request(Who::Editor, &Method::POST, &path, &Value::Null);
         *request.body_mut() = body.into();

@@ -1,0 +1,27 @@
+//! Everything that a journal says was tested.
+
+use crate::journal::Origin;
+use crate::journal::run_state::RunState;
+use crate::reading::certify::certificate;
+use crate::study::certificate::Certificate;
+
+/// The certificates of a run, in the order in which its prompts were tested, and then [`given`].
+pub fn all(state: &RunState) -> Vec<Certificate> {
+    let finished = state.finished();
+    let mut all = finished.map_or_else(Vec::new, |finished| finished.certificates.clone());
+    let mut given = given(state);
+    given.retain(|one| all.iter().all(|known| known.candidate != one.candidate));
+    all.extend(given);
+    all
+}
+
+/// Those of prompts that were tested without a search.
+pub fn given(state: &RunState) -> Vec<Certificate> {
+    let given = state
+        .candidates()
+        .filter(|(_, candidate)| candidate.origin == Origin::Given);
+    let certificates = given.filter_map(|(id, _)| certificate(state, id));
+    certificates
+        .filter(|certificate| certificate.examples > 0)
+        .collect()
+}
