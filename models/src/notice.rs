@@ -60,7 +60,7 @@ impl Notices {
         self.tell(trouble, || Wait {
             kind: FailureKind::Unreachable,
             message: format!("no connection after {} s", TOLD_AFTER.as_secs()),
-            seconds: (PATIENCE - TOLD_AFTER).as_secs_f64(),
+            seconds: PATIENCE.saturating_sub(TOLD_AFTER).as_secs_f64(),
             ..self.wait()
         });
         trouble.0.set(Some(started));
