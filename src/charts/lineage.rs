@@ -8,7 +8,7 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
+    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict, verdict_on_search},
     roving::{Chart, Roving},
     scale::{percent, round_name, round_title},
     unit::{Unit, fixed, short},
@@ -297,7 +297,7 @@ fn sentence(data: &LineageData, node: &LineageNode) -> String {
                 "{} {}, {}",
                 data.objective,
                 data.unit.value(objective),
-                verdict(node.feasible)
+                verdict_on_search(node.feasible)
             )
         },
     );

@@ -10,7 +10,7 @@ use super::{
     figure::TableData,
     labels::Labels,
     map_words::words,
-    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict},
+    marks::{FAINT, Mark, Marks, STRONG, Shape, Weight, columns, verdict, verdict_on_search},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, percent, round_name, round_title},
@@ -150,7 +150,7 @@ pub fn map_table(data: &MapData) -> TableData {
         "Parent",
         &data.objective,
         "Worst residual",
-        "Gate",
+        "Gate on search examples",
     ]);
     let row = |point: &MapPoint| {
         vec![
@@ -275,7 +275,7 @@ fn sentence(data: &MapData, point: &MapPoint) -> String {
         data.objective,
         data.unit.value(point.objective),
         signed(point.worst_residual, 2),
-        verdict(point.feasible),
+        verdict_on_search(point.feasible),
     )
 }
 

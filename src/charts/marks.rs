@@ -216,6 +216,15 @@ pub fn verdict(feasible: bool) -> &'static str {
     if feasible { "feasible" } else { "not feasible" }
 }
 
+/// The same where nothing around it says of which examples.
+pub fn verdict_on_search(feasible: bool) -> &'static str {
+    if feasible {
+        "feasible on search"
+    } else {
+        "not feasible on search"
+    }
+}
+
 /// How far from its middle a mark answers to a pointer: strong ones offer the 24 pixels of a target,
 /// faint ones stand too close together for that.
 fn reach(mark: &Mark) -> f64 {

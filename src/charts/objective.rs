@@ -7,7 +7,7 @@ use super::{
     figure::TableData,
     keyed::keyed,
     labels::{Anchor, Label, Labels},
-    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict},
+    marks::{Mark, Marks, Shape, Weight, class, columns, of_weight, outline, verdict, verdict_on_search},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, percent, round_name, round_title},
@@ -240,7 +240,7 @@ fn marks(data: &ObjectiveData, scales: Scales, size: Size) -> Vec<Mark> {
             "{round}, {}: {} {value}, {}.",
             short(&point.id),
             data.name,
-            verdict(point.feasible)
+            verdict_on_search(point.feasible)
         )
     });
     marks.extend(leading_marks(&data.leading, scales, size, |point| {
@@ -265,7 +265,7 @@ fn sentence(data: &ObjectiveData, point: &Leading) -> String {
     format!(
         "{round}, {who}: {} {value}{error}, {}{pool}.",
         data.name,
-        verdict(point.feasible)
+        verdict_on_search(point.feasible)
     )
 }
 
@@ -386,7 +386,7 @@ mod tests {
         let data = data();
         assert_eq!(
             sentence(&data, &data.leading[0]),
-            "Round 4, best c95e03: success 73.0% ± 5.2, feasible; 1 of 3 in the pool feasible."
+            "Round 4, best c95e03: success 73.0% ± 5.2, feasible on search; 1 of 3 in the pool feasible."
         );
         assert_eq!(objective_table(&data).rows[0][5], "1 of 3");
     }

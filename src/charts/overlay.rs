@@ -6,7 +6,7 @@ use super::{
     axis::{Frame, RoundAxis, ValueAxis},
     figure::TableData,
     labels::{Anchor, Label, Labels},
-    marks::{FAINT, Mark, Marks, Shape, Weight, columns, verdict},
+    marks::{FAINT, Mark, Marks, Shape, Weight, columns, verdict_on_search},
     measure::{Size, measured},
     roving::{Chart, Roving},
     scale::{Range, Rounds, Scales, round_name, round_title},
@@ -202,7 +202,13 @@ pub fn overlay_table(data: &OverlayData) -> TableData {
         let point = run.points.iter().find(|point| point.round == round);
         point.map_or_else(
             || "–".to_owned(),
-            |point| format!("{}, {}", data.unit.value(point.value), verdict(point.feasible)),
+            |point| {
+                format!(
+                    "{}, {}",
+                    data.unit.value(point.value),
+                    verdict_on_search(point.feasible)
+                )
+            },
         )
     };
     let row = |round| {
@@ -280,7 +286,7 @@ fn marks(data: &OverlayData, run: &OverlayRun, scales: Scales) -> Vec<Mark> {
                 "{round}, {}: {} {value}, {}.",
                 run.name,
                 data.metric,
-                verdict(point.feasible)
+                verdict_on_search(point.feasible)
             ),
         }
     };
@@ -427,6 +433,6 @@ mod tests {
     fn the_table_has_a_column_per_run() {
         let table = overlay_table(&data());
         assert_eq!(table.headers, ["Round", "run a", "run b"]);
-        assert_eq!(table.rows[1][2], "75.2%, not feasible");
+        assert_eq!(table.rows[1][2], "75.2%, not feasible on search");
     }
 }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::{
-    marks::{Picture, verdict},
+    marks::{Picture, verdict_on_search},
     scale::round_name,
     series::{Segment, Segments},
     unit::Unit,
@@ -94,7 +94,7 @@ fn sentence(data: &SparkData) -> String {
         round_name(first.round),
         data.unit.value(last.value),
         round_name(last.round),
-        verdict(last.feasible)
+        verdict_on_search(last.feasible)
     )
 }
 
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((segments[0].from.0, segments[1].to.0), (0.0, 1.0));
         assert_eq!(
             sentence(&data),
-            "success by round: 44.6% at seed, 75.7% in round 6, feasible"
+            "success by round: 44.6% at seed, 75.7% in round 6, feasible on search"
         );
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     figure::TableData,
     labels::{Anchor, Label, Space, Wanted, arranged},
-    marks::{Mark, verdict},
+    marks::{Mark, verdict, verdict_on_search},
     measure::Size,
     scale::{Scales, round_name, round_title},
     series::{Leading, in_force, leading_marks, other_marks},
@@ -18,7 +18,7 @@ pub fn strip_table(data: &StripData) -> TableData {
     let headers = ["Round", "Best by J", &data.name, "SE"]
         .into_iter()
         .chain(threshold);
-    let headers: Vec<_> = headers.chain(["Gate", "λ used"]).collect();
+    let headers: Vec<_> = headers.chain(["Gate on search examples", "λ used"]).collect();
     let mut table = TableData::with_headers(&headers);
     table.rows = data.leading.iter().map(|point| table_row(data, point)).collect();
     table
@@ -58,7 +58,7 @@ pub(super) fn marks(data: &StripData, scales: Scales, size: Size) -> Vec<Mark> {
             round_title(point.round),
             short(&point.id),
             data.name,
-            verdict(point.feasible)
+            verdict_on_search(point.feasible)
         )
     });
     marks.extend(leading_marks(&data.leading, scales, size, |point| {
@@ -83,7 +83,7 @@ fn leading_sentence(data: &StripData, point: &Leading) -> String {
             format!("; multiplier used {}{at_cap}", fixed(used, 2))
         })
         .unwrap_or_default();
-    let (round, verdict) = (round_title(point.round), verdict(point.feasible));
+    let (round, verdict) = (round_title(point.round), verdict_on_search(point.feasible));
     format!("{round}, {who}: {} {place}, {verdict}{used}.", data.name)
 }
 
@@ -215,12 +215,12 @@ mod tests {
         let data = data();
         assert_eq!(
             leading_sentence(&data, &data.leading[0]),
-            "Seed round, best f36b0b: human requests 75.7% ± 5.0, over by 40.7 pts, not feasible."
+            "Seed round, best f36b0b: human requests 75.7% ± 5.0, over by 40.7 pts, not feasible on search."
         );
         assert_eq!(
             leading_sentence(&data, &data.leading[1]),
             "Round 1, mean of the best: human requests 32.4% ± 6.1, slack 2.6 pts, within 1 SE of the \
-             threshold, feasible; multiplier used 10.00, at cap."
+             threshold, feasible on search; multiplier used 10.00, at cap."
         );
     }
 

@@ -2,17 +2,20 @@
 
 use leptos::prelude::*;
 
-/// A disc and "feasible", or a diamond and "not feasible": of the search's examples, which what stands
-/// around it says.
+/// Of what [`Gate`] speaks.
+const OF: &str = "on the search examples";
+
+/// A disc and "feasible", or a diamond and "not feasible": of the search's examples, which its title says, and what stands
+/// around it.
 #[component]
 pub fn Gate(
     /// Whether every threshold holds.
     feasible: bool,
 ) -> impl IntoView {
     if feasible {
-        view! { <span class="gate is-f"><span class="m f"></span>"feasible"</span> }
+        view! { <span class="gate is-f" title=OF><span class="m f"></span>"feasible"</span> }
     } else {
-        view! { <span class="gate is-i"><span class="m i"></span>"not feasible"</span> }
+        view! { <span class="gate is-i" title=OF><span class="m i"></span>"not feasible"</span> }
     }
 }
 

@@ -16,10 +16,11 @@ pub fn use_forbidden(run: Run) -> Memo<Option<String>> {
     })
 }
 
-/// Whether one may do more with a run than look at it, as far as one's role is known.
+/// Whether one may do more with a run than look at it: not before one's role was asked for.
 pub fn may_order(team: Team, record: &RunRecord) -> bool {
-    let forbids = |server: &ServerRun| forbidden(server, team.role(&server.project));
-    record.server.as_ref().and_then(forbids).is_none()
+    let may =
+        |server: &ServerRun| team.knows_projects() && forbidden(server, team.role(&server.project)).is_none();
+    record.server.as_ref().is_none_or(may)
 }
 
 /// Why a role that is known does not do, or nobody's.

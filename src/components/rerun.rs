@@ -7,7 +7,7 @@ use leptos_router::hooks::use_navigate;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::frame::handover::{Handed, Handover};
-use crate::live::{Run, Runs};
+use crate::live::{Begun, Run, Runs};
 
 /// A button that opens New study with what a run was started with: its study, its data files, and where it ran.
 #[component]
@@ -66,5 +66,13 @@ pub fn Rerun(
 /// The study that the journal of a run names, changed; none where it cannot be written.
 fn changed(run: Run, change: Callback<Study, Study>) -> Option<Handed> {
     let study = run.peek(|folded| folded.state.study().map(|event| event.study.clone()))?;
-    change.run(study).to_toml().ok().map(Handed::Text)
+    let study = change.run(study);
+    study.to_toml().ok()?;
+    let begun = Begun {
+        study,
+        files: <_>::default(),
+        no_text: Vec::new(),
+        project: untrack(|| run.server()).map(|server| server.project),
+    };
+    Some(Handed::Run(Box::new(begun)))
 }

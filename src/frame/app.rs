@@ -27,7 +27,7 @@ use crate::pages::live::LivePage;
 use crate::pages::not_found::NotFound;
 use crate::pages::result::ResultPage;
 use crate::pages::runs::RunsPage;
-use crate::pages::study::StudyPage;
+use crate::pages::study::{StudyPage, forget_with_the_team};
 use crate::pages::team::{
     AccountPage, DataSetPage, InvitationPage, NewTrainingPage, ProjectPage, ProjectsPage, PromptPage,
     ReturnPage, ServerPage, SetUpPage, SignInPage, TrainingPage,
@@ -59,6 +59,7 @@ pub fn App() -> impl IntoView {
     let team = Team::default();
     provide_context(team);
     provide_context(Runs::new(team));
+    forget_with_the_team(team);
     provide_context(Imports::default());
     provide_context(Handover::default());
     provide_context(HandedFile::default());

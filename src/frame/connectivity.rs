@@ -10,7 +10,7 @@ use super::keys::TabKeys;
 use crate::format;
 use crate::live::{Pause, Phase, Run, Runs, sweep};
 use crate::studies;
-use crate::team::{Team, is_told};
+use crate::team::Team;
 
 /// public/boot.js says so when a newer version is ready.
 const UPDATE: &str = "capo-update";
@@ -48,11 +48,7 @@ pub fn Connectivity() -> impl IntoView {
                 }
             }
         }),
-        window_event_listener(ev::storage, move |event| {
-            if is_told(&event) {
-                team.look_again();
-            }
-        }),
+        window_event_listener(ev::storage, move |event| team.hear(&event)),
         // It comes up here from the document.
         window_event_listener_untyped("visibilitychange", move |_| {
             if !document().hidden() {

@@ -1,8 +1,9 @@
 //! What a run was started with, from which another one is set up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capo_api::file_path;
+use capo_api::{TrainingDetail, file_path};
 use capo_core::study::{Format, Study};
 use js_sys::Uint8Array;
 use leptos::prelude::WithValue as _;
@@ -11,10 +12,10 @@ use wasm_bindgen_futures::JsFuture;
 use super::run::Run;
 use super::runs::Runs;
 use crate::storage::server_id;
-use crate::team::{self, Server};
+use crate::team::{self, Server, sentence};
 use crate::worker::protocol::DataFiles;
 
-/// What a run was started with. Keys are none of it.
+/// What a run or a training was started with. Keys are none of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
     /// Its study.
@@ -44,9 +45,42 @@ impl Runs {
         };
         let detail = async |server: Server| server.run(on_server).await;
         let detail = self.team().ask(detail).await?;
-        let (study, project) = (read(&detail.study)?, detail.run.project);
+        self.begun_in(detail.run.project, read(&detail.study)?, detail.files)
+            .await
+    }
+
+    /// What a training was started with.
+    ///
+    /// # Errors
+    /// As of a run.
+    pub async fn begun_training(self, detail: TrainingDetail) -> Result<Begun, String> {
+        let (training, study, mut files) = (detail.training, read(&detail.study)?, detail.files);
+        // One that asks no models has no files of its own: those of its first run, if it took the study of that.
+        if files.is_empty()
+            && let Some(first) = training.runs.first()
+        {
+            let run = async |server: Server| server.run(first).await;
+            match self.team().request(run).await {
+                Ok(run) if read(&run.study).is_ok_and(|of_run| of_run.workload == study.workload) => {
+                    files = run.files;
+                }
+                Err(error) if error.status() != Some(404) => return Err(sentence(&error)),
+                // Whoever takes it in says what it lacks.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.begun_in(training.project, study, files).await
+    }
+
+    /// With the data files of a project that have these hashes, by path.
+    async fn begun_in(
+        self,
+        project: String,
+        study: Study,
+        hashes: BTreeMap<String, String>,
+    ) -> Result<Begun, String> {
         let (mut files, mut no_text) = (DataFiles::new(), Vec::new());
-        for (path, sha256) in detail.files {
+        for (path, sha256) in hashes {
             let text = self.text_of(&project, &sha256).await;
             if let Some(text) = text.map_err(|why| format!("{path}: {why}"))? {
                 files.insert(path, text);
@@ -76,7 +110,7 @@ impl Runs {
 fn read(study: &str) -> Result<Study, String> {
     if study.is_empty() {
         // That of a journal from elsewhere may hold what TOML cannot write.
-        return Err("The study of this run cannot be written as a study file.".into());
+        return Err("The study cannot be written as a study file.".into());
     }
-    Study::parse(study, Format::Toml).map_err(|error| format!("The study of this run does not read: {error}"))
+    Study::parse(study, Format::Toml).map_err(|error| format!("The study does not read: {error}"))
 }

@@ -3,12 +3,16 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use capo_core::budget::Budget;
 use capo_core::journal::{Event, FailureEvent, JournalError, Status, SteerEvent, parse_line};
 use capo_core::llm::FailureKind;
 use capo_core::run_state::RunState;
 
 use crate::run::activity::Activity;
 use crate::run::overview::{Overview, Overviews};
+
+/// See [`Folded::consumed`].
+pub type Consumed = [f64; 4];
 
 /// A run as far as its journal is read.
 #[derive(Debug, Default)]
@@ -55,18 +59,19 @@ impl Folded {
         self.failure.as_ref().filter(|_| failed)
     }
 
-    /// The largest share spent of what its budget limits, but for the time; 0 where it limits nothing.
-    pub fn spent(&self) -> f64 {
-        let (budget, ledger) = (self.state.budget(), self.state.ledger());
+    /// What it has consumed of what a budget limits, but for the time: rollouts, calls, tokens, dollars.
+    pub fn consumed(&self) -> Consumed {
+        let ledger = self.state.ledger();
         let total = ledger.usage().total();
-        let share = |spent: u64, limit: Option<u64>| limit.map(|limit| spent as f64 / limit as f64);
-        let shares = [
-            share(ledger.rollouts(), budget.rollouts),
-            share(total.calls, budget.calls),
-            share(total.tokens(), budget.tokens),
-            budget.usd.map(|limit| total.usd.unwrap_or_default() / limit),
-        ];
-        shares.into_iter().flatten().fold(0.0, f64::max).min(1.0)
+        let counts = [ledger.rollouts(), total.calls, total.tokens()];
+        let [rollouts, calls, tokens] = counts.map(|count| count as f64);
+        [rollouts, calls, tokens, total.usd.unwrap_or_default()]
+    }
+
+    /// The largest share spent of what its budget limits now, but for the time, and how much of it since there was `before`; 0
+    /// where it limits nothing.
+    pub fn spent(&self, before: &Consumed) -> (f64, f64) {
+        share(&self.state.budget(), &self.consumed(), before)
     }
 
     /// What charts and tables draw of it, made anew only when there is a new line; `None` before its
@@ -121,5 +126,43 @@ impl Folded {
             folded.take(line, None)?;
         }
         Ok(folded)
+    }
+}
+
+/// See [`Folded::spent`].
+fn share(budget: &Budget, consumed: &Consumed, before: &Consumed) -> (f64, f64) {
+    let counts = [budget.rollouts, budget.calls, budget.tokens];
+    let [rollouts, calls, tokens] = counts.map(|limit| limit.map(|limit| limit as f64));
+    let limits = [rollouts, calls, tokens, budget.usd];
+    let shares = limits.into_iter().zip(consumed.iter().zip(before));
+    let shares = shares.filter_map(|(limit, (now, before))| {
+        let limit = limit?;
+        Some((now / limit, (now - before).max(0.0) / limit))
+    });
+    let (spent, since) = shares
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .unwrap_or_default();
+    (spent.min(1.0), since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_budget_makes_less_of_what_was_spent_before_too() {
+        let mut budget = Budget {
+            rollouts: Some(100),
+            calls: Some(1000),
+            ..Budget::default()
+        };
+        let (before, now) = ([50.0, 100.0, 0.0, 0.0], [75.0, 200.0, 9.0, 0.5]);
+        assert_eq!(share(&budget, &now, &before), (0.75, 0.25));
+        budget.rollouts = Some(200);
+        assert_eq!(share(&budget, &now, &before), (0.375, 0.125));
+        // Now the calls are what ends it.
+        budget.calls = Some(400);
+        assert_eq!(share(&budget, &now, &before), (0.5, 0.25));
+        assert_eq!(share(&Budget::default(), &now, &before), (0.0, 0.0));
     }
 }

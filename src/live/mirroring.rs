@@ -14,7 +14,7 @@ use wasm_bindgen_futures::spawn_local;
 use super::fold::Folded;
 use super::keeping::{Keeping, forget_mirror};
 use super::phase::Phase;
-use super::run::{Inner, Run};
+use super::run::{Inherited, Inner, Run};
 use super::server_events::{ServerEvent, ServerEvents};
 use super::server_phase::{Coming, Connection, Left, why};
 use crate::storage::{RunRecord, server_id, slim};
@@ -371,7 +371,8 @@ impl Run {
         self.record.set(record);
         if matches!(shown.origin, RunOrigin::Server | RunOrigin::Training { .. }) {
             // All its rounds took of its time.
-            self.inner.update_value(|inner| inner.inherited = Some((0, 0.0)));
+            self.inner
+                .update_value(|inner| inner.inherited = Some(Inherited::default()));
         }
     }
 

@@ -27,6 +27,6 @@ pub use fold::Folded;
 pub use importing::sweep;
 pub use orders::Ordered;
 pub use phase::{Pause, Phase};
-pub use run::{Refusal, Run};
+pub use run::{Inherited, Refusal, Run};
 pub use runs::{NewRun, Runs, fresh_id};
 pub use worker::{WorkerHandle, document_meta, prepare_worker};

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::fold::Folded;
 use super::phase::Phase;
-use super::run::Run;
+use super::run::{Inherited, Run};
 use crate::storage::{RunRecord, Storage, StorageError, lock};
 use crate::worker::torn;
 
@@ -143,7 +143,7 @@ impl Run {
     }
 
     async fn catch_up(self, journal: &Journal, stale: bool) -> Result<(), String> {
-        let (before, spent) = self.peek(|folded| (folded.state.rounds().len(), folded.spent()));
+        let before = self.peek(Folded::consumed);
         let begins = self
             .is_beginning_of(journal)
             .await
@@ -159,10 +159,14 @@ impl Run {
             self.fold(line)?;
         }
         self.inner.update_value(|inner| {
-            let elsewhere = inner.folded.state.rounds().len().saturating_sub(before);
-            let spent_elsewhere = (inner.folded.spent() - spent).max(0.0);
-            let (rounds, share) = inner.inherited.unwrap_or((before, spent));
-            inner.inherited = Some((rounds + elsewhere, share + spent_elsewhere));
+            let consumed = inner.folded.consumed();
+            if inner.inherited.is_none() || consumed != before {
+                inner.inherited = Some(Inherited {
+                    rounds: inner.folded.state.rounds().len(),
+                    consumed,
+                    elapsed: inner.elapsed,
+                });
+            }
             inner.folded.goes_on(Some(inner.elapsed / 1000.0));
         });
         if self.peek(Folded::lines) == journal.kept + journal.unsaved.len() as u64 {

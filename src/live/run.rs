@@ -10,7 +10,7 @@ use futures::channel::{mpsc, oneshot};
 use gloo_timers::callback::Timeout;
 use leptos::prelude::*;
 
-use super::fold::Folded;
+use super::fold::{Consumed, Folded};
 use super::orders::{NotDone, Ordered};
 use super::phase::{Pause, Phase};
 use super::sending;
@@ -40,6 +40,17 @@ pub struct Run {
     pub pending: RwSignal<Option<SteerEvent>>,
     /// What a person should know of how it went on: what was left out or not applied.
     pub notes: RwSignal<Vec<String>>,
+}
+
+/// What a run had come to at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Inherited {
+    /// Rounds that were closed.
+    pub rounds: usize,
+    /// What was consumed.
+    pub consumed: Consumed,
+    /// Milliseconds that it had run.
+    pub elapsed: f64,
 }
 
 /// Why a browser keeps no more of a run.
@@ -84,9 +95,8 @@ pub(super) struct Inner {
     /// Milliseconds of running before this session of it, and when this one began.
     pub(super) began: Option<f64>,
     pub(super) elapsed: f64,
-    /// Rounds that were closed when it first ran in this tab, and that others closed since, and the share of its budget that
-    /// both took.
-    pub(super) inherited: Option<(usize, f64)>,
+    /// See [`Run::inherited`].
+    pub(super) inherited: Option<Inherited>,
     /// The server that it is on, and what has that looked at once more.
     pub(super) server: Option<(Team, mpsc::UnboundedSender<()>)>,
     /// Whether that is not reached at present.
@@ -260,16 +270,10 @@ impl Run {
         self.inner.with_value(|inner| inner.study.clone())
     }
 
-    /// Rounds closed while it ran in this tab, of `closed` in all.
-    pub fn rounds_here(&self, closed: usize) -> usize {
-        let inherited = self.inner.with_value(|inner| inner.inherited);
-        inherited.map_or(0, |(rounds, _)| closed.saturating_sub(rounds))
-    }
-
-    /// The share of its budget spent while it ran in this tab, of `spent` in all.
-    pub fn spent_here(&self, spent: f64) -> f64 {
-        let inherited = self.inner.with_value(|inner| inner.inherited);
-        inherited.map_or(0.0, |(_, share)| (spent - share).max(0.0))
+    /// What it had come to when it first ran in this tab, or when it last went on here after it had in others; none where it
+    /// did not run here.
+    pub fn inherited(&self) -> Option<Inherited> {
+        self.inner.with_value(|inner| inner.inherited)
     }
 
     /// Milliseconds it has run.

@@ -337,7 +337,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
     let rewrites = map.course.len().saturating_sub(1);
     if rewrites == 0 {
         return line.then(Sentence::new(
-            "The best feasible prompt is the seed prompt itself.",
+            "The best prompt feasible on the search examples is the seed prompt itself.",
         ));
     }
     let feasible: Vec<bool> = map
@@ -355,7 +355,7 @@ pub fn map(state: &RunState, map: &Map) -> Sentence {
         Some(child) => format!("the {} crossed the line", ordinal(child)),
     };
     line.then(Sentence::new(format!(
-        "The heavy course is the lineage of the best feasible prompt: {}, {crossed}.",
+        "The heavy course is the lineage of the best prompt feasible on the search examples: {}, {crossed}.",
         counted(rewrites, "rewrite")
     )))
 }
@@ -374,7 +374,8 @@ pub fn closest(state: &RunState, map: &Map) -> Sentence {
         .get(metric.name())
         .zip(nearest.scored.costs.get(metric.name()));
     let by = over.map_or(0.0, |(limit, cost)| cost.mean - limit.threshold);
-    let closest = Sentence::new("No prompt keeps all thresholds. Closest: ").prompt(nearest.scored.candidate);
+    let closest = Sentence::new("No prompt keeps all thresholds on the search examples. Closest: ");
+    let closest = closest.prompt(nearest.scored.candidate);
     if by > 0.0 {
         closest.text(format!(
             ", over by {} on {}.",

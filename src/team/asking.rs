@@ -40,13 +40,23 @@ impl Asking {
         request: impl AsyncFnOnce(Server) -> Result<A, ClientError> + 'static,
         then: impl FnOnce(A) + 'static,
     ) {
+        let team = self.team;
+        self.work(async move { team.ask(request).await }, then);
+    }
+
+    /// The same of whatever is more than one request, and says in words why it comes to nothing.
+    pub fn work<A: 'static>(
+        self,
+        work: impl Future<Output = Result<A, String>> + 'static,
+        then: impl FnOnce(A) + 'static,
+    ) {
         if self.busy.get_untracked() {
             return;
         }
         self.busy.set(true);
         self.refused.set(None);
         spawn_local(async move {
-            let answer = self.team.ask(request).await;
+            let answer = work.await;
             if self.busy.try_set(false).is_some() {
                 return;
             }

@@ -9,7 +9,7 @@ mod words;
 pub use address::way_back;
 pub use asking::Asking;
 pub use fetch::{Fetch, data_file, file};
-pub use standing::{Standing, Team, is_told};
+pub use standing::{Standing, Team};
 pub use words::{removal, role_means, scope_means, sentence};
 
 /// What the page asks.

@@ -10,6 +10,8 @@ use super::{Fetch, Server};
 
 /// What changes in the browser's storage when somebody signs in or out; nothing of it stays there.
 const TOLD: &str = "capo.signed";
+const IN: &str = "in";
+const OUT: &str = "out";
 
 /// What stands behind the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +81,9 @@ pub struct Team {
     /// Rises whenever that is asked or found out.
     found: StoredValue<u32>,
     changes: RwSignal<u32>,
+    departures: RwSignal<u32>,
     projects: RwSignal<Vec<ProjectShown>>,
+    knows_projects: RwSignal<bool>,
     issuer: RwSignal<Option<String>>,
     has_accounts: RwSignal<bool>,
 }
@@ -91,7 +95,9 @@ impl Default for Team {
             standing: RwSignal::new(Standing::Unknown),
             found: StoredValue::new(0),
             changes: RwSignal::new(0),
+            departures: RwSignal::new(0),
             projects: RwSignal::new(Vec::new()),
+            knows_projects: RwSignal::new(false),
             issuer: RwSignal::new(None),
             has_accounts: RwSignal::new(true),
         };
@@ -143,6 +149,11 @@ impl Team {
         self.standing.get_untracked()
     }
 
+    /// The name of who is signed in now; empty where nobody is.
+    pub fn member(self) -> String {
+        self.standing_now().member().unwrap_or_default().to_owned()
+    }
+
     fn stand(self, standing: Standing) {
         let goes_on = self
             .standing
@@ -151,6 +162,7 @@ impl Team {
         self.standing.set(standing);
         if !goes_on {
             self.projects.set(Vec::new());
+            self.knows_projects.set(false);
         }
         self.read_projects();
     }
@@ -158,27 +170,54 @@ impl Team {
     /// Somebody has signed in.
     pub fn entered(self, myself: Myself) {
         self.stand(Standing::SignedIn(myself));
-        tell_other_tabs();
+        tell_other_tabs(IN);
     }
 
-    /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then.
+    /// They have signed out. What this browser mirrors of the server's runs is the team's data: it is deleted then, and drafts
+    /// with what they took from a project are.
     pub fn left(self) {
         self.stand(Standing::SignedOut);
-        tell_other_tabs();
+        self.departures.update(|departures| *departures += 1);
+        tell_other_tabs(OUT);
+    }
+
+    /// Rises whenever somebody signs out, in this tab or another; not when their session has ended by itself.
+    pub fn departures(self) -> u32 {
+        self.departures.get()
+    }
+
+    /// Hears what changes in the browser's storage: that somebody signed in or out in another tab.
+    pub fn hear(self, event: &StorageEvent) {
+        let Some(told) = event.new_value().filter(|_| event.key().as_deref() == Some(TOLD)) else {
+            return;
+        };
+        if told == OUT {
+            self.departures.update(|departures| *departures += 1);
+        }
+        self.look_again();
     }
 
     /// Reads one's projects anew. Where they cannot be read, those known stay.
     pub fn read_projects(self) {
-        if !matches!(self.standing_now(), Standing::SignedIn(_)) {
+        let asked = self.standing_now();
+        if !matches!(asked, Standing::SignedIn(_)) {
             return;
         }
         spawn_local(async move {
-            if let Ok(projects) = self.request(async |server: Server| server.projects().await).await
-                && matches!(self.standing_now(), Standing::SignedIn(_))
-            {
+            let read = self.request(async |server: Server| server.projects().await).await;
+            if self.standing_now() != asked {
+                return;
+            }
+            if let Ok(projects) = read {
                 self.projects.set(projects);
             }
+            self.knows_projects.set(true);
         });
+    }
+
+    /// Whether one's projects were asked for, be it in vain; a reactive caller is told of changes.
+    pub fn knows_projects(self) -> bool {
+        self.knows_projects.get()
     }
 
     /// One's projects as far as they are known; a reactive caller is told of changes.
@@ -259,17 +298,12 @@ impl Team {
     }
 }
 
-/// Whether what changed in the browser's storage says that somebody signed in or out in another tab.
-pub fn is_told(event: &StorageEvent) -> bool {
-    event.key().as_deref() == Some(TOLD) && event.new_value().is_some()
-}
-
 /// Has them ask who is signed in: they hear of what changes in the browser's storage. Those of a browser that refuses it
 /// ask when somebody looks at them.
-fn tell_other_tabs() {
+fn tell_other_tabs(told: &str) {
     if let Ok(Some(storage)) = window().local_storage() {
         let _ = storage
-            .set_item(TOLD, "")
+            .set_item(TOLD, told)
             .and_then(|()| storage.remove_item(TOLD));
     }
 }

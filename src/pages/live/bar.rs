@@ -12,7 +12,7 @@ use super::actions::Actions;
 use crate::charts::ruler::{RoundRuler, RulerData};
 use crate::components::{RunNav, RunTag};
 use crate::format;
-use crate::live::{Phase, Run};
+use crate::live::{Folded, Phase, Run};
 use crate::run::overview::Overview;
 use crate::storage::ServerRun;
 use crate::studies;
@@ -58,7 +58,7 @@ fn Course(run: Run) -> impl IntoView {
             .unwrap_or_default()
     });
     let sentence = Memo::new(move |_| {
-        run.read(|folded| folded.overview().map(|seen| moment(&seen, folded.spent(), run)))
+        run.read(|folded| folded.overview().map(|seen| moment(&seen, folded, run)))
             .unwrap_or_default()
     });
     view! {
@@ -130,7 +130,7 @@ fn ruler(seen: &Overview) -> RulerData {
 }
 
 /// "Round 5 of 6 · evaluating child 5 of 8, example 31 of 74 · 41 min so far, about 18 min left".
-fn moment(seen: &Overview, spent: f64, run: Run) -> String {
+fn moment(seen: &Overview, folded: &Folded, run: Run) -> String {
     let goes_on = matches!(
         run.phase.get(),
         Phase::Running | Phase::Pausing | Phase::InAnotherTab
@@ -152,15 +152,16 @@ fn moment(seen: &Overview, spent: f64, run: Run) -> String {
         } else {
             format!("in {}", format::span(elapsed))
         };
-        // Rounds that an earlier session closed took none of this time.
-        let here = run.rounds_here(closed as usize);
-        let left = match planned {
-            Some(planned) => {
-                (here > 0 && closed < planned).then(|| elapsed / here as f64 * f64::from(planned - closed))
+        let left = run.inherited().filter(|_| running).and_then(|before| {
+            let took = elapsed - before.elapsed / 1000.0;
+            if let Some(planned) = planned {
+                let here = (closed as usize).saturating_sub(before.rounds);
+                return (here > 0 && closed < planned)
+                    .then(|| took / here as f64 * f64::from(planned - closed));
             }
-            None => until_spent(elapsed, run.spent_here(spent), spent),
-        };
-        let left = left.filter(|_| running);
+            let (spent, here) = folded.spent(&before.consumed);
+            until_spent(took, here, spent)
+        });
         parts.push(match left {
             Some(left) => format!("{so_far}, {} left", format::about(left)),
             None => so_far,
@@ -173,8 +174,8 @@ fn moment(seen: &Overview, spent: f64, run: Run) -> String {
 const TOLD_FROM: f64 = 0.05;
 
 /// Seconds until the budget is spent, when this session took so many for its share of what is `spent`.
-fn until_spent(elapsed: f64, here: f64, spent: f64) -> Option<f64> {
-    (here >= TOLD_FROM && spent < 1.0).then(|| elapsed / here * (1.0 - spent))
+fn until_spent(took: f64, here: f64, spent: f64) -> Option<f64> {
+    (here >= TOLD_FROM && spent < 1.0).then(|| took / here * (1.0 - spent))
 }
 
 /// One meter.

@@ -167,6 +167,7 @@ fn StripFigure(
                 <b>{quantity.against(value, threshold)}</b>
                 " "
                 <Gate feasible=holds/>
+                " on search"
                 {if holds { format!(", slack {distance}") } else { format!(", {distance} over") }}
             })
         })
@@ -198,7 +199,7 @@ pub(super) fn MapFigure(overview: Overview, open: Callback<String>) -> impl Into
     let now = move || {
         overview.read(|parts| {
             format!(
-                "{} of {} feasible",
+                "{} of {} feasible on search",
                 parts.drawn.map.feasible(),
                 parts.drawn.map.places.len()
             )

@@ -1,6 +1,7 @@
 //! Plate D: against another run on the same examples.
 
 use capo_core::reading::comparison::{self, Difference, PromptOf};
+use capo_core::reading::feasibility::Feasibility;
 use capo_core::reading::metrics;
 use capo_core::run_state::RunState;
 use capo_core::workload::Split;
@@ -10,7 +11,6 @@ use leptos_router::components::A;
 use leptos_router::hooks::{use_navigate, use_query_map};
 
 use super::differences::Differences;
-use crate::components::Gate;
 use crate::format::{self, listed};
 use crate::live::{Phase, Run, Runs};
 use crate::run::outcome::Outcome;
@@ -36,7 +36,7 @@ struct Other {
     id: String,
     /// "scored higher on the search examples (78.4%)".
     scored: String,
-    feasible: bool,
+    feasibility: Feasibility,
     /// "human requests 55.0% held out, threshold 35%"; empty when all are kept.
     missed: String,
 }
@@ -141,13 +141,13 @@ fn Remark(compared: Compared) -> impl IntoView {
             let none = differences
                 .is_empty()
                 .then_some("Nothing was measured on the whole held-out split in both runs. ");
-            let but = if other.feasible { " and is " } else { " but is " };
+            let but = if other.feasibility.holds() { "and" } else { "but" };
+            let verdict = format!(" {}, {but} {}", other.scored, other.feasibility.words());
             let missed = (!other.missed.is_empty()).then(|| format!(": {}", other.missed));
             view! {
                 <p class="reading">
                     {none} "This run’s best prompt minus the other’s. The other run’s prompt "
-                    <A href=other.address attr:class="id">{other.id}</A> {format!(" {}", other.scored)} {but}
-                    <Gate feasible=other.feasible/> {missed} "."
+                    <A href=other.address attr:class="id">{other.id}</A> {verdict} {missed} "."
                 </p>
             }
             .into_any()
@@ -231,7 +231,7 @@ fn describe(here: &RunState, there: &RunState, run: &str) -> Option<Other> {
             objective.phrase(),
             objective.quantity().value(theirs.objective)
         ),
-        feasible: outcome.all_sat.unwrap_or(theirs.feasible),
+        feasibility: Feasibility::of(there, there.finished()?),
         missed: listed(&missed),
     })
 }

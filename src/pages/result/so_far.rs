@@ -41,7 +41,7 @@ pub(super) fn SoFar(run: Run) -> impl IntoView {
     }
 }
 
-/// "Best so far: c95e03, success 73.0% on the search examples, feasible."
+/// "Best so far: c95e03, success 73.0%, feasible on the search examples."
 fn best(state: &RunState, map: &Map) -> Sentence {
     let Some(objective) = metrics::objective(state) else {
         return Sentence::default();
@@ -50,7 +50,7 @@ fn best(state: &RunState, map: &Map) -> Sentence {
         Some(best) => Sentence::new("Best so far: ")
             .prompt(best.scored.candidate)
             .text(format!(
-                ", {} {} on the search examples, feasible.",
+                ", {} {}, feasible on the search examples.",
                 objective.phrase(),
                 objective.quantity().value(best.scored.objective.mean)
             )),

@@ -43,6 +43,9 @@ pub(super) struct Draft {
     /// Those of its files that were kept and restored, not taken in here.
     #[serde(skip)]
     restored: DataFiles,
+    /// Who took it, or something in it, from a project of theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) taken_by: Option<String>,
     /// What was set up for other kinds of workload, by kind.
     shelf: BTreeMap<String, Shelved>,
 }
@@ -101,6 +104,7 @@ impl Draft {
             wrong: BTreeMap::new(),
             awaits: None,
             restored: DataFiles::new(),
+            taken_by: None,
             shelf: BTreeMap::new(),
         }
     }
@@ -232,6 +236,16 @@ impl Draft {
         let here = self.files.iter().filter(|file| !was_kept(file));
         here.map(|(path, text)| (path.clone(), Arc::clone(text)))
             .collect()
+    }
+
+    /// Goes on with the files that were taken into a `former` draft: a study may come after the data it names. Those of a
+    /// project come along only if it names them, and make it that project's, too.
+    pub(super) fn succeed(&mut self, former: &Self) {
+        self.files = former.taken_in();
+        if former.taken_by.is_some() {
+            self.files = self.named_files();
+            self.taken_by = former.taken_by.clone().filter(|_| !self.files.is_empty());
+        }
     }
 
     /// Whether nobody has changed anything of the built-in study.
@@ -658,6 +672,30 @@ mod tests {
         assert!(draft.taken_in().into_keys().eq(["new.csv"]));
         draft.files.insert("rows.csv".into(), "b".into());
         assert_eq!(draft.taken_in().len(), 2);
+    }
+
+    #[test]
+    fn files_of_a_project_make_a_study_that_names_them_the_project_s() {
+        let mut former = draft();
+        former.files.insert("rows.csv".into(), "question\na\n".into());
+        let mut own = draft();
+        own.succeed(&former);
+        assert_eq!((own.files.len(), &own.taken_by), (1, &None));
+        former.taken_by = Some("ada".into());
+        own.succeed(&former);
+        assert!(
+            own.files.is_empty() && own.taken_by.is_none(),
+            "it does not name them"
+        );
+        own.take_kind("table");
+        Place::Workload.set(&mut own.study, "data", Some("rows.csv".into()));
+        own.succeed(&former);
+        assert_eq!((own.files.len(), own.taken_by.as_deref()), (1, Some("ada")));
+        let kept = serde_json::to_string(&own.without_secrets().0).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Draft>(&kept).unwrap().taken_by,
+            own.taken_by
+        );
     }
 
     #[test]

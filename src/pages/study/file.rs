@@ -19,6 +19,7 @@ use crate::format;
 use crate::frame::drop_target::{self, Kind};
 use crate::frame::handover::{Handed, HandedFile, Handover};
 use crate::live::Begun;
+use crate::team::Team;
 
 /// Import, export, link.
 #[component]
@@ -26,7 +27,7 @@ pub(super) fn StudyFile() -> impl IntoView {
     let form = expect_context::<Form>();
     let import = Callback::new(move |files: Vec<File>| {
         for file in files {
-            take_file(form, file);
+            take_file(form, file, None);
         }
     });
     let export = move |_| match as_file(form) {
@@ -125,39 +126,50 @@ fn written(form: Form) -> Result<Study, String> {
 }
 
 /// Takes in a file: a study, the rows of a table, a file that a study of tau2 names, or a journal, which is
-/// opened as a run.
-pub(super) fn take_file(form: Form, file: File) {
+/// opened as a run. The `member` is who took it from a project of theirs, if it is of one.
+pub(super) fn take_file(form: Form, file: File, member: Option<String>) {
     spawn_local(async move {
-        let name = file.name();
-        let text = match text_of(&file).await {
-            Ok(text) => text,
-            Err(message) => return form.said.set(Some(Said::Failed(message))),
-        };
-        if let Some(key) = tau2::key_of(form, &name, &text) {
-            tau2::take_own(form, key, &name, text);
+        let text = text_of(&file).await;
+        // The page may be left by then.
+        let Some(before) = form.draft.try_get_untracked() else {
             return;
+        };
+        match text {
+            Ok(text) => take_text(form, file, text),
+            Err(message) => return form.said.set(Some(Said::Failed(message))),
         }
-        match drop_target::kind(&name) {
-            Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
-            Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
-            // Rows may be written as a journal is, one JSON object a line.
-            Kind::Journal | Kind::Table => rows::take(form, &name, text),
-            Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
-            Kind::Unknown => form.said.set(Some(Said::Failed(format!(
-                "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \
-                 journals in .jsonl, archives of the tau2 benchmark in .zip."
-            )))),
+        if let Some(member) = member {
+            form.note_taken(before, member);
         }
     });
 }
 
+fn take_text(form: Form, file: File, text: String) {
+    let name = file.name();
+    if let Some(key) = tau2::key_of(form, &name, &text) {
+        tau2::take_own(form, key, &name, text);
+        return;
+    }
+    match drop_target::kind(&name) {
+        Kind::Journal if preview::is_journal(&text) => form.journals.run(file),
+        Kind::Table if name.to_lowercase().ends_with(".tsv") => rows::take_tabs(form, &name, &text),
+        // Rows may be written as a journal is, one JSON object a line.
+        Kind::Journal | Kind::Table => rows::take(form, &name, text),
+        Kind::Study => take_study(form, &name, &text, Format::of_path(&name)),
+        Kind::Unknown => form.said.set(Some(Said::Failed(format!(
+            "{name} was not taken in: studies end in .toml or .json, tables in .csv, .tsv or .jsonl, \
+             journals in .jsonl, archives of the tau2 benchmark in .zip."
+        )))),
+    }
+}
+
 /// Takes in a study that comes from another page, or a file that was chosen there.
 pub(super) fn take_handed_over(form: Form, on_server: OnServer) {
-    let HandedFile(file) = expect_context();
+    let (HandedFile(file), team) = (expect_context(), expect_context::<Team>());
     if let Some(file) = file.try_update_value(Option::take).flatten()
         && !tau2::take_archive(form, &file)
     {
-        take_file(form, file);
+        take_file(form, file, Some(team.member()));
     }
     let Handover(handed) = expect_context();
     Effect::new(move |_| {
@@ -167,7 +179,7 @@ pub(super) fn take_handed_over(form: Form, on_server: OnServer) {
         handed.set(None);
         let text = match study {
             Handed::Text(text) => text,
-            Handed::Run(begun) => return take_begun(form, on_server, *begun),
+            Handed::Run(begun) => return take_begun(form, on_server, *begun, team.member()),
         };
         // A study in JSON is an object; no TOML file begins with a brace.
         let is_json = text.trim_start().starts_with('{');
@@ -180,25 +192,37 @@ fn take_study(form: Form, name: &str, text: &str, format: Format) {
     match Study::parse(text, format) {
         Ok(study) => {
             let mut next = Draft::of(study);
-            // A study may come after the data it names.
-            next.files = form.draft.with_untracked(Draft::taken_in);
+            form.draft.with_untracked(|former| next.succeed(former));
             put(form, next, format!("{name} was taken in."));
         }
         Err(error) => form.said.set(Some(Said::Failed(format!("{name}: {error}")))),
     }
 }
 
-/// Takes in what a run was started with, to be changed and run where that ran.
-fn take_begun(form: Form, on_server: OnServer, begun: Begun) {
+/// Takes in what a run, or a training of a `member`, was started with, to be changed and run where that ran.
+fn take_begun(form: Form, on_server: OnServer, begun: Begun, member: String) {
     let mut next = Draft::of(begun.study);
     // They belong to this study alone.
     next.restore(begun.files);
+    next.taken_by = begun.project.is_some().then_some(member);
     on_server.choose(begun.project);
-    let words = match format::listed(&begun.no_text) {
+    let words = came(&next, &begun.no_text);
+    put(form, next, words);
+}
+
+/// What came along with a study of its data files.
+fn came(next: &Draft, no_text: &[String]) -> String {
+    let words = match format::listed(no_text) {
         none if none.is_empty() => "The study was taken in.".to_owned(),
         names => format!("The study was taken in without {names}: of data files only text comes along."),
     };
-    put(form, next, words);
+    let mut lacking = next.named_paths();
+    lacking.retain(|path| !next.files.contains_key(path) && !no_text.contains(path));
+    if lacking.is_empty() {
+        return words;
+    }
+    let names = format::listed(&lacking);
+    format!("{words} Add what it names and did not come along, under Workload: {names}.")
 }
 
 /// Puts a study in place of the draft, and says so in `words`, with what may not be written into it.
@@ -244,4 +268,26 @@ fn copy_link(form: Form, fragment: &str) {
             Err(_) => format!("The browser copies nothing for this page. Copy this: {address}"),
         })));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::study::place::Place;
+
+    #[test]
+    fn a_study_without_its_rows_says_what_to_add() {
+        let mut next = Draft::new().unwrap();
+        assert_eq!(came(&next, &[]), "The study was taken in.");
+        next.take_kind("table");
+        Place::Workload.set(&mut next.study, "data", Some("rows.csv".into()));
+        assert!(came(&next, &[]).ends_with("under Workload: rows.csv."));
+        let binary = came(&next, &["rows.csv".to_owned()]);
+        assert!(
+            binary.contains("without rows.csv") && !binary.contains("Workload"),
+            "{binary}"
+        );
+        next.restore([("rows.csv".to_owned(), "question\na\n".into())].into());
+        assert_eq!(came(&next, &[]), "The study was taken in.");
+    }
 }

@@ -1,6 +1,6 @@
 //! What the sections of the form share: the draft, what follows from it, and what is asked about it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use capo_core::study::Study;
@@ -21,6 +21,8 @@ use crate::live::{prepare_worker, sending};
 thread_local! {
     /// The draft while a person looks at other pages.
     static LEFT: RefCell<Option<Draft>> = const { RefCell::new(None) };
+    /// The form that was shown last.
+    static SHOWN: Cell<Option<Form>> = const { Cell::new(None) };
 }
 
 /// The form. Copies are the same.
@@ -104,7 +106,7 @@ impl Form {
             problems
         });
         on_cleanup(move || LEFT.set(draft.try_get_untracked()));
-        Some(Self {
+        let form = Self {
             draft,
             renewed: RwSignal::new(0),
             keys,
@@ -116,7 +118,27 @@ impl Form {
             taking_in: RwSignal::new(false),
             journals,
             said: RwSignal::new(None),
-        })
+        };
+        SHOWN.set(Some(form));
+        Some(form)
+    }
+
+    /// Puts the built-in study in place of the draft, shown or left, if that `is_gone`, and returns it where it is shown now.
+    pub(super) fn forget(is_gone: impl Fn(&Draft) -> bool) -> Option<Draft> {
+        LEFT.with_borrow_mut(|left| {
+            if left.as_ref().is_some_and(&is_gone) {
+                *left = None;
+            }
+        });
+        let form = SHOWN.get()?;
+        // The page may be left by now.
+        if form.draft.try_with_untracked(&is_gone) != Some(true) {
+            return None;
+        }
+        let new = Draft::new().ok()?;
+        form.renew(|draft| draft.clone_from(&new));
+        form.said.set(None);
+        Some(new)
     }
 
     /// Changes the draft.
@@ -137,6 +159,17 @@ impl Form {
         // The built-in study is there at any time.
         if let Some(replaced) = replaced.filter(|replaced| !replaced.is_untouched()) {
             kept::keep_former(Some(replaced));
+        }
+    }
+
+    /// Notes who took from a project what the draft has become since `before`. What was one's own until then is kept.
+    pub(super) fn note_taken(self, before: Draft, member: String) {
+        if self.draft.with_untracked(|draft| *draft == before) {
+            return;
+        }
+        self.edit(|draft| draft.taken_by = Some(member));
+        if before.taken_by.is_none() && !before.is_untouched() {
+            kept::keep_former(Some(before));
         }
     }
 

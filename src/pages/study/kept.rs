@@ -3,7 +3,7 @@
 //! The study lies in local storage, which is read before the form is drawn; the files it names may be
 //! large, and lie in the database. Each tab keeps its own there under a name that stands beside the study, so
 //! that those of one are never taken for another's. A key gets into neither: what one may have been written
-//! into is left out.
+//! into is left out. What somebody took from a project of theirs is deleted when they sign out.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use super::draft::Draft;
 use super::form::Form;
 use crate::live::fresh_id;
 use crate::storage::Storage;
+use crate::team::Team;
 use crate::worker::protocol::DataFiles;
 
 /// Where a draft lies in local storage, and whose its files are in the database.
@@ -298,6 +299,67 @@ fn keep(place: Place, draft: &Draft) {
     }
 }
 
+/// Forgets, here and in the browser's storage, the drafts that somebody took from a project once they sign out, in this tab
+/// or another, or somebody else signs in. Where a session has ended by itself they wait for who signs in again.
+pub fn forget_with_the_team(team: Team) {
+    let standing = team.standing();
+    Effect::new(move |before: Option<u32>| {
+        let departures = team.departures();
+        let has_left = before.is_some_and(|before| before != departures);
+        let member = standing.with(|standing| standing.member().map(str::to_owned));
+        forget(|taken_by| is_gone(taken_by, has_left, member.as_deref()));
+        departures
+    });
+}
+
+/// Whether what a member took is to go, where somebody `has_left`, or somebody is signed in now.
+fn is_gone(taken_by: &str, has_left: bool, member: Option<&str>) -> bool {
+    has_left || member.is_some_and(|member| member != taken_by)
+}
+
+fn forget(is_gone: impl Fn(&str) -> bool) {
+    let is_taken = |draft: &Draft| draft.taken_by.as_deref().is_some_and(&is_gone);
+    say(|keeping| keeping.former = keeping.former.take().filter(|former| !is_taken(former)));
+    for place in [Place::Draft, Place::Former] {
+        if taken_at(place).is_none_or(|taken_by| !is_gone(&taken_by)) {
+            continue;
+        }
+        KNOWN.with_borrow_mut(|known| known.remove(&place));
+        if let Some(local) = local() {
+            // Who can read it can remove it.
+            let _ = local.remove_item(place.name());
+        }
+        spawn_local(async move {
+            if let Ok(storage) = Storage::open().await {
+                // What is left, without a name by now, goes with the next draft that is kept.
+                let _ = storage.put_files(place.name(), &DataFiles::new()).await;
+            }
+        });
+    }
+    if let Some(new) = Form::forget(is_taken) {
+        // One that nobody has changed is not kept, in place of another tab's.
+        let known = Known {
+            draft: written(&new.without_secrets().0),
+            ..Known::default()
+        };
+        KNOWN.with_borrow_mut(|all| all.insert(Place::Draft, known));
+    }
+}
+
+/// Who took the draft that lies at a place now from a project.
+fn taken_at(place: Place) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Lies {
+        draft: Taken,
+    }
+    #[derive(Deserialize)]
+    struct Taken {
+        taken_by: Option<String>,
+    }
+    let text = local()?.get_item(place.name()).ok().flatten()?;
+    serde_json::from_str::<Lies>(&text).ok()?.draft.taken_by
+}
+
 /// What the files are called of the draft that lies at a place now.
 fn called_at(place: Place) -> Option<String> {
     #[derive(Deserialize)]
@@ -343,6 +405,13 @@ mod tests {
         assert_eq!(mine.len(), 1);
         assert_eq!(&*mine["rows.csv"], "mine");
         assert!(called_so(&found, "2").into_keys().eq(["data/more.csv"]));
+    }
+
+    #[test]
+    fn what_was_taken_goes_with_who_took_it_and_waits_where_a_session_has_ended() {
+        assert!(is_gone("ada", true, None));
+        assert!(is_gone("ada", false, Some("bea")));
+        assert!(!is_gone("ada", false, Some("ada")) && !is_gone("ada", false, None));
     }
 
     #[test]

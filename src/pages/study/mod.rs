@@ -47,6 +47,8 @@ use std::cell::RefCell;
 use leptos::prelude::*;
 use leptos_router::hooks::use_location;
 
+pub use self::kept::forget_with_the_team;
+
 use self::budget::BudgetSection;
 use self::constraints::GoalsSection;
 use self::cost::Cost;
@@ -180,6 +182,12 @@ fn Setup(form: Form) -> impl IntoView {
             </button>
         })
     };
+    let is_taken = Memo::new(move |_| form.draft.with(|draft| draft.taken_by.is_some()));
+    let taken = move || {
+        is_taken
+            .get()
+            .then_some("It holds what is a project’s, and goes when you sign out. ")
+    };
     let unread = move || {
         let why = kept::keeping().with(|keeping| keeping.unread.clone())?;
         Some(view! {
@@ -204,7 +212,7 @@ fn Setup(form: Form) -> impl IntoView {
             .and_then(|transfer| transfer.files()?.get(0));
         if let Some(file) = file {
             event.prevent_default();
-            take_file(form, file);
+            take_file(form, file, None);
         }
     };
     let drag = move |event: web_sys::DragEvent| {
@@ -233,7 +241,7 @@ fn Setup(form: Form) -> impl IntoView {
                     <h1>"New study"</h1>
                     <p>
                         "The same study runs from the command line: what is set here is one TOML file. "
-                        {move || kept::keeping().with(keeping)} " "
+                        {move || kept::keeping().with(keeping)} " " {taken}
                         <button type="button" class="link" on:click=anew>
                             "Start anew"
                         </button>

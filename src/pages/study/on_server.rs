@@ -19,9 +19,17 @@ impl OnServer {
     pub(super) fn new() -> Self {
         let team = expect_context::<Team>();
         team.read_projects();
+        let chosen = RwSignal::new(None);
+        Effect::new(move |before: Option<u32>| {
+            let departures = team.departures();
+            if before.is_some_and(|before| before != departures) {
+                chosen.set(None);
+            }
+            departures
+        });
         Self {
             team,
-            chosen: RwSignal::new(None),
+            chosen,
             start_at: RwSignal::new(String::new()),
         }
     }

@@ -245,7 +245,7 @@ fn Drop() -> impl IntoView {
     let form = expect_context::<Form>();
     let chosen = Callback::new(move |files: Vec<File>| {
         for file in files {
-            take_file(form, file);
+            take_file(form, file, None);
         }
     });
     let take_text = move |text: &str| match preview::notation(text) {

@@ -66,7 +66,8 @@ pub(super) fn TeamData(
         let chosen = place.and_then(|place| offered.with_untracked(|offered| offered.get(place).cloned()));
         let Some((project, set)) = chosen else { return };
         let fetch = async move |_: Server| data_file(&data_set_path(&project, &set.id), &set.name).await;
-        asking.send(fetch, move |file| take_file(form, file));
+        let member = Some(team.member());
+        asking.send(fetch, move |file| take_file(form, file, member));
     };
     let option = |(place, (project, set)): (usize, (String, DataSetShown))| {
         view! { <option value=place.to_string()>{format!("{project}: {}", set.name)}</option> }

@@ -17,6 +17,8 @@ where
     page_title(move || title.get());
     let team = expect_context::<Team>();
     let standing = team.standing();
+    // The way to other projects stands above what is shown, and would move it.
+    let is_ready = Memo::new(move |_| team.knows_projects());
     view! {
         <div class="page-head">
             <h1>{title}</h1>
@@ -27,6 +29,7 @@ where
         </div>
         {move || match standing.get() {
             Standing::SignedIn(_) if !team.has_accounts() => elsewhere().into_any(),
+            Standing::SignedIn(_) if !is_ready.get() => without_server(&Standing::Unknown).into_any(),
             Standing::SignedIn(myself) => show(myself),
             Standing::SignedOut => view! { <SignInForm/> }.into_any(),
             other => without_server(&other).into_any(),

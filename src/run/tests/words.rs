@@ -288,7 +288,7 @@ fn every_plate_has_a_reading_at_every_moment() {
         last = said;
     }
     assert!(
-        last[4].contains("The heavy course is the lineage of the best feasible prompt"),
+        last[4].contains("is the lineage of the best prompt feasible on the search examples"),
         "{last:?}"
     );
 }
@@ -315,7 +315,7 @@ fn an_unattainable_threshold_ends_at_the_cap() {
     let outcome = Outcome::new(&state).unwrap();
     let verdict = outcome.verdict.to_string();
     assert!(
-        verdict.starts_with("No prompt keeps all thresholds. Closest: "),
+        verdict.starts_with("No prompt keeps all thresholds on the search examples. Closest: "),
         "{verdict}"
     );
     assert!(verdict.contains(" on excess tools."), "{verdict}");

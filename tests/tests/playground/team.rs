@@ -2,6 +2,7 @@
 
 use capo_browser::{Browser, Key};
 use capo_tests::program::{Server, command};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::page::built;
@@ -253,4 +254,50 @@ async fn another_project_is_switched_to_at_the_same_section() {
     assert!(fits(&ada).await);
     ada.click("Switch").await;
     until_at(&ada, "/team/projects/billing", "data").await;
+}
+
+/// Holds back what the server says of one's projects, counts what else is asked, and notes how high the bar of a project is drawn.
+const HELD: &str = "const plain = window.fetch;
+    window.underway = 0;
+    window.heights = new Set();
+    window.fetch = async (request, options) => {
+        const path = new URL(request.url ?? request, location.href).pathname;
+        if (path === '/api/projects' && !window.release)
+            await new Promise((release) => { window.release = release; });
+        window.underway += 1;
+        try { return await plain(request, options); } finally { window.underway -= 1; }
+    };
+    const look = () => {
+        const bar = document.querySelector('.project-bar');
+        if (bar) window.heights.add(bar.offsetHeight);
+        requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);";
+
+#[tokio::test]
+async fn the_bar_of_a_project_is_as_high_before_its_switcher_could_come_as_with_it() {
+    let folder = TempDir::new().unwrap();
+    let (server, link) = server(&folder);
+    let ada = browser(&server).await;
+    made_project(&ada, &server, &link).await;
+    let another = "const headers = { 'content-type': 'application/json' };
+        const body = JSON.stringify({ name: 'billing', title: 'Billing' });
+        return (await fetch('/api/projects', { method: 'POST', headers, body })).status";
+    assert_eq!(ada.js_async(another).await, json!(201));
+    on_telephone(&ada).await;
+    ada.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": HELD }))
+        .await;
+    ada.go("/team/projects/help-desk").await;
+    ada.until("nothing but one's projects is waited for", async || {
+        let waits = "return Boolean(window.release) && window.underway === 0";
+        ada.js(waits).await == json!(true)
+    })
+    .await;
+    let drawn = "const frame = () => new Promise((done) => requestAnimationFrame(done));
+        await frame(); await frame();";
+    ada.js_async(&format!("{drawn} window.release()")).await;
+    ada.until_shown("Another project").await;
+    ada.until_shown("ada (you)").await;
+    let heights = ada.js_async(&format!("{drawn} return [...window.heights]")).await;
+    assert_eq!(heights.as_array().unwrap().len(), 1, "{heights}");
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use capo_browser::Browser;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::barriers;
 use crate::benchmark::drop_on_page;
-use crate::team::{address, browser, made_project, server, with_link};
+use crate::team::{address, browser, made_project, server, with_link, with_password};
+use crate::{STORED, barriers};
 
 /// A cell that would run if it were anything but text.
 const CELL: &str = "<img src=x onerror=\"document.title='run'\">";
@@ -150,4 +151,82 @@ async fn a_study_is_kept_in_a_project_and_set_up_from_there() {
     ada.until_shown("Night shift.toml was taken in.").await;
     let name = "return document.getElementById('f-study-name').value";
     assert_eq!(ada.js(name).await, json!("Night shift"));
+}
+
+/// A row that only the team knows.
+const ROW: &str = "who knows?,the team";
+
+/// Sets up a study on the project's rows, and waits until the browser keeps it.
+async fn take_rows(browser: &Browser) {
+    browser.go("/team/projects/help-desk").await;
+    browser.click("rows.csv").await;
+    browser.click("New study from this data").await;
+    browser.until_shown("It holds what is a project’s").await;
+    browser
+        .until("it is kept", async || keeps(browser, ROW).await)
+        .await;
+}
+
+/// Whether a browser keeps some text.
+async fn keeps(browser: &Browser, text: &str) -> bool {
+    browser.js_async(STORED).await.as_str().unwrap().contains(text)
+}
+
+/// Waits until neither the page nor the browser has anything of the rows.
+async fn until_forgotten(browser: &Browser) {
+    browser
+        .until("the team's rows are gone", async || {
+            let is_shown = browser.text("main").await.contains("who knows?");
+            !is_shown && !keeps(browser, ROW).await && !keeps(browser, "rows.csv").await
+        })
+        .await;
+}
+
+/// Waits until one's own draft is taken up.
+async fn until_mine(browser: &Browser) {
+    let name = "return document.getElementById('f-study-name')?.value ?? null";
+    browser
+        .until("one's own draft is shown", async || {
+            browser.js(name).await == json!("Mine")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_was_taken_from_a_project_goes_with_who_took_it_and_one_s_own_draft_stays() {
+    let (folder, files) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (server, link) = server(&folder);
+    let browser = browser(&server).await;
+    let invitation = made_project(&browser, &server, &link).await;
+    let rows = format!("question,answer\n{ROW}\nwhat?,that\nwho?,them\n");
+    browser
+        .choose("Data set", &written(files.path(), "rows.csv", &rows))
+        .await;
+    browser.until_shown("rows.csv was taken in, 3 rows.").await;
+    browser.go("/study").await;
+    browser.type_in("Name", "Mine").await;
+
+    take_rows(&browser).await;
+    browser.click("Sign out").await;
+    until_forgotten(&browser).await;
+    browser.click("Back to the former draft, “Mine”").await;
+    until_mine(&browser).await;
+    browser.reload().await;
+    until_mine(&browser).await;
+
+    // A session that ends by itself takes nothing along; who signs in next finds nothing.
+    browser.go("/team").await;
+    with_password(&browser, "ada").await;
+    browser.until_shown("Your projects").await;
+    take_rows(&browser).await;
+    let end = "return (await fetch('/api/session', { method: 'DELETE' })).status";
+    assert_eq!(browser.js_async(end).await, json!(204));
+    browser.go("/study").await;
+    browser.until_shown("Sign in").await;
+    browser.until_shown("who knows?").await;
+    with_link(&browser, &invitation, "bea").await;
+    until_forgotten(&browser).await;
+    browser.go("/study").await;
+    browser.until_shown("Back to the former draft, “Mine”").await;
+    until_forgotten(&browser).await;
 }

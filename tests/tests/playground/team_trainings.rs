@@ -1,5 +1,7 @@
 //! Trainings of rewriters, from the page: started, watched, used in a study, and deleted.
 
+use capo_browser::Browser;
+use capo_tests::study::SUMS;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -39,12 +41,46 @@ const SEARCH: &str = "const ask = async (path, body) => {
         const sent = body ? { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) } : {};
         return await (await fetch(path, sent)).json();
     };
-    let run = await ask('/api/projects/help-desk/runs', { name: 'small desk', study: STUDY });
+    let run = await ask('/api/projects/help-desk/runs', { name: 'small desk', study: STUDY, files: FILES });
     while (['queued', 'running'].includes(run.stage)) {
         await new Promise((done) => setTimeout(done, 200));
         run = await ask(`/api/runs/${run.id}`);
+    }";
+
+/// Gives the project rows.
+const UPLOAD: &str = "const bytes = new TextEncoder().encode('question,answer\\nwho knows?,the team\\nwhat?,that\\nwho?,them\\n');
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+    const sha256 = [...digest].map((one) => one.toString(16).padStart(2, '0')).join('');
+    const headers = { 'content-type': 'application/octet-stream' };
+    await fetch('/api/projects/help-desk/files/' + sha256, { method: 'PUT', headers, body: bytes });";
+
+/// Starts a training on a run, and stops it before it has come to anything.
+const STOP: &str = "const trainings = '/api/projects/help-desk/trainings';
+    const start = { from: 'fresh' };
+    let training = await ask(trainings, { name: 'Of rows', kind: 'sft', start, runs: [run.id] });
+    await ask(`${trainings}/${training.id}/orders`, { order: 'stop' });
+    while (training.state !== 'stopped') {
+        await new Promise((done) => setTimeout(done, 200));
+        training = await ask(`${trainings}/${training.id}`);
     }
-    return run.stage";
+    return training.id";
+
+/// Has a training that learned from a run on rows used as rewriter: the rows come along, and it runs where it was trained.
+async fn use_on_rows(ada: &Browser) {
+    let search = SEARCH.replace("STUDY", &json!(SUMS).to_string());
+    let search = search.replace("FILES", "{ 'rows.csv': sha256 }");
+    let id = ada.js_async(&format!("{UPLOAD} {search} {STOP}")).await;
+    let training = format!("/team/projects/help-desk/trainings/{}", id.as_str().unwrap());
+    ada.go(&training).await;
+    ada.click("Use as rewriter…").await;
+    ada.until_shown("The study was taken in.").await;
+    ada.until_shown("who knows?").await;
+    let place = "return document.getElementById('run-where')?.value ?? null";
+    ada.until("it is to run in the project", async || {
+        ada.js(place).await == json!("help-desk")
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn a_rewriter_is_trained_and_used() {
@@ -53,6 +89,7 @@ async fn a_rewriter_is_trained_and_used() {
     let ada = browser(&server).await;
     let invitation = made_project(&ada, &server, &link).await;
     let search = SEARCH.replace("STUDY", &json!(STUDY).to_string());
+    let search = search.replace("FILES", "{}") + " return run.stage";
     assert_eq!(ada.js_async(&search).await, json!("ended"));
 
     ada.go("/team/projects/help-desk").await;
@@ -110,6 +147,10 @@ async fn a_rewriter_is_trained_and_used() {
     bea.go("/team/projects/help-desk").await;
     bea.until_shown("First lessons").await;
     assert!(!bea.text("main").await.contains("Train a rewriter…"));
+    bea.go("/team/projects/help-desk/train").await;
+    bea.until_shown("You are a viewer of the project help-desk: its editors train rewriters.")
+        .await;
+    assert!(!bea.text("main").await.contains("Start the training"));
 
     ada.go(&training).await;
     ada.click("Delete").await;
@@ -118,4 +159,5 @@ async fn a_rewriter_is_trained_and_used() {
         .await;
     ada.until_shown("Trained rewriters").await;
     ada.until_shown("None yet. A rewriter learns").await;
+    use_on_rows(&ada).await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use capo_api::{DataSetName, DataSetShown, MOST_FILE};
+use capo_api::{DataKind, DataSetName, DataSetShown, MOST_FILE};
 use capo_core::ids::hex;
 use js_sys::Uint8Array;
 use leptos::prelude::*;
@@ -16,11 +16,11 @@ use crate::frame::drop_target::dropped;
 use crate::pages::team::form::named;
 use crate::team::{Server, Team};
 
-/// A file, and what became of it: nothing yet, or why it was refused.
+/// A file, and what became of it: nothing yet, how many rows it has where it is no study, or why it was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sent {
     name: String,
-    came: Option<Result<u64, String>>,
+    came: Option<Result<Option<u64>, String>>,
 }
 
 /// Files that are sent one after the other, as long as the page is shown. Copies are the same.
@@ -64,7 +64,8 @@ impl Queue {
 
     async fn send_all(self, project: String) {
         while let Some(Some(file)) = self.waiting.try_update_value(VecDeque::pop_front) {
-            let came = self.send(&project, &file).await.map(|set| set.rows);
+            let came = self.send(&project, &file).await;
+            let came = came.map(|set| (set.kind != DataKind::Study).then_some(set.rows));
             let _ = self.sent.try_update(|sent| {
                 if let Some(first) = sent.iter_mut().find(|file| file.came.is_none()) {
                     first.came = Some(came);
@@ -145,7 +146,8 @@ pub(super) fn Upload(project: String) -> impl IntoView {
 fn progress(sent: &[Sent]) -> Vec<String> {
     let mut is_first = true;
     let line = |file: &Sent| match &file.came {
-        Some(Ok(rows)) => Some(format!("{} was taken in, {} rows.", file.name, count(*rows))),
+        Some(Ok(Some(rows))) => Some(format!("{} was taken in, {} rows.", file.name, count(*rows))),
+        Some(Ok(None)) => Some(format!("{} was taken in.", file.name)),
         Some(Err(_)) => None,
         None if std::mem::take(&mut is_first) => Some(format!("Sending {}; the server reads it…", file.name)),
         None => Some(format!("{} is sent next, while this page is open.", file.name)),
@@ -179,7 +181,8 @@ mod tests {
             came,
         };
         let sent = [
-            sent("a.csv", Some(Ok(1200))),
+            sent("a.csv", Some(Ok(Some(1200)))),
+            sent("a.toml", Some(Ok(None))),
             sent("b.csv", Some(Err("It has no rows.".into()))),
             sent("c.csv", None),
             sent("d.csv", None),
@@ -188,6 +191,7 @@ mod tests {
             progress(&sent),
             [
                 "a.csv was taken in, 1,200 rows.",
+                "a.toml was taken in.",
                 "Sending c.csv; the server reads it…",
                 "d.csv is sent next, while this page is open.",
             ]

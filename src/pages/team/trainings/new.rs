@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use capo_api::{NewTraining, RunShown, Title, TrainingKind, TrainingShown, TrainingStart, TrainingState};
+use capo_api::{
+    NewTraining, Role, RunShown, Title, TrainingKind, TrainingShown, TrainingStart, TrainingState,
+};
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::components::A;
@@ -10,6 +12,7 @@ use leptos_router::hooks::{use_navigate, use_params_map};
 
 use super::of_project::listed;
 use super::{address, words};
+use crate::components::Message;
 use crate::pages::team::form::{Field, Form, Line, Pick, TextField, named};
 use crate::pages::team::guard::TeamPage;
 use crate::pages::team::list::Listing;
@@ -30,8 +33,11 @@ pub fn NewTrainingPage() -> impl IntoView {
     view! { <TeamPage title="Train a rewriter" show/> }
 }
 
+/// One's role in the project, its trainings, and the models on the server's machine.
+type Known = (Role, Vec<TrainingShown>, Vec<String>);
+
 /// What a training may start from, with what it is called.
-fn starts((trainings, models): &(Vec<TrainingShown>, Vec<String>)) -> Vec<(String, TrainingStart)> {
+fn starts((_, trainings, models): &Known) -> Vec<(String, TrainingStart)> {
     let fresh = TrainingStart::Fresh {
         vocabulary: None,
         hidden: None,
@@ -58,36 +64,69 @@ fn starts((trainings, models): &(Vec<TrainingShown>, Vec<String>)) -> Vec<(Strin
     fresh.into_iter().chain(models).chain(trainings).collect()
 }
 
+/// The form, where the server trains and lets one start a training, or why it is not there.
 #[component]
 fn Start(project: String) -> impl IntoView {
+    let asked = project.clone();
+    let known = Listing::new(
+        |_: &Known| String::new(),
+        async move |server: Server| {
+            let role = server.project(&asked).await?.role;
+            let listed = listed(&server, &asked).await?;
+            let known = listed.map(|listed| (role, listed.trainings, listed.models));
+            Ok(known.into_iter().collect())
+        },
+    );
+    // As it was last: what is typed stays.
+    let role = Memo::new(move |last: Option<&Option<Role>>| {
+        let now = known.rows().first().map(|(role, ..)| *role);
+        now.or_else(|| last.copied().flatten())
+    });
+    let is_known = Memo::new(move |_| role.with(Option::is_some));
+    let of_bar = project.clone();
+    let of_form = project.clone();
+    let form = move || {
+        let project = of_form.clone();
+        Some(if role.get()? >= Role::Editor {
+            view! { <TrainingForm project known/> }.into_any()
+        } else {
+            let what = format!("You are a viewer of the project {project}: its editors train rewriters.");
+            view! { <Message what info=true/> }.into_any()
+        })
+    };
+    view! {
+        <Show when=move || is_known.get()>
+            <ProjectBar project=of_bar.clone()/>
+        </Show>
+        <p class="note above">
+            "In the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
+        </p>
+        {move || known.instead("This server trains no rewriters.")}
+        {form}
+    }
+}
+
+#[component]
+fn TrainingForm(project: String, known: Listing<Known>) -> impl IntoView {
     let asking = Asking::default();
     let navigate = use_navigate();
     let (name, study, settings) = (Line::default(), Line::default(), Line::default());
     settings.text.set(SETTINGS.to_owned());
     let kind = RwSignal::new(TrainingKind::Sft);
-    let (full, place) = (RwSignal::new(true), RwSignal::new(0_usize));
+    let (full, picked) = (RwSignal::new(true), RwSignal::new(None::<TrainingStart>));
     let chosen = RwSignal::new(Vec::<String>::new());
-    let asked = project.clone();
-    let known = Listing::new(
-        |_| String::new(),
-        async move |server: Server| {
-            let listed = listed(&server, &asked).await?;
-            Ok(listed
-                .map(|listed| (listed.trainings, listed.models))
-                .into_iter()
-                .collect::<Vec<_>>())
-        },
-    );
     let starts = Memo::new(move |_| known.rows().first().map(starts).unwrap_or_default());
     let of = project.clone();
+    let has_older = RwSignal::new(false);
     let runs = Listing::new(
         |run: &RunShown| run.id.clone(),
         async move |server: Server| {
             let page = server.runs(Some(&of), None).await?;
+            // The page may be left by then.
+            let _ = has_older.try_set(page.before.is_some());
             Ok(page.runs.into_iter().filter(|run| run.lines > 0).collect())
         },
     );
-    let target = project.clone();
     let submit = move || {
         let filled = |text: &str| match text.trim() {
             "" if chosen.with_untracked(Vec::is_empty) => {
@@ -99,10 +138,13 @@ fn Start(project: String) -> impl IntoView {
         let (Some(name), Some(study)) = (name.read(named::<Title>), study.read(filled)) else {
             return;
         };
-        let starts = starts.get_untracked();
-        let Some((_, start)) = starts.get(place.get_untracked()).cloned() else {
-            return;
-        };
+        let start = starts.with_untracked(|starts| {
+            let chosen = starts
+                .iter()
+                .find(|(_, start)| picked.with_untracked(|picked| picked.as_ref() == Some(start)));
+            chosen.or(starts.first()).map(|(_, start)| start.clone())
+        });
+        let Some(start) = start else { return };
         let new = NewTraining {
             name,
             kind: kind.get_untracked(),
@@ -113,7 +155,7 @@ fn Start(project: String) -> impl IntoView {
             settings: settings.text.get_untracked(),
             full: full.get_untracked(),
         };
-        let (project, navigate) = (target.clone(), navigate.clone());
+        let (project, navigate) = (project.clone(), navigate.clone());
         let of = project.clone();
         let request = async move |server: Server| server.add_training(&of, &new).await;
         asking.send(request, move |added: TrainingShown| {
@@ -140,21 +182,17 @@ fn Start(project: String) -> impl IntoView {
             </label>
         }
     };
-    let is_known = Memo::new(move |_| !known.rows().is_empty());
-    let of_bar = project.clone();
-    let option = move |(place, (words, _)): (usize, (String, TrainingStart))| {
-        view! { <option value=place.to_string()>{words}</option> }
+    let option = move |(place, (words, start)): (usize, (String, TrainingStart))| {
+        // When there are others, what was picked stays so.
+        let is_picked = move || picked.with(|picked| picked.as_ref() == Some(&start));
+        view! { <option value=place.to_string() prop:selected=is_picked>{words}</option> }
     };
-    let change = move |event| place.set(event_target_value(&event).parse().unwrap_or_default());
+    let change = move |event| {
+        let place = event_target_value(&event).parse::<usize>().unwrap_or_default();
+        picked.set(starts.with_untracked(|starts| starts.get(place).map(|(_, start)| start.clone())));
+    };
     let pick = move |picked| kind.set(picked);
     view! {
-        <Show when=move || is_known.get()>
-            <ProjectBar project=of_bar.clone()/>
-        </Show>
-        <p class="note above">
-            "In the project " <A href=format!("/team/projects/{project}")>{project.clone()}</A>
-        </p>
-        {move || known.instead("This server trains no rewriters.")}
         <section class="plate" aria-labelledby="new-training">
             <header>
                 <h2 class="pt" id="new-training">"A new training"</h2>
@@ -173,6 +211,7 @@ fn Start(project: String) -> impl IntoView {
                     <p class="note">
                         "SFT learns their rewrites that raised the Lagrangian score; a model with random weights learns its \
                          tokenizer from them."
+                        {move || has_older.get().then_some(" Those of the last hundred of the project are listed.")}
                     </p>
                     {move || runs.instead("The project has no runs with a journal yet.")}
                     <For each=move || runs.rows() key=|run| run.id.clone() children=run/>

@@ -1,8 +1,8 @@
 //! What one tells a training, and what one does with what it learned.
 
-use capo_api::{Role, TrainingDetail, TrainingOrder, TrainingShown, TrainingState, rewriter_model};
+use capo_api::{Role, TrainingOrder, TrainingState, rewriter_model};
 use capo_core::llm::Role as ModelRole;
-use capo_core::study::{Format, Study};
+use capo_core::study::Study;
 use leptos::prelude::*;
 use leptos_router::NavigateOptions;
 use leptos_router::hooks::use_navigate;
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::following::Followed;
 use crate::frame::handover::{Handed, Handover};
+use crate::live::Runs;
 use crate::pages::team::form::Refused;
 use crate::pages::team::removal::Removal;
 use crate::team::{Asking, Server};
@@ -17,7 +18,7 @@ use crate::team::{Asking, Server};
 /// Stops, resumes and deletes it, and sets up a study that it rewrites for.
 #[component]
 pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed) -> impl IntoView {
-    let asking = Asking::default();
+    let (asking, runs) = (Asking::default(), expect_context::<Runs>());
     let (navigate, Handover(handed)) = (use_navigate(), expect_context());
     let place = StoredValue::new((project.clone(), id.clone()));
     let order = move |order: TrainingOrder| {
@@ -37,15 +38,16 @@ pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed
     let rewrite = move |_| {
         let (project, id) = place.get_value();
         let navigate = to_study.clone();
-        let request = async move |server: Server| server.training(&project, &id).await;
-        asking.send(request, move |training: TrainingDetail| {
-            match with_rewriter(&training) {
-                Ok(study) => {
-                    handed.set(Some(Handed::Text(study)));
-                    navigate("/study", NavigateOptions::default());
-                }
-                Err(why) => asking.refused.set(Some(why)),
-            }
+        let begin = async move {
+            let training = async |server: Server| server.training(&project, &id).await;
+            let training = asking.team.ask(training).await?;
+            let mut begun = runs.begun_training(training).await?;
+            take_rewriter(&mut begun.study, &id);
+            Ok::<_, String>(begun)
+        };
+        asking.work(begin, move |begun| {
+            handed.set(Some(Handed::Run(Box::new(begun))));
+            navigate("/study", NavigateOptions::default());
         });
     };
     let of_project = format!("/team/projects/{project}");
@@ -84,16 +86,12 @@ pub(super) fn Orders(project: String, id: String, role: Role, followed: Followed
     })
 }
 
-/// The study of a training, as TOML, with what the training came to as its rewriter.
-fn with_rewriter(training: &TrainingDetail) -> Result<String, String> {
-    let TrainingShown { id, .. } = &training.training;
-    let study = Study::parse(&training.study, Format::Toml);
-    let mut study = study.map_err(|error| format!("The study of the training does not read: {error}"))?;
-    let rewriter = json!({ "provider": "local", "model": rewriter_model(id) });
+/// Has a study rewritten for by what a training came to.
+fn take_rewriter(study: &mut Study, training: &str) {
+    let rewriter = json!({ "provider": "local", "model": rewriter_model(training) });
     let former = study.models.insert(ModelRole::Rewriter, rewriter);
     // A learned rewriter criticises nobody.
     if let Some(former) = former.filter(|former| former["provider"] != "local") {
         study.models.entry(ModelRole::Critic).or_insert(former);
     }
-    study.to_toml().map_err(|error| error.to_string())
 }
