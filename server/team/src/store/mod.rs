@@ -6,6 +6,7 @@
 mod accounts;
 mod audit;
 mod backup;
+mod checkpoints;
 mod columns;
 mod consumption;
 mod data_sets;
@@ -41,6 +42,7 @@ use sqlx::{Any, AnyPool, Connection as _, Row, Transaction};
 pub use accounts::Member;
 pub use audit::{Actor, Entry};
 pub use backup::{back_up, make_ready};
+pub use checkpoints::KeptCheckpoint;
 pub use consumption::{FORGOTTEN, OpenReservation, Used, day_of};
 pub use data_sets::{AddedDataSet, DataSet};
 pub use files::KeptFile;

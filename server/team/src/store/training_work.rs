@@ -35,7 +35,7 @@ pub struct TrainingLeft {
 }
 
 /// Makes sure that a training is still whose lease this is, and notes how far its file has come.
-async fn hold(
+pub(super) async fn hold(
     transaction: &mut Transaction<'static, Any>,
     lease: &TrainingLease,
     reached: u64,
