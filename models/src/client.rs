@@ -136,8 +136,9 @@ impl Client {
             self.check_breaker(spent)?;
 
             let started = Instant::now();
+            let attempt = pin!(attempt());
             let tried = match select(
-                pin!(self.watched(attempt(), started)),
+                pin!(self.watched(attempt, started)),
                 pin!(self.control.abandoned()),
             )
             .await
@@ -188,8 +189,8 @@ impl Client {
     }
 
     /// What comes of a try. That no connection comes about is told before there is an outcome.
-    async fn watched<T>(&self, attempt: impl Future<Output = T>, started: Instant) -> T {
-        match select(pin!(attempt), pin!(time::sleep(connecting::TOLD_AFTER))).await {
+    async fn watched<T>(&self, attempt: impl Future<Output = T> + Unpin, started: Instant) -> T {
+        match select(attempt, pin!(time::sleep(connecting::TOLD_AFTER))).await {
             Either::Left((tried, _)) => tried,
             Either::Right(((), attempt)) => {
                 let Endpoint {

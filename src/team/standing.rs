@@ -82,10 +82,10 @@ pub struct Team {
     found: StoredValue<u32>,
     changes: RwSignal<u32>,
     departures: RwSignal<u32>,
-    projects: RwSignal<Vec<ProjectShown>>,
-    knows_projects: RwSignal<bool>,
-    issuer: RwSignal<Option<String>>,
-    has_accounts: RwSignal<bool>,
+    /// `None` until they were asked for.
+    projects: RwSignal<Option<Vec<ProjectShown>>>,
+    /// The OpenID Connect issuer at which they can sign in, too, and whether members have accounts.
+    doors: RwSignal<(Option<String>, bool)>,
 }
 
 impl Default for Team {
@@ -96,10 +96,8 @@ impl Default for Team {
             found: StoredValue::new(0),
             changes: RwSignal::new(0),
             departures: RwSignal::new(0),
-            projects: RwSignal::new(Vec::new()),
-            knows_projects: RwSignal::new(false),
-            issuer: RwSignal::new(None),
-            has_accounts: RwSignal::new(true),
+            projects: RwSignal::new(None),
+            doors: RwSignal::new((None, true)),
         };
         team.find_out();
         team
@@ -123,10 +121,9 @@ impl Team {
             if self.found.get_value() == before
                 && let Some(found) = self.standing_now().found(Standing::of(answer))
             {
-                self.issuer.set(issuer);
-                if let Some(has_accounts) = has_accounts {
-                    self.has_accounts.set(has_accounts);
-                }
+                self.doors.update(|doors| {
+                    *doors = (issuer, has_accounts.unwrap_or(doors.1));
+                });
                 self.stand(found);
             }
         });
@@ -161,8 +158,7 @@ impl Team {
         self.found.update_value(|found| *found += 1);
         self.standing.set(standing);
         if !goes_on {
-            self.projects.set(Vec::new());
-            self.knows_projects.set(false);
+            self.projects.set(None);
         }
         self.read_projects();
     }
@@ -208,21 +204,23 @@ impl Team {
             if self.standing_now() != asked {
                 return;
             }
-            if let Ok(projects) = read {
-                self.projects.set(projects);
-            }
-            self.knows_projects.set(true);
+            self.projects.update(|known| match read {
+                Ok(projects) => *known = Some(projects),
+                Err(_) => {
+                    known.get_or_insert_default();
+                }
+            });
         });
     }
 
     /// Whether one's projects were asked for, be it in vain; a reactive caller is told of changes.
     pub fn knows_projects(self) -> bool {
-        self.knows_projects.get()
+        self.projects.with(Option::is_some)
     }
 
     /// One's projects as far as they are known; a reactive caller is told of changes.
     pub fn projects(self) -> Vec<ProjectShown> {
-        self.projects.get()
+        self.projects.get().unwrap_or_default()
     }
 
     /// Those in which one may run studies.
@@ -235,20 +233,20 @@ impl Team {
     /// One's role in a project, as far as it is known.
     pub fn role(self, project: &str) -> Option<Role> {
         self.projects.with(|projects| {
-            let found = projects.iter().find(|known| known.name == project);
+            let found = projects.iter().flatten().find(|known| known.name == project);
             found.map(|found| found.role)
         })
     }
 
     /// What people call the OpenID Connect issuer at which they can sign in, too; a reactive caller is told of changes.
     pub fn issuer(self) -> Option<String> {
-        self.issuer.get()
+        self.doors.with(|(issuer, _)| issuer.clone())
     }
 
     /// Whether members have accounts here; else they sign in with tokens, and there are runs and shared keys alone. A reactive
     /// caller is told of changes.
     pub fn has_accounts(self) -> bool {
-        self.has_accounts.get()
+        self.doors.with(|(_, has_accounts)| *has_accounts)
     }
 
     /// Rises with everything that is changed on the server from here.

@@ -7,11 +7,14 @@
 
 mod team_server;
 
-use std::net::{TcpListener, TcpStream};
+#[path = "team_server/bucket.rs"]
+mod bucket;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use capo_tests::program::{Ended, Running, Server, command, run, wait_until};
+use bucket::Bucket;
+use capo_tests::program::{Ended, Server, command, run};
 use capo_tests::study::SUMS;
 use serde_json::json;
 use team_server::{PASSWORD, ask, create_user, serving};
@@ -136,50 +139,16 @@ fn data_sets_go_to_a_project_and_into_its_backups() {
     assert_eq!(count(&folder.join("files")), 2);
 }
 
-/// A server that speaks as S3 does, with the bucket `capo` in a folder.
-///
-/// # Panics
-/// Where continuous integration has none.
-fn bucket(folder: &Path) -> Option<(Running, String)> {
-    let Some(program) = std::env::var_os("CAPO_S3RVER") else {
-        assert!(std::env::var_os("CI").is_none(), "no CAPO_S3RVER");
-        println!("skipped: CAPO_S3RVER names no program");
-        return None;
-    };
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let mut s3rver = Command::new(program);
-    s3rver.arg("--directory").arg(folder).args([
-        "--silent",
-        "--address",
-        "127.0.0.1",
-        "--configure-bucket",
-        "capo",
-    ]);
-    let running = Running::start(s3rver.args(["--port", &port.to_string()]));
-    wait_until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    Some((running, format!("http://127.0.0.1:{port}")))
-}
-
 #[test]
 fn data_files_lie_in_a_bucket() {
     let folder = TempDir::new().unwrap();
     let objects = folder.path().join("objects");
-    let Some((_s3rver, endpoint)) = bucket(&objects) else {
+    let Some(bucket) = Bucket::new(&objects) else {
         return;
     };
     let in_bucket = |place: &str| {
-        let mut serve = serving(&folder.path().join("data"), "127.0.0.1:0");
-        serve
-            .args(["--files", place])
-            .env("AWS_ENDPOINT", &endpoint)
-            .env("AWS_ALLOW_HTTP", "true")
-            .env("AWS_ACCESS_KEY_ID", "S3RVER")
-            .env("AWS_SECRET_ACCESS_KEY", "S3RVER");
-        serve
+        let serve = serving(&folder.path().join("data"), "127.0.0.1:0");
+        bucket.keeps(serve, place)
     };
     run(&mut in_bucket("s3://other/team"))
         .expect_code(1)

@@ -7,12 +7,16 @@
 
 mod team_server;
 
+#[path = "team_server/bucket.rs"]
+mod bucket;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use bucket::Bucket;
 use capo_tests::journal::{events, of_kind};
 use capo_tests::program::{Server, command, run, wait_until};
 use serde_json::{Value, json};
@@ -80,12 +84,17 @@ struct Team {
     run: String,
 }
 
+/// Serves what is kept in a folder.
+fn plainly(data: &Path) -> Command {
+    serving(data, "127.0.0.1:0")
+}
+
 impl Team {
-    fn new() -> Self {
+    fn new(serve: impl FnOnce(&Path) -> Command) -> Self {
         let folder = TempDir::new().unwrap();
         let data = folder.path().join("data");
         create_user(&data, &["ada", "--admin"], PASSWORD).expect_code(0);
-        let server = Server::start(&mut serving(&data, "127.0.0.1:0"));
+        let server = Server::start(&mut serve(&data));
         let credentials = json!({ "name": "ada", "password": PASSWORD });
         let cookie = ask(&server, "POST", "/api/session", &[], &credentials)
             .cookie
@@ -122,6 +131,16 @@ impl Team {
         let runs = team.ask("GET", "/api/runs", &Value::Null).body;
         runs["runs"][0]["id"].as_str().unwrap().clone_into(&mut team.run);
         team
+    }
+
+    /// Has a server with a folder of its own, and the same database, in the place of this one.
+    fn elsewhere(&mut self, serve: impl FnOnce(&Path) -> Command) {
+        self.server.take().unwrap().stop();
+        let (data, folder) = (self.file("data"), self.file("elsewhere"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::copy(data.join("master.key"), folder.join("master.key")).unwrap();
+        let database = format!("sqlite:{}", data.join("capo.db").display());
+        self.server = Some(Server::start(serve(&folder).args(["--database", &database])));
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -222,7 +241,7 @@ impl Team {
 
 #[test]
 fn a_rewriter_learns_on_a_server_that_is_killed() {
-    let mut team = Team::new();
+    let mut team = Team::new(plainly);
     let sft = team.start("sft", |_| {});
     wait_until("a checkpoint and more", || {
         team.training(&sft)["lines"].as_u64().unwrap() > 14
@@ -233,7 +252,7 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
         "it is not over when the server is killed"
     );
     team.server.take().unwrap().kill();
-    team.server = Some(Server::start(&mut serving(&team.file("data"), "127.0.0.1:0")));
+    team.server = Some(Server::start(&mut plainly(&team.file("data"))));
     let done = team.done(&sft);
     let log = team.log(&sft, done["lines"].as_u64().unwrap());
     let steps: BTreeSet<u64> = of_kind(&log, "step")
@@ -254,6 +273,14 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
         assert_eq!(line["loss"], json!(loss(line["step"].as_u64().unwrap())));
     }
 
+    // Another server, which has no folder of the training, goes on from what is kept of it.
+    let files = team.file("data/files");
+    team.elsewhere(|folder| {
+        let mut serve = plainly(folder);
+        serve.arg("--files").arg(files);
+        serve
+    });
+    assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
     let checkpoints = team
         .ask("GET", &format!("{TRAININGS}/{sft}/checkpoints"), &Value::Null)
         .body;
@@ -312,12 +339,40 @@ fn a_rewriter_learns_on_a_server_that_is_killed() {
 
     let deleted = team.ask("DELETE", &format!("{TRAININGS}/{sft}"), &Value::Null);
     assert_eq!(deleted.status, 204);
-    assert!(!team.file(&format!("data/trainings/{sft}")).exists());
+    assert!(!team.file(&format!("elsewhere/trainings/{sft}")).exists());
+}
+
+#[test]
+fn a_checkpoint_in_a_bucket_is_another_servers_too() {
+    let objects = TempDir::new().unwrap();
+    let Some(bucket) = Bucket::new(objects.path()) else {
+        return;
+    };
+    let serve = |data: &Path| bucket.keeps(plainly(data), "s3://capo/team");
+    let mut team = Team::new(serve);
+    let sft = team.start("sft", |new| {
+        new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 2"));
+    });
+    team.done(&sft);
+    let path = format!("{TRAININGS}/{sft}/checkpoints");
+    let listed = team.ask("GET", &path, &Value::Null).body;
+    let step = listed[0]["step"].as_u64().unwrap();
+    let weights = |team: &Team| {
+        let policy = team.fetched(&sft, step);
+        let weights = std::fs::read(policy.join("model.safetensors")).unwrap();
+        std::fs::remove_dir_all(policy).unwrap();
+        weights
+    };
+    let here = weights(&team);
+    team.elsewhere(serve);
+    assert_eq!(team.ask("GET", &path, &Value::Null).body, listed);
+    assert!(weights(&team) == here, "the same from either");
+    assert!(!team.file("data/files").exists());
 }
 
 #[test]
 fn a_rewriter_answers_who_has_its_project_alone() {
-    let team = Team::new();
+    let team = Team::new(plainly);
     let server = team.server();
     let sft = team.start("sft", |new| {
         new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 2"));
@@ -399,7 +454,7 @@ fn a_rewriter_answers_who_has_its_project_alone() {
 
 #[test]
 fn a_training_is_stopped_and_resumed() {
-    let team = Team::new();
+    let team = Team::new(plainly);
     let sft = team.start("sft", |new| {
         new["settings"] = json!(SETTINGS.replace("epochs = 200", "epochs = 100000"));
     });

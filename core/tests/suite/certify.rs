@@ -233,7 +233,10 @@ fn any_prompt_can_be_tested_and_no_more_is_bought_than_decides() {
     assert_eq!(probe.rollouts(), 60, "nothing is paid for twice");
     let certificate = first.certificate.unwrap();
     let journal = Journal::open(Box::new(MemoryJournal::new()), (0..).zip(&lines).map(Ok)).unwrap();
-    assert_eq!(certificates::all(journal.state()), std::slice::from_ref(&certificate));
+    assert_eq!(
+        certificates::all(journal.state()),
+        std::slice::from_ref(&certificate)
+    );
     assert!(certificate.more().is_some_and(|more| more > 0));
     assert!(
         certificate.sentence().contains("more examples would be needed"),

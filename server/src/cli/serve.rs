@@ -119,7 +119,8 @@ pub(crate) struct WorkerArgs {
     said: Said,
     #[command(flatten)]
     worker: Worker,
-    /// The folder `trainings` of the server, as this machine sees it; without it, this worker works on no trainings.
+    /// A folder for trainings, on this machine or the server's own as this machine sees it; without it, this worker works on no
+    /// trainings.
     #[arg(long, value_name = "DIR")]
     trainings_folder: Option<PathBuf>,
     #[command(flatten)]
@@ -428,8 +429,10 @@ fn back_up(args: &BackupArgs) -> Result<Ending, Failure> {
         "without the master key: keep a copy of that elsewhere, or providers' keys are lost with this machine"
     };
     let files = match &args.files.place {
-        Some(place) if Files::is_bucket(place) => format!("; what data files hold is in {place} alone"),
-        _ => String::new(),
+        Some(place) if Files::is_bucket(place) => {
+            format!("; what data files hold is in {place} alone, and so are checkpoints of trainings")
+        }
+        _ => "; checkpoints of trainings are not in it: copy the folder of data files, too".to_owned(),
     };
     print(&format!("wrote {}, {key}{files}\n", args.file.display()))?;
     Ok(Ending::Done)

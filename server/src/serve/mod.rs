@@ -22,6 +22,7 @@ use std::time::Duration;
 use capo_api::OIDC_RETURN;
 use capo_team::seal::MasterKey;
 use capo_team::store::{Actor, Member};
+use capo_team::trainings::Shelf;
 use capo_team::{
     Files, FilesError, OidcSettings, Page, PageError, Server, SetUp, Settings, Store, StoreError,
     WorkerSettings, password, router, train, work,
@@ -222,7 +223,6 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
     let metrics = options.measured.start()?;
     let mut folder = Folder::open(options.folder.as_deref())?;
     let trainings = options.training.at(&folder.path().join("trainings"))?;
-    let models = models::routes(options.rewriters, trainings.as_ref()).await?;
     let store = open(options.database.as_deref(), &folder).await?;
     store.read_clock().await?;
     let now = store.clock();
@@ -244,6 +244,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), ServeError> {
         }
     };
     let files = files(options.files.as_deref(), folder.path()).await?;
+    let shelf = trainings
+        .clone()
+        .map(|trainings| Shelf::new(trainings, store.clone(), Some(files.clone())));
+    let models = models::routes(options.rewriters, shelf).await?;
     let listener = TcpListener::bind(options.address).await;
     let refused = |source| ServeError::Listen {
         address: options.address,

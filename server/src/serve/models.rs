@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use axum::Router;
 use capo_api::REWRITER;
-use capo_team::trainings::Trainings;
+use capo_team::trainings::Shelf;
 use capo_world::simulated::parameters::MODELS;
+use tokio::runtime::Handle;
 
 use super::ServeError;
 use crate::simulate::{self, Served, simulated};
@@ -39,7 +40,7 @@ impl std::str::FromStr for NamedRewriter {
 /// When two have one name, or a rewriter cannot be opened.
 pub(super) async fn routes(
     rewriters: Vec<NamedRewriter>,
-    trainings: Option<&Trainings>,
+    shelf: Option<Shelf>,
 ) -> Result<Router, ServeError> {
     let mut names: Vec<String> = MODELS.iter().map(|model| model.name.to_owned()).collect();
     for rewriter in &rewriters {
@@ -52,11 +53,11 @@ pub(super) async fn routes(
         Some(rewriter) => opened(&rewriter.name, Path::new(""), &rewriter.folder),
         None => simulated(name, 0).map_err(|error| error.to_string()),
     };
-    let trained = trainings.map(|trainings| {
-        let trainings = trainings.clone();
+    let trained = shelf.map(|shelf| {
+        let handle = Handle::current();
         move |name: &str| {
             let id = name.strip_prefix(REWRITER).unwrap_or(name);
-            opened(name, &trainings.present(id)?, "")
+            opened(name, &shelf.wait(&handle, id)?, "")
         }
     });
     Ok(simulate::routes(names, open, trained).await?)

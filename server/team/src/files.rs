@@ -1,4 +1,4 @@
-//! Where the bytes of data files lie: a folder, or a bucket of an S3-compatible store.
+//! Where the bytes of data files and checkpoints lie: a folder, or a bucket of an S3-compatible store.
 
 use std::fmt;
 use std::sync::Arc;

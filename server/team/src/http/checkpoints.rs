@@ -1,4 +1,4 @@
-//! The trainings of a project as they lie on this machine: which checkpoints there are, and their policies to be taken away.
+//! The trainings of a project: which checkpoints there are, and their policies to be taken away.
 
 use std::io;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ pub(super) async fn with_checkpoint(server: &Server, project: &Project, id: &str
     };
     if listed(server, &training).await?.is_empty() {
         return Err(Refusal::invalid(format!(
-            "The training {} has no checkpoint yet, or not on this machine.",
+            "The training {} has no checkpoint yet.",
             training.name
         )));
     }
@@ -70,10 +70,12 @@ pub(super) async fn with_checkpoint(server: &Server, project: &Project, id: &str
 }
 
 pub(super) async fn listed(server: &Server, training: &Training) -> Result<Vec<CheckpointShown>, Refusal> {
-    let trainings = server.trains()?.clone();
-    let folder = trainings.folder_of(&training.id);
-    let read = tokio::task::spawn_blocking(move || trainings.trainer.checkpoints(&folder)).await;
-    let read = read.map_err(|_| Refusal::internal())?;
+    let kept = server.store().checkpoints(&training.id).await?;
+    if !kept.is_empty() {
+        return Ok(kept.into_iter().filter_map(|one| one.shown).collect());
+    }
+    // One that has not been worked on since checkpoints are kept.
+    let read = server.trains()?.checkpoints(&training.id).await;
     read.map_err(|error| {
         tracing::error!(training = training.id, error, "checkpoints do not read");
         Refusal::internal()
@@ -112,9 +114,21 @@ pub(super) async fn fetch(
     let training = caller
         .training(&server, &project, &training, Role::Viewer)
         .await?;
-    let trainings = server.trains()?.clone();
-    let folder = trainings.folder_of(&training.id);
-    let policy = tokio::task::spawn_blocking(move || trainings.trainer.policy(&folder, step)).await;
+    if listed(&server, &training)
+        .await?
+        .iter()
+        .all(|one| one.step != step)
+    {
+        return Err(Refusal::missing("checkpoint"));
+    }
+    let place = server.upload(&caller).await?;
+    let shelf = server.shelf().ok_or_else(Refusal::without_trainings)?;
+    let folder = shelf.folder(&training.id).await.map_err(|error| {
+        tracing::error!(training = training.id, error, "a checkpoint could not be brought");
+        Refusal::unavailable()
+    })?;
+    let trainer = server.trains()?.trainer.clone();
+    let policy = tokio::task::spawn_blocking(move || trainer.policy(&folder, step)).await;
     let policy = policy.map_err(|_| Refusal::internal())?;
     let policy = policy.map_err(|_| Refusal::missing("checkpoint"))?;
     // Letters of an id alone.
@@ -126,7 +140,6 @@ pub(super) async fn fetch(
             format!("attachment; filename=\"{name}.tar\""),
         ),
     ];
-    let place = server.upload(&caller).await?;
     Ok((headers, archive(policy, name, place)).into_response())
 }
 

@@ -24,7 +24,7 @@ use crate::store::{Actor, KeptFile, Project, StoreError};
 const MOST_OF_PROJECT: u64 = 4 << 30;
 
 impl Server {
-    fn files(&self) -> Result<&Files, FilesError> {
+    pub(crate) fn files(&self) -> Result<&Files, FilesError> {
         self.0.files.as_ref().ok_or(FilesError::Nowhere)
     }
 

@@ -72,7 +72,7 @@ use crate::secret::Secret;
 use crate::spans;
 use crate::store::{Millis, Store};
 use crate::telemetry::Metrics;
-use crate::trainings::Trainings;
+use crate::trainings::{Shelf, Trainings};
 use problem::Refusal;
 
 /// Bytes of a document that is sent here, at most.
@@ -290,6 +290,12 @@ impl Server {
         self.0.trainings.as_ref()
     }
 
+    /// Where trainings lie, if this process trains.
+    pub(crate) fn shelf(&self) -> Option<Shelf> {
+        let trainings = self.trainings()?.clone();
+        Some(Shelf::new(trainings, self.store().clone(), self.0.files.clone()))
+    }
+
     /// What models cost unless somebody says otherwise.
     pub(crate) fn prices(&self) -> &Arc<PriceTable> {
         &self.0.gateway.prices
@@ -496,7 +502,10 @@ async fn in_time(request: Request, next: Next) -> Response {
     let takes_long = ["/journals", "/branches", "/versions", "/data", "/import"]
         .iter()
         .any(|end| path.ends_with(end));
-    let is_upload = takes_long || path.contains("/files/");
+    let is_upload = takes_long
+        || ["/files/", "/checkpoints/"]
+            .iter()
+            .any(|part| path.contains(part));
     let patience = if is_upload { UPLOAD } else { PATIENCE };
     let answered = tokio::time::timeout(patience, next.run(request)).await;
     answered.unwrap_or_else(|_| Refusal::unavailable().into_response())

@@ -8,6 +8,9 @@ use super::{Store, StoreError, count, present};
 /// Rows that one statement inserts.
 const ROWS: usize = 64;
 
+/// Bytes of a journal that are read at once.
+const AT_ONCE: usize = 4 << 20;
+
 /// Rows that one statement reads.
 const READ: usize = 32;
 
@@ -61,6 +64,22 @@ impl Store {
             if rows.len() < READ || size >= bytes {
                 return Ok(found);
             }
+        }
+    }
+
+    /// The whole journal of a run, as its file would be.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn journal(&self, run: &str) -> Result<String, StoreError> {
+        let (mut next, mut text) = (0, String::new());
+        loop {
+            let lines = self.lines(run, next, AT_ONCE).await?;
+            let Some((last, _)) = lines.last() else {
+                return Ok(text);
+            };
+            next = last + 1;
+            text.extend(lines.into_iter().map(|(_, line)| line + "\n"));
         }
     }
 

@@ -24,7 +24,7 @@ pub struct TrainingLeft {
 
 /// Makes sure that a training is still whose lease this is, and notes how far its file has come and how many lines its log
 /// gets. Returns how many it had.
-async fn hold(
+pub(super) async fn hold(
     transaction: &mut Transaction<'static, Any>,
     lease: &Lease,
     (reached, lines): (u64, usize),

@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 
 use capo_api::TrainingStart;
 
-use super::folder::{STUDY_FILE, is_below};
-use super::{Begin, Job, Trainings};
+use super::folder::{STUDY_FILE, failed, is_below};
+use super::shelf::Shelf;
+use super::{Begin, Job};
 use crate::files::lacks_file;
 use crate::http::Server;
-use crate::store::{StoreError, Training};
+use crate::store::Training;
 
-const INPUT: &str = "input";
+/// What a training's process is given lies below this folder. It stays the same.
+pub(super) const INPUT: &str = "input";
 const STUDY: &str = "study";
 const MODEL: &str = "model";
 
-/// Bytes of a journal that are read at once.
-const AT_ONCE: usize = 4 << 20;
-
-/// The policy that a training starts from, where this machine has it.
+/// The policy that a training starts from, where this machine has it or can be brought it.
 ///
 /// # Errors
 /// What is not there.
-pub(super) fn begin(trainings: &Trainings, start: &TrainingStart) -> Result<Begin, String> {
+async fn begin(shelf: &Shelf, start: &TrainingStart) -> Result<Begin, String> {
+    let trainings = &shelf.trainings;
     match start {
         TrainingStart::Model { name } => trainings.model(name).map(Begin::Model).ok_or_else(|| {
             format!(
@@ -30,7 +30,7 @@ pub(super) fn begin(trainings: &Trainings, start: &TrainingStart) -> Result<Begi
             )
         }),
         TrainingStart::Training { training, step } => {
-            let folder = trainings.folder_of(training);
+            let folder = shelf.folder(training).await?;
             match step {
                 Some(step) => trainings.trainer.policy(&folder, *step).map(Begin::Policy),
                 None => Ok(Begin::Policy(folder)),
@@ -61,12 +61,8 @@ pub(super) struct Ready {
 ///
 /// # Errors
 /// In words, what is not there or cannot be written.
-pub(super) async fn prepare(
-    server: &Server,
-    trainings: &Trainings,
-    training: &Training,
-) -> Result<Ready, String> {
-    let folder = trainings.folder_of(&training.id);
+pub(super) async fn prepare(server: &Server, shelf: &Shelf, training: &Training) -> Result<Ready, String> {
+    let folder = shelf.trainings.folder_of(&training.id);
     let input = folder.join(INPUT);
     if !input.is_dir() {
         let new = folder.join(format!("{INPUT}.new"));
@@ -79,7 +75,7 @@ pub(super) async fn prepare(
     let (model, made) = match &training.start {
         start if !matches!(start, TrainingStart::Model { .. }) && model.is_dir() => (model, None),
         start => {
-            let begin = begin(trainings, start)?;
+            let begin = begin(shelf, start).await?;
             if let Begin::Model(place) = begin {
                 (place, None)
             } else {
@@ -112,7 +108,6 @@ async fn write(server: &Server, training: &Training, into: &Path) -> Result<(), 
     fs::create_dir_all(&study).map_err(|error| failed(&study, &error))?;
     let put = |path: &Path, content: &[u8]| fs::write(path, content).map_err(|error| failed(path, &error));
     put(&into.join("settings.toml"), training.settings.as_bytes())?;
-    let store = server.store();
     for (path, sha256) in &training.files {
         let content = server.file_content(&training.project, sha256).await;
         let content = content.map_err(|error| error.to_string())?;
@@ -128,22 +123,12 @@ async fn write(server: &Server, training: &Training, into: &Path) -> Result<(), 
     // Last, so that it is the one that was checked, whatever else lies there.
     put(&study.join(STUDY_FILE), training.study.as_bytes())?;
     for run in &training.runs {
-        let (path, mut next, mut text) = (journal(into, run), 0, String::new());
-        loop {
-            let lines = store.lines(run, next, AT_ONCE).await;
-            let lines = lines.map_err(|error: StoreError| error.to_string())?;
-            let Some((last, _)) = lines.last() else { break };
-            next = last + 1;
-            text.extend(lines.into_iter().map(|(_, line)| line + "\n"));
-        }
+        let text = server.store().journal(run).await;
+        let text = text.map_err(|error| error.to_string())?;
         if text.is_empty() {
             return Err(format!("the run {run} was deleted, or has no journal"));
         }
-        put(&path, text.as_bytes())?;
+        put(&journal(into, run), text.as_bytes())?;
     }
     Ok(())
-}
-
-fn failed(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
 }

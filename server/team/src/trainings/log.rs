@@ -9,7 +9,9 @@ use capo_api::TrainingKind;
 use capo_core::journal::{Event, FileJournal, JournalError, Status};
 use capo_core::reading::progress::{Progress, Times};
 use capo_core::run_state::RunState;
+use tokio::sync::watch;
 
+use super::folder::{SEARCH_LOG, TRAINING_LOG};
 use crate::http::Server;
 use crate::store::{Lease, NotKept, Run, StoreError, Training};
 
@@ -94,6 +96,8 @@ pub(super) struct Log {
     tail: Tail,
     /// Lines of the file that the database has.
     copied: u64,
+    /// How often all that the file had was in the database.
+    copies: watch::Sender<u64>,
     /// The run whose journal the lines are.
     search: Option<Search>,
 }
@@ -117,14 +121,15 @@ impl Log {
         folder: &Path,
     ) -> Result<Self, NotKept> {
         let file = match training.kind {
-            TrainingKind::Sft => "training.jsonl",
-            TrainingKind::Grpo => "journal.jsonl",
+            TrainingKind::Sft => TRAINING_LOG,
+            TrainingKind::Grpo => SEARCH_LOG,
         };
         let mut log = Self {
             server: server.clone(),
             lease: lease.clone(),
             tail: Tail::of(folder.join(file)),
             copied: 0,
+            copies: watch::Sender::new(0),
             search: None,
         };
         let mut lines = Vec::new();
@@ -190,6 +195,7 @@ impl Log {
             let before = self.tail.clone();
             let came = self.read()?;
             if came == Came::default() {
+                self.copies.send_modify(|copies| *copies += 1);
                 return Ok(());
             }
             if let Err(error) = self.keep(&came).await {
@@ -201,6 +207,11 @@ impl Log {
                 self.note().await?;
             }
         }
+    }
+
+    /// Counts how often all that the file had was in the database.
+    pub(super) fn copies(&self) -> watch::Receiver<u64> {
+        self.copies.subscribe()
     }
 
     async fn keep(&mut self, came: &Came) -> Result<(), NotKept> {

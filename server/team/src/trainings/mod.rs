@@ -4,8 +4,11 @@
 mod child;
 mod folder;
 mod input;
+mod keeper;
 mod log;
+mod objects;
 mod rewriters;
+mod shelf;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod work;
@@ -25,6 +28,7 @@ use crate::store::Millis;
 
 pub(crate) use folder::{forget, is_below};
 pub(crate) use rewriters::Rewriters;
+pub use shelf::Shelf;
 
 /// What a training's process locks in its folder for as long as it lives.
 pub const LOCK: &str = "lock";
@@ -59,7 +63,7 @@ pub trait Trainer: Send + Sync {
     /// Why its folder does not read.
     fn checkpoints(&self, folder: &Path) -> Result<Vec<CheckpointShown>, String>;
 
-    /// The folder with the policy of a checkpoint.
+    /// The folder with the policy of a checkpoint, in that of the checkpoint itself.
     ///
     /// # Errors
     /// Why it does not read, or that there is none of this step.
@@ -129,7 +133,7 @@ pub struct OfferedRewriter {
 pub struct Trainings {
     /// Who knows how.
     pub trainer: Arc<dyn Trainer>,
-    /// Where their folders lie, each under the training's id. All processes that work on trainings see the same.
+    /// Where their folders lie on this machine, each under the training's id. Other machines may see the same.
     pub folder: PathBuf,
     /// Where models lie that trainings may start from.
     pub models: Option<PathBuf>,
@@ -155,19 +159,14 @@ impl Trainings {
         self.folder.join(training)
     }
 
-    /// The same, where it is there.
+    /// The checkpoints of a training on this machine, by step.
     ///
     /// # Errors
-    /// That it is missing.
-    pub fn present(&self, training: &str) -> Result<PathBuf, String> {
-        let folder = self.folder_of(training);
-        if folder.is_dir() {
-            return Ok(folder);
-        }
-        Err(format!(
-            "the folder of the training is not on this machine: {} is missing",
-            folder.display()
-        ))
+    /// Why its folder does not read.
+    pub(crate) async fn checkpoints(&self, training: &str) -> Result<Vec<CheckpointShown>, String> {
+        let (trainer, folder) = (Arc::clone(&self.trainer), self.folder_of(training));
+        let read = tokio::task::spawn_blocking(move || trainer.checkpoints(&folder)).await;
+        read.map_err(|error| error.to_string())?
     }
 
     /// The names of the models that trainings may start from: folders with a `config.json`.

@@ -5,10 +5,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::work::train;
 use super::*;
-use crate::fixture;
+use crate::files::Files;
+use crate::fixture::{self, DAY};
 use crate::http::{Server, Settings};
 use crate::store::tests::on_each;
-use crate::store::{Actor, AddedRun, AddedTraining, Member, Millis, Project, Store, Training};
+use crate::store::{
+    Actor, AddedRun, AddedTraining, KeptCheckpoint, Member, Millis, Project, Store, Training,
+};
 
 /// Trains by a script of a shell, which is in the training's folder.
 pub(crate) struct Shell(pub(crate) &'static str);
@@ -57,7 +60,7 @@ impl Trainer for Shell {
     }
 
     fn policy(&self, folder: &Path, step: u64) -> Result<PathBuf, String> {
-        let policy = folder.join("policy");
+        let policy = folder.join("checkpoints/2/policy");
         if step == 2 && policy.is_dir() {
             Ok(policy)
         } else {
@@ -97,11 +100,23 @@ struct Place {
     member: Member,
     run: String,
     folder: tempfile::TempDir,
+    /// Where checkpoints are kept.
+    files: tempfile::TempDir,
+}
+
+/// A server with a folder for trainings of its own.
+fn machine(store: &Store, script: &'static str, files: &Path) -> (Server, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        trainings: Some(by_shell(script, folder.path())),
+        files: Some(Files::in_folder(files).unwrap()),
+        ..Settings::default()
+    };
+    (Server::new(store.clone(), now, settings).unwrap(), folder)
 }
 
 impl Place {
     async fn new(store: Store, script: &'static str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let member = store.set_up(&by(), "ada", "kept").await.unwrap();
         let project = store.add_project(&by(), &member, "alpha", "Alpha").await.unwrap();
         let added = AddedRun {
@@ -110,17 +125,16 @@ impl Place {
             ..AddedRun::default()
         };
         let run = store.add_run(&by(), &project, &member, added).await.unwrap().id;
-        let settings = Settings {
-            trainings: Some(by_shell(script, folder.path())),
-            ..Settings::default()
-        };
+        let files = tempfile::tempdir().unwrap();
+        let (server, folder) = machine(&store, script, files.path());
         Self {
-            server: Server::new(store.clone(), now, settings).unwrap(),
+            server,
             store,
             project,
             member,
             run,
             folder,
+            files,
         }
     }
 
@@ -163,10 +177,27 @@ impl Place {
         );
     }
 
+    /// What is kept of a training, once that is a checkpoint at least.
+    async fn kept(&self, training: &Training) -> Vec<KeptCheckpoint> {
+        let kept = async || self.store.checkpoints(&training.id).await.unwrap();
+        until(async || kept().await.iter().any(|one| one.shown.is_some())).await;
+        kept().await
+    }
+
     async fn lines(&self, training: &Training) -> Vec<String> {
         let lines = self.store.training_lines(&training.id, 0).await.unwrap();
         lines.into_iter().map(|(_, line)| line).collect()
     }
+}
+
+async fn until(holds: impl AsyncFn() -> bool) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("half a minute later it does not hold");
 }
 
 fn fresh() -> TrainingStart {
@@ -269,6 +300,84 @@ fn a_process_that_outlives_its_server_is_waited_for() {
         place
             .once(&training, |now| now.state == TrainingState::Done)
             .await;
+        ending.cancel();
+        task.await.unwrap().unwrap();
+    });
+}
+
+/// Writes a checkpoint, or goes on from one.
+const LEARNS: &str = "if test -e checkpoints/2/policy/weights; then echo again >> training.jsonl; exit 0; fi; \
+                      mkdir -p checkpoints new/policy; echo learned > new/policy/weights; echo step >> training.jsonl; \
+                      mv new checkpoints/2; cat; echo told >> training.jsonl; exit 3";
+
+#[test]
+fn another_machine_goes_on_from_the_last_checkpoint() {
+    on_each(|store| async move {
+        let mut place = Place::new(store, LEARNS).await;
+        let training = place.add(fresh()).await;
+        let (ending, task) = place.work();
+        let kept = place.kept(&training).await;
+        ending.cancel();
+        task.await.unwrap().unwrap();
+        // What it learns from is kept, too.
+        let run = place.store.run(&place.run).await.unwrap();
+        place.store.delete_run(&by(), &run).await.unwrap();
+
+        let damaged = place.files.path().join(&kept[1].object);
+        let whole = std::fs::read(&damaged).unwrap();
+        let at = whole.windows(7).position(|bytes| bytes == b"learned").unwrap();
+        let mut other = whole.clone();
+        other[at] = b'L';
+        std::fs::write(&damaged, other).unwrap();
+        let (server, folder) = machine(&place.store, LEARNS, place.files.path());
+        let shelf = server.shelf().unwrap();
+        let refused = shelf.folder(&training.id).await.unwrap_err();
+        assert!(refused.contains("SHA-256"), "{refused}");
+        std::fs::write(&damaged, whole).unwrap();
+        let brought = shelf.folder(&training.id).await.unwrap();
+        assert_eq!(brought, folder.path().join(&training.id));
+        let weights = std::fs::read_to_string(brought.join("checkpoints/2/policy/weights"));
+        assert_eq!(weights.unwrap(), "learned\n");
+        assert_eq!(
+            std::fs::read_to_string(brought.join("training.jsonl")).unwrap(),
+            "step\n"
+        );
+
+        place.server = server;
+        let (ending, task) = place.work();
+        place
+            .once(&training, |now| now.state == TrainingState::Done)
+            .await;
+        assert_eq!(place.lines(&training).await, ["step", "told", "again"]);
+        assert_eq!(place.kept(&training).await, kept);
+        ending.cancel();
+        task.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_training_goes_on_while_the_place_of_its_checkpoints_is_away() {
+    on_each(|store| async move {
+        let place = Place::new(store, LEARNS).await;
+        let training = place.add(fresh()).await;
+        let away = place.folder.path().join("away");
+        std::fs::rename(place.files.path(), &away).unwrap();
+        std::fs::write(place.files.path(), "").unwrap();
+        let (ending, task) = place.work();
+        place.once(&training, |now| now.lines == 1).await;
+        // Another one begins when the first has failed.
+        until(async || place.store.leftovers(now() + 2 * DAY).await.unwrap().len() > 1).await;
+        assert!(place.store.checkpoints(&training.id).await.unwrap().is_empty());
+        let running = place.store.training(&training.id).await.unwrap();
+        assert_eq!(running.state, TrainingState::Running);
+        std::fs::remove_file(place.files.path()).unwrap();
+        std::fs::rename(&away, place.files.path()).unwrap();
+        place.kept(&training).await;
+        place.store.stop_training(&by(), &training).await.unwrap();
+        let stopped = place
+            .once(&training, |now| now.state == TrainingState::Stopped)
+            .await;
+        assert_eq!((stopped.error, stopped.lines), (None, 2));
         ending.cancel();
         task.await.unwrap().unwrap();
     });

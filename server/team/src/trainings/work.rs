@@ -9,10 +9,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::child::{self, Ended, News};
-use super::folder::forget;
+use super::folder::{forget, lock};
 use super::input::{Ready, prepare};
+use super::keeper::{Keeper, Kept, PATIENCE};
 use super::log::Log;
-use super::{Job, LOCK, Trainings};
+use super::{Job, Shelf, Trainings};
 use crate::http::Server;
 use crate::shared_keys::{self, GATE};
 use crate::store::{Lease, NotKept, StoreError, Training, TrainingLeft, in_millis};
@@ -181,19 +182,18 @@ async fn carry_out(
     news: &watch::Sender<News>,
 ) -> Carried {
     let folder = trainings.folder_of(&training.id);
-    if training.reached > 0 && !folder.is_dir() {
-        return failed(format!(
-            "the folder of the training is not on this machine: {} is missing",
-            folder.display()
-        ));
-    }
     if let Err(error) = std::fs::create_dir_all(&folder) {
         return failed(format!("{}: {error}", folder.display()));
     }
     if let Some(left) = until_free(&folder, news).await {
         return left;
     }
-    let Ready { job, model } = match prepare(server, trainings, training).await {
+    let files = server.files().ok().cloned();
+    let shelf = Shelf::new(trainings.clone(), server.store().clone(), files);
+    if let Some(left) = until_brought(&shelf, training, news).await {
+        return left;
+    }
+    let Ready { job, model } = match prepare(server, &shelf, training).await {
         Ok(ready) => ready,
         Err(error) => return failed(error),
     };
@@ -223,16 +223,59 @@ async fn carry_out(
         Ok(command) => command,
         Err(error) => return not_kept(training, &error.into()),
     };
-    let ended = child::run(command, news.subscribe(), Some(&mut log)).await;
-    let copied = match log.copy().await {
+    let copies = log.copies();
+    let work = async move {
+        let ended = child::run(command, news.subscribe(), Some(&mut log)).await;
+        log.copy().await?;
         // Also where nothing came since it was noted last, or could not be.
-        Ok(()) => log.note().await,
-        Err(error) => Err(error),
+        log.note().await?;
+        // Who keeps checkpoints hears that it was the last copy.
+        drop(log);
+        Ok::<_, NotKept>(ended)
     };
-    if let Err(error) = copied {
-        return not_kept(training, &error);
+    let keeper = Keeper {
+        server,
+        trainings,
+        training,
+        lease,
+    };
+    let keeping = async { Ok::<_, NotKept>(keeper.keep(copies, news.subscribe()).await) };
+    match tokio::try_join!(work, keeping) {
+        Ok((ended, kept)) => left_of(left(ended, *news.borrow(), training.kind), kept, *news.borrow()),
+        Err(error) => not_kept(training, &error),
     }
-    left(ended, *news.borrow(), training.kind)
+}
+
+/// How a training is left of which so much is kept: what is not yet is in its folder, for the next start.
+fn left_of(carried: Carried, kept: Kept, told: News) -> Carried {
+    match (carried, kept) {
+        (carried, Kept::All) | (carried @ Carried::Lost, _) => carried,
+        (_, Kept::Partly) => at_rest(told),
+        (_, Kept::Refused(error)) => failed(format!(
+            "what it came to could not be kept: {error}. Resume it once this is mended"
+        )),
+    }
+}
+
+/// Waits until the folder of a training is as what is kept of the training says, if the place of that needs a moment.
+async fn until_brought(shelf: &Shelf, training: &Training, news: &watch::Sender<News>) -> Option<Carried> {
+    let began = Instant::now();
+    while let Err(error) = shelf.brought(&training.id).await {
+        let told = *news.borrow();
+        if told != News::default() {
+            return Some(at_rest(told));
+        }
+        if began.elapsed() > PATIENCE {
+            return Some(failed(error));
+        }
+        tracing::warn!(
+            training = training.id,
+            error,
+            "what is kept of a training could not be brought; it is tried again"
+        );
+        tokio::time::sleep(10 * LOOK).await;
+    }
+    None
 }
 
 /// The command of a training; one that asks models learns from its environment alone how.
@@ -253,16 +296,12 @@ async fn command(
 
 /// Waits until no process works in a folder any more: of a server that was killed one may still write its last checkpoint.
 async fn until_free(folder: &Path, news: &watch::Sender<News>) -> Option<Carried> {
-    let path = folder.join(LOCK);
     let began = Instant::now();
     loop {
-        let held = std::fs::File::create(&path).map(|file| file.try_lock());
-        match held {
-            Ok(Ok(())) => return None,
-            Ok(Err(std::fs::TryLockError::WouldBlock)) => {}
-            Ok(Err(std::fs::TryLockError::Error(error))) | Err(error) => {
-                return Some(failed(format!("{}: {error}", path.display())));
-            }
+        match lock(folder) {
+            Ok(Some(_)) => return None,
+            Ok(None) => {}
+            Err(error) => return Some(failed(error)),
         }
         let told = *news.borrow();
         if told != News::default() {

@@ -180,7 +180,8 @@ fn prepared(
     let prepared = Prepared::new(&study, &files).map_err(Carried::Failed)?;
     let heard = Arc::clone(shared);
     let rewriters = Rewriters {
-        trainings: server.trainings().cloned(),
+        shelf: server.shelf(),
+        handle: database.handle.clone(),
         of_project: trainings,
         stopped: Arc::new(move || heard.change(|news| news.is_to_end())),
     };

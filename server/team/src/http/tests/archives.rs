@@ -102,8 +102,10 @@ impl Team {
         assert_eq!(status, 201, "{added}");
         let prompt = team.store.prompt(&alpha, "greeting").await.unwrap();
         for to in [Some(1), Some(2), None] {
-            let moved = team.store.move_label(&by("ed"), &prompt, "production", to, None);
-            moved.await.unwrap();
+            team.store
+                .move_label(&by("ed"), &prompt, "production", to, None)
+                .await
+                .unwrap();
         }
         team
     }

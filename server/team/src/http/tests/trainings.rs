@@ -35,7 +35,11 @@ pub(super) async fn added(team: &Team, project: &Project, member: &Member) -> (S
         .add_training(&by("ada"), project, member, new)
         .await
         .unwrap();
-    let policy = team.trainings.path().join(&training.id).join("policy");
+    let policy = team
+        .trainings
+        .path()
+        .join(&training.id)
+        .join("checkpoints/2/policy");
     std::fs::create_dir_all(&policy).unwrap();
     std::fs::write(policy.join("config.json"), "{}\n").unwrap();
     (run, training)

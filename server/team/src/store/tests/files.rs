@@ -155,8 +155,8 @@ fn files_of_an_older_database_are_taken_out_of_it() {
             "DROP FUNCTION leave_object;"
         };
         let back = format!(
-            "DROP TABLE data_sets; DROP TABLE run_files; DROP TABLE files; DROP TABLE leftovers; {dropped} \
-             ALTER TABLE contents RENAME TO files; DELETE FROM _sqlx_migrations WHERE version = 7;"
+            "DROP TABLE checkpoints; DROP TABLE data_sets; DROP TABLE run_files; DROP TABLE files; DROP TABLE leftovers; {dropped} \
+             ALTER TABLE contents RENAME TO files; DELETE FROM _sqlx_migrations WHERE version IN (7, 9);"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(back))
             .execute(&store.write)

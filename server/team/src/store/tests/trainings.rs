@@ -1,6 +1,6 @@
 //! Trainings: who has them, and what becomes of their lines.
 
-use capo_api::{RunStage, TrainingKind, TrainingStart, TrainingState};
+use capo_api::{CheckpointShown, RunStage, TrainingKind, TrainingStart, TrainingState};
 use capo_core::reading::progress::{Progress, Times};
 
 use super::*;
@@ -147,6 +147,81 @@ fn what_is_done_is_known_to_who_has_its_project() {
             let expected = sees.then(|| (added.id.clone(), 7));
             assert_eq!(done, Vec::from_iter(expected), "{member:?}");
         }
+    });
+}
+
+#[test]
+fn checkpoints_are_kept_by_who_has_the_training_and_leave_their_objects() {
+    on_each(|store| async move {
+        let (project, ada) = place(&store).await;
+        let added = store
+            .add_training(&at(1), &project, &ada, new(TrainingKind::Sft))
+            .await
+            .unwrap();
+        let (lease, _) = store.claim_training(10, 20).await.unwrap().unwrap();
+        let shown = |step, counts| CheckpointShown {
+            step,
+            loss: Some(0.1),
+            reward: None,
+            counts,
+            is_adapter: true,
+            bytes: 3,
+        };
+        let keep = async |shown: Option<CheckpointShown>, there: &[CheckpointShown]| {
+            let new = KeptCheckpoint {
+                shown,
+                object: store.begin_checkpoint(&added, 10).await.unwrap(),
+                sha256: "00".into(),
+            };
+            let kept = store.keep_checkpoints(&lease, Some(&new), there, 11).await;
+            kept.map(|()| new)
+        };
+        let input = keep(None, &[]).await.unwrap();
+        let first = keep(Some(shown(1, true)), &[shown(1, true)]).await.unwrap();
+        let there = [shown(1, false), shown(2, true)];
+        let second = keep(Some(shown(2, true)), &there).await.unwrap();
+        let kept = store.checkpoints(&added.id).await.unwrap();
+        let first_now = KeptCheckpoint {
+            shown: Some(shown(1, false)),
+            ..first.clone()
+        };
+        assert_eq!(kept, [input.clone(), first_now, second.clone()]);
+        store
+            .keep_checkpoints(&lease, None, &there[1..], 12)
+            .await
+            .unwrap();
+        let kept = store.checkpoints(&added.id).await.unwrap();
+        assert_eq!(kept, [input.clone(), second.clone()]);
+        // One that was on its way for too long may be gone.
+        let late = store.begin_checkpoint(&added, 10).await.unwrap();
+        store.forget_leftover(&late).await.unwrap();
+        let late = KeptCheckpoint {
+            shown: Some(shown(3, true)),
+            object: late,
+            ..second.clone()
+        };
+        let refused = store.keep_checkpoints(&lease, Some(&late), &there, 13).await;
+        assert!(matches!(
+            refused,
+            Err(NotKept::Store(StoreError::Missing("upload any more")))
+        ));
+        let (next, _) = store.claim_training(20, 40).await.unwrap().unwrap();
+        let lost = keep(Some(shown(3, true)), &there).await;
+        assert!(matches!(lost, Err(NotKept::Lost)), "{lost:?}");
+        assert_eq!(store.checkpoints(&added.id).await.unwrap(), kept);
+
+        store
+            .leave_training(&next, &left(TrainingState::Stopped), 21)
+            .await
+            .unwrap();
+        store.delete_training(&at(22), &added).await.unwrap();
+        assert!(store.checkpoints(&added.id).await.unwrap().is_empty());
+        assert_eq!(store.leftovers(0).await.unwrap(), [""; 0]);
+        let mut objects = store.leftovers(DAY / 24).await.unwrap();
+        objects.sort();
+        let mut expected = [input, first, second].map(|one| one.object);
+        expected.sort();
+        assert_eq!(objects, expected);
     });
 }
 
