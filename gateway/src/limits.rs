@@ -1,9 +1,9 @@
 //! Dollars and requests a day, and how two requests that want the last of them are decided.
 //!
 //! An adapter stores one [`Consumption`] for each member, project and key on each day. In one transaction it reads those
-//! that a request counts towards, calls [`reserve`], and writes them back; in another, after the answer, it does the
-//! same with [`Consumption::settle`]. With serialisable transactions (`BEGIN IMMEDIATE` in SQLite, one Durable Object)
-//! the second of two requests sees what the first one reserved.
+//! that a request counts towards, calls [`reserve`], and writes them back, or adds first and takes back what is refused; in
+//! another, after the answer, it does as [`Consumption::settle`]. With serialisable transactions (`BEGIN IMMEDIATE` in
+//! SQLite, one Durable Object) the second of two requests sees what the first one reserved.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -13,8 +13,9 @@ use super::Server;
 use super::problem::Refusal;
 use crate::places::Place;
 use crate::secret::Secret;
-use crate::store::{Actor, Member, Millis, Project, Session, Token};
+use crate::store::{Actor, ChargedTo, Member, Millis, Project, Session, Shown, Terms, Token};
 use capo_api::{Role, Scope};
+use capo_gateway::{Caller as Payer, Limits, Membership, PROJECT, Problem};
 
 /// What the pass begins with by which a run asks models. It opens nothing else.
 pub(super) const PASS: &str = "capo_run_";
@@ -127,36 +128,100 @@ impl Known {
         }))
     }
 
-    /// The member on whose account a run asks, by the pass that its worker has; `None` where it is no run that asks.
-    ///
-    /// # Errors
-    /// When the run has ended, the member may no longer sign in, or the database fails.
-    pub(super) async fn of_run(headers: &HeaderMap, server: &Server) -> Result<Option<Self>, Refusal> {
-        let Some(pass) = token(headers).filter(|secret| secret.reveal().starts_with(PASS)) else {
-            return Ok(None);
-        };
-        let admitted = server.admitted(&pass).ok_or_else(Refusal::unknown_token)?;
-        let member = server.store().active_member(&admitted.member).await?;
-        let means = Credential::Run(admitted.project);
-        Ok(Some(Self { member, means }))
-    }
-
-    /// The id of the project on whose account a run asks.
-    pub(super) fn project_of_run(&self) -> Option<&str> {
-        match &self.means {
-            Credential::Run(project) => Some(project),
-            Credential::Session(_) | Credential::Token(_) => None,
-        }
-    }
-
-    /// Whether a browser's cookie says who they are, which it sends for other pages, too.
-    pub(super) fn is_browser(&self) -> bool {
-        matches!(self.means, Credential::Session(_))
-    }
-
     /// Whether they may change something: not with a token that only reads.
     pub(super) fn may_write(&self) -> bool {
         !matches!(&self.means, Credential::Token(token) if token.scope < Scope::Write)
+    }
+}
+
+/// A member who asks a model with a shared key, and on what terms.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) terms: Terms,
+    /// Id of the project on whose account it is, where a run asks.
+    pub(super) run: Option<String>,
+}
+
+impl Asking {
+    /// Who asks with a key, by the pass of a run, a token or a session; `None` where there is none of these or the session
+    /// has ended.
+    ///
+    /// # Errors
+    /// When pass or token are unknown, the token only reads, another page's browser sends the cookie, the member of a run may
+    /// no longer sign in, or the database fails.
+    pub(super) async fn of(
+        headers: &HeaderMap,
+        server: &Server,
+        key: &str,
+        at: Millis,
+    ) -> Result<Option<Self>, Refusal> {
+        let mut run = None;
+        let shown = match token(headers) {
+            Some(pass) if pass.reveal().starts_with(PASS) => {
+                let admitted = server.admitted(&pass).ok_or_else(Refusal::unknown_token)?;
+                run = Some(admitted.project);
+                Shown::Member(admitted.member)
+            }
+            Some(secret) => Shown::Token(secret),
+            None => match cookie(headers, server) {
+                Some(secret) => Shown::Session(secret),
+                None => return Ok(None),
+            },
+        };
+        let Some(terms) = server.store().terms(&shown, key, at).await? else {
+            return match shown {
+                Shown::Token(_) => Err(Refusal::unknown_token()),
+                Shown::Session(_) => Ok(None),
+                Shown::Member(_) => Err(Refusal::missing("member")),
+            };
+        };
+        // A cookie comes with other pages' requests, too, and some of these say no origin.
+        if matches!(shown, Shown::Session(_)) && !is_own_page(headers, server) {
+            return Err(Refusal::cross_origin());
+        }
+        if terms.scope < Scope::Write {
+            return Err(Refusal::forbidden(
+                "This token may only read, and a call to a model costs something.",
+            ));
+        }
+        Ok(Some(Self { terms, run }))
+    }
+
+    /// On whose account they ask, see [`Payer::paying`], and within which limits; a run always on its project's.
+    ///
+    /// # Errors
+    /// When several projects might pay and none is named.
+    pub(super) fn paying(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<(Payer, Option<(ChargedTo, [Limits; 3])>), Problem> {
+        let Terms { projects, key, .. } = &self.terms;
+        let run = self.run.as_ref();
+        let projects = projects.iter().filter(|(id, ..)| run.is_none_or(|run| run == id));
+        let mut memberships = projects
+            .map(|(id, name, role)| Membership {
+                id,
+                name,
+                may_run: *role >= Role::Editor,
+            })
+            .peekable();
+        let named = match run {
+            Some(_) => memberships.peek().map(|project| project.name),
+            None => headers.get(PROJECT).and_then(|name| name.to_str().ok()),
+        };
+        let caller = key
+            .as_ref()
+            .map(|kept| Payer::paying(memberships, &kept.key, named));
+        let (Some(kept), Some(caller)) = (key, caller.transpose()?.flatten()) else {
+            return Ok((Payer::without_project(), None));
+        };
+        let payers = ChargedTo {
+            key: kept.key.record().id.clone(),
+            project: caller.project.clone(),
+            member: self.terms.member.clone(),
+        };
+        let limits = self.terms.limits(&payers);
+        Ok((caller, Some((payers, limits))))
     }
 }
 
@@ -175,8 +240,6 @@ pub(super) struct Caller {
 enum Credential {
     Session(Session),
     Token(Token),
-    /// A run of a project, by its id.
-    Run(String),
 }
 
 impl FromRequestParts<Server> for Caller {
@@ -205,7 +268,6 @@ impl Caller {
             Credential::Token(token) => self
                 .visitor
                 .actor(&format!("{} (token {})", self.member.name, token.name)),
-            Credential::Run(_) => self.visitor.actor(&format!("{} (run)", self.member.name)),
         }
     }
 
@@ -213,7 +275,7 @@ impl Caller {
     pub(super) fn session(&self) -> Option<&str> {
         match &self.means {
             Credential::Session(session) => Some(&session.id),
-            Credential::Token(_) | Credential::Run(_) => None,
+            Credential::Token(_) => None,
         }
     }
 
@@ -226,7 +288,7 @@ impl Caller {
     pub(super) fn in_person_or(&self, words: &str) -> Result<(), Refusal> {
         match self.means {
             Credential::Session(_) => Ok(()),
-            Credential::Token(_) | Credential::Run(_) => Err(Refusal::forbidden(words)),
+            Credential::Token(_) => Err(Refusal::forbidden(words)),
         }
     }
 

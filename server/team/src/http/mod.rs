@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -507,8 +507,9 @@ async fn in_time(request: Request, next: Next) -> Response {
             .iter()
             .any(|part| path.contains(part));
     let patience = if is_upload { UPLOAD } else { PATIENCE };
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let answered = tokio::time::timeout(patience, next.run(request)).await;
-    answered.unwrap_or_else(|_| Refusal::unavailable().into_response())
+    answered.unwrap_or_else(|_| Refusal::late(route.as_ref()).into_response())
 }
 
 /// The proxy alone, by which the runs of a worker ask models.

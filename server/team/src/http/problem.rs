@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use axum::extract::MatchedPath;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use capo_api::Problem;
@@ -208,6 +209,13 @@ impl Refusal {
             "Not available",
             "The database, or the place of data files, does not answer; the server's log says why.",
         )
+    }
+
+    /// One of them takes too long, as a request to this route shows.
+    pub(super) fn late(route: Option<&MatchedPath>) -> Self {
+        let route = route.map(MatchedPath::as_str).unwrap_or_default();
+        tracing::error!(route, "a request took too long");
+        Self::unavailable()
     }
 
     /// The database has no more room, or the place of data files.

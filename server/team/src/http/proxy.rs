@@ -1,17 +1,16 @@
 //! Models asked with a shared key, which the caller never sees.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, mem};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request as Asked, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use capo_api::Role;
 use capo_gateway::{
-    Caller as Member, Count, Counter, Flow, Gateway, Limits, Membership, NanoUsd, PROBLEM_JSON, PROJECT,
-    Problem, Request, UpstreamRequest, check_response, error_body, is_public, response_headers, split_path,
+    Count, Counter, Flow, Gateway, Limits, NanoUsd, PROBLEM_JSON, Problem, Request, UpstreamRequest,
+    check_response, error_body, is_public, response_headers, split_path,
 };
 use capo_models::Secret as ProviderKey;
 use futures::StreamExt as _;
@@ -20,9 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
 use super::Server;
-use super::caller::{Known, Visitor, is_own_page};
+use super::caller::Asking;
 use super::problem::{Kind, Refusal};
-use crate::store::{ChargedTo, LimitsInForce, Millis, Project, StoredKey};
+use crate::store::{ChargedTo, Millis, StoredKey};
 use crate::{spans, telemetry};
 
 /// How long a provider may take to be reached, and to send the next piece of its answer: models think for minutes.
@@ -147,44 +146,16 @@ pub(super) async fn proxy(State(server): State<Server>, asked: Asked) -> Respons
 async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     let (parts, body) = asked.into_parts();
     let (id, path) = split_path(parts.uri.path()).ok_or_else(|| Refusal::missing("address"))?;
-    let visitor = Visitor::of(&parts, server);
-    let known = match Known::of_run(&parts.headers, server).await? {
-        Some(run) => Some(run),
-        None => Known::of(&parts.headers, server, &visitor).await?,
-    };
-    // A cookie comes with other pages' requests, too, and some of these say no origin.
-    if known.as_ref().is_some_and(Known::is_browser) && !is_own_page(&parts.headers, server) {
-        return Err(Refusal::cross_origin().into());
-    }
-    if known.as_ref().is_some_and(|known| !known.may_write()) {
-        return Err(
-            Refusal::forbidden("This token may only read, and a call to a model costs something.").into(),
-        );
-    }
+    let at = server.now();
+    let asking = Asking::of(&parts.headers, server, id, at).await?;
     // Those of a run are bounded where its worker makes them.
-    let paying_member = known.as_ref().filter(|known| known.project_of_run().is_none());
+    let paying_member = asking.as_ref().filter(|asking| asking.run.is_none());
     let _place = paying_member
-        .map(|known| server.0.bounds.call(&known.member.id))
+        .map(|asking| server.0.bounds.call(&asking.terms.member))
         .transpose()?;
-    let store = server.store();
-    let of_member = async {
-        match &known {
-            Some(Known { member, .. }) => {
-                tokio::try_join!(store.projects(member), store.limits_in_force(member, id))
-            }
-            None => Ok((Vec::new(), LimitsInForce::default())),
-        }
-    };
-    let (kept, (projects, limits)) = tokio::try_join!(store.key(id), of_member)?;
-    let (caller, payers) = match (&known, &kept) {
-        (Some(known), Some(kept)) => paying(projects, known, kept, &parts.headers)?,
-        (Some(_), None) => (Some(Member::without_project()), None),
-        (None, _) => (None, None),
-    };
-    let limits = match &payers {
-        Some(payers) => limits.of(payers),
-        None => Default::default(),
-    };
+    let paying = asking.as_ref().map(|asking| asking.paying(&parts.headers));
+    let (caller, account) = paying.transpose()?.unzip();
+    let (payers, limits) = account.flatten().unzip();
     let gateway = gateway(server, &parts.headers);
     // Nothing is read from whom the gate turns away anyway.
     let body = if payers.is_some() {
@@ -199,6 +170,8 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
         headers: &parts.headers,
         body: &body,
     };
+    let limits: [Limits; 3] = limits.unwrap_or_default();
+    let kept = asking.and_then(|asking| asking.terms.key);
     let key = kept.as_ref().map(|kept| &kept.key);
     let mut upstream = gateway.check(caller.as_ref(), key, &limits, &request)?;
     // The gate admits nobody without a key, and nobody who pays for nothing.
@@ -218,7 +191,6 @@ async fn admit(server: &Server, asked: Asked) -> Result<Response, Stopped> {
     };
     // From here on it goes on without the caller: what was sent is paid for, and counted to its end.
     let (tell, told) = oneshot::channel();
-    let at = visitor.at;
     server
         .calls()
         .spawn(async move { call.make(payers, limits, at, tell).await });
@@ -265,34 +237,6 @@ fn gateway(server: &Server, headers: &HeaderMap) -> Gateway {
     }
 }
 
-/// On whose account a member asks, see [`Member::paying`]; a run always on its project's.
-fn paying(
-    mut projects: Vec<(Project, Role)>,
-    known: &Known,
-    kept: &StoredKey,
-    headers: &HeaderMap,
-) -> Result<(Option<Member>, Option<ChargedTo>), Stopped> {
-    let mut named = headers.get(PROJECT).and_then(|name| name.to_str().ok());
-    if let Some(id) = known.project_of_run() {
-        projects.retain(|(project, _)| project.id == id);
-        named = projects.first().map(|(project, _)| project.name.as_str());
-    }
-    let memberships = projects.iter().map(|(project, role)| Membership {
-        id: &project.id,
-        name: &project.name,
-        may_run: *role >= Role::Editor,
-    });
-    let Some(caller) = Member::paying(memberships, &kept.key, named)? else {
-        return Ok((Some(Member::without_project()), None));
-    };
-    let payers = ChargedTo {
-        key: kept.key.record().id.clone(),
-        project: caller.project.clone(),
-        member: known.member.id.clone(),
-    };
-    Ok((Some(caller), Some(payers)))
-}
-
 /// A request that the gate admits, ready to be sent.
 struct Call {
     server: Server,
@@ -329,17 +273,16 @@ type Tell = oneshot::Sender<Result<Response, Stopped>>;
 impl Call {
     /// Sets aside what it may cost, sends it, passes the answer on, and settles what it did cost. The caller may go away at
     /// any time.
-    async fn make(self, payers: ChargedTo, limits: [Limits; 3], at: Millis, tell: Tell) {
-        let reserved = self
-            .server
-            .store()
-            .reserve(payers, limits, self.upstream.amount(), at)
-            .await;
-        let aside = match reserved {
+    async fn make(mut self, payers: ChargedTo, limits: [Limits; 3], at: Millis, tell: Tell) {
+        let store = self.server.store();
+        let reserved = store.reserve(payers, limits, self.upstream.amount(), at);
+        let aside = match reserved.await {
             Ok(Ok(aside)) => aside,
             Ok(Err(problem)) => return answer(tell, Err(problem.into())),
             Err(error) => return answer(tell, Err(error.into())),
         };
+        let headers = mem::take(&mut self.upstream.headers);
+        let body = mem::take(&mut self.upstream.body);
         let record = self.kept.key.record();
         let provider = record.provider.get().name;
         // A list of models is none of a model's doing.
@@ -347,7 +290,7 @@ impl Call {
             spans::call(&self.request, operation, provider, &self.upstream.model)
         });
         // A provider that answers for longer than this is no longer waited for, so that nothing stays set aside for ever.
-        let sent = tokio::time::timeout(WHOLE, self.send(tell)).await;
+        let sent = tokio::time::timeout(WHOLE, self.send(headers, body, tell)).await;
         let sent = sent.unwrap_or_else(|_| Sent::at(self.upstream.amount()));
         let call = telemetry::Call {
             key: &record.id,
@@ -370,7 +313,7 @@ impl Call {
     }
 
     /// Sends it and passes the answer on.
-    async fn send(&self, tell: Tell) -> Sent {
+    async fn send(&self, headers: HeaderMap, body: Vec<u8>, tell: Tell) -> Sent {
         let providers = self.server.providers();
         let client = if self.kept.key.record().private_host {
             &providers.private
@@ -379,8 +322,8 @@ impl Call {
         };
         let request = client
             .request(self.upstream.method.clone(), &self.upstream.url)
-            .headers(self.upstream.headers.clone())
-            .body(self.upstream.body.clone());
+            .headers(headers)
+            .body(body);
         let got = match request.send().await {
             Ok(got) => got,
             Err(error) => {

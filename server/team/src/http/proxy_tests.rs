@@ -1,5 +1,6 @@
 //! The gate's table of cases at this door, and what only a door can get wrong.
 
+mod changed;
 mod resolved;
 
 use std::net::SocketAddr;
@@ -296,10 +297,9 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
     let door = Door::to(store, &stub).await;
     let editor = door.store.member("ed").await.unwrap();
     let session = Secret::new("");
-    door.store
-        .sign_in(&by("ed"), &editor, &session, "test")
-        .await
-        .unwrap();
+    let ed = by("ed");
+    let signed_in = door.store.sign_in(&ed, &editor, &session, "test");
+    let id = signed_in.await.unwrap().id;
     let cookie = format!("__Host-{}={}", caller::COOKIE, session.reveal());
     let token = door.tokens[0].1.reveal().to_owned();
     let nobody = || door.request("nobody", "POST", CHAT);
@@ -356,6 +356,10 @@ async fn a_page_asks_with_its_cookie_and_a_program_with_its_token_in_any_provide
         3,
         "of the member, the project and the key"
     );
+    door.store.end_session(&ed, &editor, &id).await.unwrap();
+    let request = nobody().header("cookie", &cookie);
+    let request = request.header("origin", "https://capo.example");
+    assert_eq!(door.chat(request).await.status(), StatusCode::UNAUTHORIZED);
 }
 
 on_each_database!(a_caller_who_goes_away_pays_what_the_provider_counts);

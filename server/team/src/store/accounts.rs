@@ -133,18 +133,6 @@ impl Store {
             .ok_or(StoreError::Missing("member"))
     }
 
-    /// A member by id, unless they may no longer sign in.
-    ///
-    /// # Errors
-    /// When there is no such member, or the database fails.
-    pub async fn active_member(&self, id: &str) -> Result<Member, StoreError> {
-        let row = sqlx::query("SELECT * FROM members WHERE id = $1 AND disabled_at IS NULL")
-            .bind(id)
-            .fetch_optional(&self.read)
-            .await?;
-        Member::of(&present(row, "member")?)
-    }
-
     /// Replaces a password, and ends all sessions of the member but one.
     ///
     /// # Errors

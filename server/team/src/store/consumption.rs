@@ -1,6 +1,6 @@
 //! What members, projects and keys consume in a day, and what is set aside for requests under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row, Transaction};
 
 use super::columns::number;
-use super::limits::{ChargedTo, PAYERS, scope_of, unsigned, word};
+use super::limits::{ChargedTo, scope_of, unsigned, word};
 use super::processes::FORSAKEN;
 use super::{Millis, Store, StoreError};
 use crate::secret;
@@ -48,35 +48,23 @@ pub struct Used {
     pub consumption: Consumption,
 }
 
-/// What requests did cost that is not written yet.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Costs(Arc<Mutex<Vec<(OpenReservation, NanoUsd)>>>);
+/// What was set aside, and what the request did cost.
+type Cost = (OpenReservation, NanoUsd);
 
-/// Those that are being written; what becomes of nothing is to be written again.
-struct Writing {
-    costs: Vec<(OpenReservation, NanoUsd)>,
-    of: Costs,
-}
+/// What requests did cost that is not written yet. It stays here until that is certain: what is written twice counts once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Costs(Arc<Mutex<Vec<Cost>>>);
 
 impl Costs {
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<(OpenReservation, NanoUsd)>) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Cost>) -> T) -> T {
         // Nothing panics while it has them.
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl Drop for Writing {
-    fn drop(&mut self) {
-        let costs = mem::take(&mut self.costs);
-        self.of.change(|unwritten| unwritten.extend(costs));
+    fn forget(&self, written: &[Cost]) {
+        let written: HashSet<&str> = written.iter().map(|(aside, _)| aside.id.as_str()).collect();
+        self.change(|costs| costs.retain(|(aside, _)| !written.contains(aside.id.as_str())));
     }
-}
-
-async fn lock(transaction: &mut Transaction<'_, Any>) -> Result<(), StoreError> {
-    sqlx::query("UPDATE locks SET name = name WHERE name = 'consumption'")
-        .execute(&mut **transaction)
-        .await?;
-    Ok(())
 }
 
 fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
@@ -90,18 +78,12 @@ fn consumed(row: &AnyRow) -> Result<Consumption, StoreError> {
 /// By which a row of `consumption` is known: day, scope and subject.
 type RowKey = (u64, &'static str, String);
 
-/// One transaction on what is consumed. A row is read once and, if it is changed, written once, however many requests of
-/// the transaction count towards it.
+/// One transaction on what is consumed. What is added to a row is written once, however many requests of the transaction
+/// count towards it.
 struct Books {
     transaction: Transaction<'static, Any>,
-    rows: BTreeMap<RowKey, Entry>,
-    writing: Writing,
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    consumption: Consumption,
-    is_changed: bool,
+    /// To what is used and reserved, and to requests.
+    added: BTreeMap<RowKey, [i64; 3]>,
 }
 
 fn row_keys(payers: &ChargedTo, day: u64) -> [RowKey; 3] {
@@ -110,91 +92,127 @@ fn row_keys(payers: &ChargedTo, day: u64) -> [RowKey; 3] {
         .map(|(scope, subject)| (day, word(scope), subject.to_owned()))
 }
 
+const SET_ASIDE: &str = "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+const SET_ASIDE_INSTEAD: &str = "UPDATE reservations SET id = $1, key = $2, project = $3, member = $4, day = $5, amount = $6, \
+                                 created_at = $7, process = $8 WHERE id = $9";
+
+/// Adds to so many rows, each within the range of amounts, and says what they are then.
+fn addition(rows: usize) -> String {
+    let values: Vec<String> = (0..rows)
+        .map(|row| {
+            let places: [String; 6] = std::array::from_fn(|column| format!("${}", 6 * row + column + 1));
+            format!("({})", places.join(", "))
+        })
+        .collect();
+    let most = NanoUsd::MAX.get();
+    let sums = ["used", "reserved", "requests"].map(|column| {
+        let sum = format!("consumption.{column} + excluded.{column}");
+        format!("{column} = CASE WHEN {sum} < 0 THEN 0 WHEN {sum} > {most} THEN {most} ELSE {sum} END")
+    });
+    format!(
+        "INSERT INTO consumption (day, scope, subject, used, reserved, requests) VALUES {} \
+         ON CONFLICT (scope, subject, day) DO UPDATE SET {} RETURNING *",
+        values.join(", "),
+        sums.join(", ")
+    )
+}
+
 impl Books {
-    async fn consumptions(&mut self, payers: &ChargedTo, day: u64) -> Result<[Consumption; 3], StoreError> {
-        let keys = row_keys(payers, day);
-        if !keys.iter().all(|key| self.rows.contains_key(key)) {
-            let statement = format!("SELECT * FROM consumption WHERE {PAYERS} AND day = $7");
-            let mut query = sqlx::query(AssertSqlSafe(statement));
-            for (scope, subject) in payers.all() {
-                query = query.bind(word(scope)).bind(subject.to_owned());
-            }
-            let rows = query.bind(number(day)).fetch_all(&mut *self.transaction).await?;
-            let entry = |consumption| Entry {
-                consumption,
-                is_changed: false,
-            };
-            for row in &rows {
-                let key = (day, word(scope_of(row)?), row.try_get("subject")?);
-                let consumption = consumed(row)?;
-                self.rows.entry(key).or_insert(entry(consumption));
-            }
-            for key in &keys {
-                let none = entry(Consumption::default());
-                self.rows.entry(key.clone()).or_insert(none);
+    fn add(&mut self, aside: &OpenReservation, added: [i64; 3]) {
+        for key in row_keys(&aside.payers, aside.reservation.day) {
+            let sums = self.added.entry(key).or_default();
+            for (sum, added) in std::iter::zip(sums, added) {
+                *sum = sum.saturating_add(added);
             }
         }
-        Ok(keys.map(|key| self.rows[&key].consumption))
     }
 
-    fn change(&mut self, payers: &ChargedTo, day: u64, consumptions: [Consumption; 3]) {
-        let entries = consumptions.map(|consumption| Entry {
-            consumption,
-            is_changed: true,
-        });
-        self.rows.extend(row_keys(payers, day).into_iter().zip(entries));
+    /// Counts what a request did cost in place of what was set aside.
+    fn replace(&mut self, (aside, cost): &Cost) {
+        let reserved = number(aside.reservation.amount.get());
+        self.add(aside, [number(cost.get()), -reserved, 0]);
     }
 
-    /// Replaces what was set aside by what the request did cost; does nothing when that was done before.
-    async fn settle(&mut self, aside: &OpenReservation, cost: NanoUsd) -> Result<(), StoreError> {
-        let deleted = sqlx::query("DELETE FROM reservations WHERE id = $1")
-            .bind(&aside.id)
-            .execute(&mut *self.transaction)
-            .await?;
-        if deleted.rows_affected() == 0 {
-            return Ok(());
-        }
-        let day = aside.reservation.day;
-        let mut consumptions = self.consumptions(&aside.payers, day).await?;
-        for consumption in &mut consumptions {
-            consumption.settle(&aside.reservation, cost);
-        }
-        self.change(&aside.payers, day, consumptions);
-        Ok(())
-    }
-
-    async fn close(mut self) -> Result<(), StoreError> {
-        let changed: Vec<_> = self.rows.iter().filter(|(_, entry)| entry.is_changed).collect();
-        // As many as one request counts towards, so that there are few different statements.
-        for rows in changed.chunks(3) {
-            let values: Vec<String> = (0..rows.len())
-                .map(|row| {
-                    let places: [String; 6] =
-                        std::array::from_fn(|column| format!("${}", 6 * row + column + 1));
-                    format!("({})", places.join(", "))
-                })
-                .collect();
+    /// Replaces what was set aside by what requests did cost, except where that was done before.
+    async fn settle(&mut self, costs: &[Cost]) -> Result<(), StoreError> {
+        // Few at a time, so that there are few different statements.
+        for costs in costs.chunks(8) {
+            let places: Vec<String> = (1..=costs.len()).map(|place| format!("${place}")).collect();
             let statement = format!(
-                "INSERT INTO consumption (day, scope, subject, used, reserved, requests) VALUES {} \
-                 ON CONFLICT (scope, subject, day) DO UPDATE SET \
-                 used = excluded.used, reserved = excluded.reserved, requests = excluded.requests",
-                values.join(", ")
+                "DELETE FROM reservations WHERE id IN ({}) RETURNING id",
+                places.join(", ")
             );
-            let mut query = sqlx::query(AssertSqlSafe(statement));
-            for ((day, scope, subject), Entry { consumption, .. }) in rows {
-                query = query
-                    .bind(number(*day))
-                    .bind(*scope)
-                    .bind(subject.clone())
-                    .bind(number(consumption.used.get()))
-                    .bind(number(consumption.reserved.get()))
-                    .bind(number(consumption.requests));
+            let mut query = sqlx::query::<Any>(AssertSqlSafe(statement));
+            for (aside, _) in costs {
+                query = query.bind(&aside.id);
             }
-            query.execute(&mut *self.transaction).await?;
+            let rows = query.fetch_all(&mut *self.transaction).await?;
+            let ids = rows.iter().map(|row| row.try_get::<String, _>("id"));
+            let mut stood = ids.collect::<Result<HashSet<_>, _>>()?;
+            for cost in costs {
+                if stood.remove(&cost.0.id) {
+                    self.replace(cost);
+                }
+            }
         }
-        self.transaction.commit().await?;
-        self.writing.costs.clear();
         Ok(())
+    }
+
+    /// Sets aside for a request, and settles others; in the row of the last of these, where it still stands, which saves a
+    /// statement.
+    async fn set_aside(
+        &mut self,
+        aside: &OpenReservation,
+        at: Millis,
+        process: &str,
+        costs: &[Cost],
+    ) -> Result<(), StoreError> {
+        let amount = number(aside.reservation.amount.get());
+        self.add(aside, [0, amount, 1]);
+        let row = |statement: &'static str| {
+            sqlx::query::<Any>(statement)
+                .bind(&aside.id)
+                .bind(&aside.payers.key)
+                .bind(&aside.payers.project)
+                .bind(&aside.payers.member)
+                .bind(number(aside.reservation.day))
+                .bind(amount)
+                .bind(at)
+                .bind(process)
+        };
+        if let Some((last, others)) = costs.split_last() {
+            self.settle(others).await?;
+            let instead = row(SET_ASIDE_INSTEAD).bind(&last.0.id);
+            if instead.execute(&mut *self.transaction).await?.rows_affected() > 0 {
+                self.replace(last);
+                return Ok(());
+            }
+        }
+        row(SET_ASIDE).execute(&mut *self.transaction).await?;
+        Ok(())
+    }
+
+    /// Writes what is added, and says what the rows are then.
+    async fn write(&mut self) -> Result<BTreeMap<RowKey, Consumption>, StoreError> {
+        let added: Vec<_> = mem::take(&mut self.added).into_iter().collect();
+        let mut after = BTreeMap::new();
+        // As many as one request counts towards, for the same reason as above.
+        for added in added.chunks(3) {
+            let mut query = sqlx::query::<Any>(AssertSqlSafe(addition(added.len())));
+            for ((day, scope, subject), added) in added {
+                query = query.bind(number(*day)).bind(*scope).bind(subject);
+                for added in added {
+                    query = query.bind(*added);
+                }
+            }
+            for row in &query.fetch_all(&mut *self.transaction).await? {
+                let (day, scope) = (unsigned(row, "day")?, word(scope_of(row)?));
+                after.insert((day, scope, row.try_get("subject")?), consumed(row)?);
+            }
+        }
+        Ok(after)
     }
 }
 
@@ -211,46 +229,40 @@ impl Store {
         at: Millis,
     ) -> Result<Result<OpenReservation, Problem>, StoreError> {
         let day = day_of(at);
+        let aside = OpenReservation {
+            id: secret::id(),
+            payers,
+            reservation: Reservation { day, amount },
+        };
         let mut books = self.open_books().await?;
-        let consumptions = books.consumptions(&payers, day).await?;
-        let scopes = payers.all().map(|(scope, _)| scope);
-        let mut accounts: Vec<Account> = std::iter::zip(scopes, std::iter::zip(limits, consumptions))
-            .map(|(scope, (limits, consumption))| Account {
-                scope,
-                limits,
-                consumption,
+        let costs = self.costs.change(|costs| costs.clone());
+        books.set_aside(&aside, at, &self.process, &costs).await?;
+        // It is added before it is admitted, which tells what is there without another statement.
+        let after = books.write().await?;
+        let rows = std::iter::zip(aside.payers.all(), row_keys(&aside.payers, day));
+        let mut before: Vec<Account> = std::iter::zip(rows, limits)
+            .map(|(((scope, _), key), limits)| {
+                let mut consumption = after[&key];
+                consumption.reserved = consumption.reserved.minus(amount);
+                consumption.requests = consumption.requests.saturating_sub(1);
+                Account {
+                    scope,
+                    limits,
+                    consumption,
+                }
             })
             .collect();
-        let reservation = match reserve(&mut accounts, amount, day) {
-            Ok(reservation) => reservation,
-            Err(problem) => {
-                books.close().await?;
-                return Ok(Err(problem));
+        if let Err(problem) = reserve(&mut before, amount, day) {
+            books.transaction.rollback().await?;
+            // What others did cost is written all the same.
+            if !costs.is_empty() {
+                self.write_costs().await?;
             }
-        };
-        let consumptions = std::array::from_fn(|place| accounts[place].consumption);
-        books.change(&payers, day, consumptions);
-        let id = secret::id();
-        sqlx::query(
-            "INSERT INTO reservations (id, key, project, member, day, amount, created_at, process) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        )
-        .bind(&id)
-        .bind(&payers.key)
-        .bind(&payers.project)
-        .bind(&payers.member)
-        .bind(number(day))
-        .bind(number(amount.get()))
-        .bind(at)
-        .bind(&*self.process)
-        .execute(&mut *books.transaction)
-        .await?;
-        books.close().await?;
-        Ok(Ok(OpenReservation {
-            id,
-            payers,
-            reservation,
-        }))
+            return Ok(Err(problem));
+        }
+        books.transaction.commit().await?;
+        self.costs.forget(&costs);
+        Ok(Ok(aside))
     }
 
     /// Replaces what was set aside by what the request did cost, within a moment; does nothing when that was done before.
@@ -263,29 +275,34 @@ impl Store {
         if self.is_sqlite {
             tokio::time::sleep(LATER).await;
         }
-        self.open_books().await?.close().await
+        let waits = |costs: &mut Vec<Cost>| costs.iter().any(|(waiting, _)| waiting.id == aside.id);
+        if self.costs.change(waits) {
+            self.write_costs().await?;
+        }
+        Ok(())
     }
 
-    /// Begins to change what was consumed, with what requests did cost that is not written yet.
+    /// Begins to change what was consumed, which nobody else does until it ends.
     async fn open_books(&self) -> Result<Books, StoreError> {
         let mut transaction = self.begin().await?;
         if !self.is_sqlite {
-            lock(&mut transaction).await?;
+            sqlx::query("UPDATE locks SET name = name WHERE name = 'consumption'")
+                .execute(&mut *transaction)
+                .await?;
         }
-        let writing = Writing {
-            costs: self.costs.change(mem::take),
-            of: self.costs.clone(),
-        };
-        let costs = writing.costs.clone();
-        let mut books = Books {
-            transaction,
-            rows: BTreeMap::new(),
-            writing,
-        };
-        for (aside, cost) in &costs {
-            books.settle(aside, *cost).await?;
-        }
-        Ok(books)
+        let added = BTreeMap::new();
+        Ok(Books { transaction, added })
+    }
+
+    /// Writes what requests did cost that is not written yet.
+    async fn write_costs(&self) -> Result<(), StoreError> {
+        let mut books = self.open_books().await?;
+        let costs = self.costs.change(|costs| costs.clone());
+        books.settle(&costs).await?;
+        books.write().await?;
+        books.transaction.commit().await?;
+        self.costs.forget(&costs);
+        Ok(())
     }
 
     /// Settles at their full amounts the reservations of processes that were not heard of since a moment, and those of
@@ -326,7 +343,7 @@ impl Store {
             });
         }
         if !rows.is_empty() {
-            self.open_books().await?.close().await?;
+            self.write_costs().await?;
         }
         Ok(rows.len())
     }
@@ -460,6 +477,20 @@ mod tests {
                 store.lines_of_books().await,
                 books([62, 0, 5], [57, 0, 4], [56, 0, 4])
             );
+        });
+    }
+
+    #[test]
+    fn sums_stay_in_the_range_of_amounts() {
+        on_each(|store| async move {
+            let most = NanoUsd::MAX.get();
+            for requests in 1..=2 {
+                let aside = store.set_aside(payers("m", "p"), most, 0).await;
+                store.set_aside(payers("m", "p"), most, 0).await;
+                assert_eq!(store.lines_of_books().await[0].3[1], most);
+                store.settle(&aside, NanoUsd::MAX).await.unwrap();
+                assert_eq!(store.lines_of_books().await[0].3, [most, 0, 2 * requests]);
+            }
         });
     }
 

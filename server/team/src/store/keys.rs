@@ -21,11 +21,16 @@ pub struct StoredKey {
 impl StoredKey {
     fn of(row: &AnyRow) -> Result<Self, StoreError> {
         let record: String = row.try_get("record")?;
-        let key = serde_json::from_str(&record);
+        Self::new(&record, row.try_get("sealed")?, row.try_get("created_at")?)
+    }
+
+    /// As its columns have it.
+    pub(super) fn new(record: &str, sealed: String, created_at: Millis) -> Result<Self, StoreError> {
+        let key = serde_json::from_str(record);
         Ok(Self {
             key: key.map_err(|error| StoreError::Unreadable(format!("key: {error}")))?,
-            created_at: row.try_get("created_at")?,
-            sealed: row.try_get("sealed")?,
+            created_at,
+            sealed,
         })
     }
 

@@ -5,7 +5,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::columns::number;
-use super::{Actor, Member, Store, StoreError, audit};
+use super::{Actor, Store, StoreError, audit};
 
 /// Whose limits and consumption a request counts towards.
 #[derive(Debug, Clone)]
@@ -60,27 +60,8 @@ fn limits_in(row: &AnyRow) -> Result<Limits, StoreError> {
     })
 }
 
-fn set_for(row: &AnyRow) -> Result<(Scope, String, Limits), StoreError> {
+pub(super) fn set_for(row: &AnyRow) -> Result<(Scope, String, Limits), StoreError> {
     Ok((scope_of(row)?, row.try_get("subject")?, limits_in(row)?))
-}
-
-/// A member, a project and a key, as `$1` to `$6`.
-pub(super) const PAYERS: &str =
-    "((scope = $1 AND subject = $2) OR (scope = $3 AND subject = $4) OR (scope = $5 AND subject = $6))";
-
-/// Limits by what they are set for and its id.
-#[derive(Debug, Default)]
-pub struct LimitsInForce(Vec<(Scope, String, Limits)>);
-
-impl LimitsInForce {
-    /// Those that a request counts towards: of the member, the project and the key.
-    pub fn of(&self, payers: &ChargedTo) -> [Limits; 3] {
-        payers.all().map(|payer| {
-            let mut limits = self.0.iter();
-            let found = limits.find(|(scope, subject, _)| (*scope, subject.as_str()) == payer);
-            found.map(|(.., limits)| *limits).unwrap_or_default()
-        })
-    }
 }
 
 impl Store {
@@ -144,23 +125,5 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         row.map_or_else(|| Ok(Limits::default()), |row| limits_in(&row))
-    }
-
-    /// The limits that a member's request with a key may count towards, whichever project pays.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn limits_in_force(&self, member: &Member, key: &str) -> Result<LimitsInForce, StoreError> {
-        // Of all projects: a role in one may be given while this is read.
-        let rows = sqlx::query(
-            "SELECT * FROM limits WHERE scope = 'project' OR (scope = 'member' AND subject = $1) \
-             OR (scope = 'key' AND subject = $2)",
-        )
-        .bind(&member.id)
-        .bind(key)
-        .fetch_all(&self.read)
-        .await?;
-        let limits = rows.iter().map(set_for).collect::<Result<_, _>>()?;
-        Ok(LimitsInForce(limits))
     }
 }

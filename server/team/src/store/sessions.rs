@@ -126,25 +126,29 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         let Some(row) = row else { return Ok(None) };
-        let mut session = Session::of(&row)?;
+        let session = Session::of(&row)?;
         let member: String = row.try_get("member")?;
         let row = sqlx::query("SELECT * FROM members WHERE id = $1 AND disabled_at IS NULL")
             .bind(member)
             .fetch_optional(&self.read)
             .await?;
         let Some(row) = row else { return Ok(None) };
-        if now - session.seen_at >= TOUCH {
-            session.seen_at = now;
-            session.expires_at = (now + IDLE).min(session.created_at + MOST);
+        self.touch_session(&session.id, session.created_at, Some(session.seen_at), now)
+            .await;
+        Ok(Some((session, Member::of(&row)?)))
+    }
+
+    /// Notes that a session of such an age is used, unless that was noted lately: it lasts for longer by that.
+    pub(super) async fn touch_session(&self, id: &str, created: Millis, seen: Option<Millis>, now: Millis) {
+        if seen.is_none_or(|seen| now - seen >= TOUCH) {
             let touched = sqlx::query("UPDATE sessions SET seen_at = $1, expires_at = $2 WHERE id = $3")
-                .bind(session.seen_at)
-                .bind(session.expires_at)
-                .bind(&session.id)
+                .bind(now)
+                .bind((now + IDLE).min(created + MOST))
+                .bind(id)
                 .execute(&self.write)
                 .await;
             super::unless_written(touched);
         }
-        Ok(Some((session, Member::of(&row)?)))
     }
 
     /// The sessions of a member that are valid now, the last used first.

@@ -528,6 +528,7 @@ fn what_a_request_did_cost_counts_at_the_next_reservation() {
         assert!(second.unwrap().is_ok());
         let used = store.used_since(0).await.unwrap()[0].consumption;
         assert_eq!((used.used.get(), used.reserved.get(), used.requests), (10, 90, 2));
+        assert_eq!(store.take_over(0, true).await.unwrap(), 1, "of the second alone");
     });
 }
 

@@ -97,15 +97,20 @@ impl Store {
             return Ok(None);
         };
         let token = Token::of(&token)?;
-        if token.seen_at.is_none_or(|seen| now - seen >= TOUCH) {
+        self.touch_token(&token.id, token.seen_at, now).await;
+        Ok(Some((token, Member::of(&member)?)))
+    }
+
+    /// Notes that a token is used, unless that was noted lately.
+    pub(super) async fn touch_token(&self, id: &str, seen: Option<Millis>, now: Millis) {
+        if seen.is_none_or(|seen| now - seen >= TOUCH) {
             let touched = sqlx::query("UPDATE tokens SET seen_at = $1 WHERE id = $2")
                 .bind(now)
-                .bind(&token.id)
+                .bind(id)
                 .execute(&self.write)
                 .await;
             super::unless_written(touched);
         }
-        Ok(Some((token, Member::of(&member)?)))
     }
 
     /// The tokens of a member, expired ones too, the newest first.

@@ -156,7 +156,7 @@ fn files_of_an_older_database_are_taken_out_of_it() {
         };
         let back = format!(
             "DROP TABLE checkpoints; DROP TABLE data_sets; DROP TABLE run_files; DROP TABLE files; DROP TABLE leftovers; {dropped} \
-             ALTER TABLE contents RENAME TO files; DELETE FROM _sqlx_migrations WHERE version IN (7, 9);"
+             ALTER TABLE contents RENAME TO files; DELETE FROM _sqlx_migrations WHERE version IN (7, 10);"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(back))
             .execute(&store.write)
