@@ -142,6 +142,9 @@ pub(super) struct Asking {
     pub(super) run: Option<String>,
 }
 
+/// What pays for a call, and the limits of each.
+pub(super) type Account = (ChargedTo, [Limits; 3]);
+
 impl Asking {
     /// Who asks with a key, by the pass of a run, a token or a session; `None` where there is none of these or the session
     /// has ended.
@@ -191,10 +194,7 @@ impl Asking {
     ///
     /// # Errors
     /// When several projects might pay and none is named.
-    pub(super) fn paying(
-        &self,
-        headers: &HeaderMap,
-    ) -> Result<(Payer, Option<(ChargedTo, [Limits; 3])>), Problem> {
+    pub(super) fn paying(&self, headers: &HeaderMap) -> Result<(Payer, Option<Account>), Problem> {
         let Terms { projects, key, .. } = &self.terms;
         let run = self.run.as_ref();
         let projects = projects.iter().filter(|(id, ..)| run.is_none_or(|run| run == id));

@@ -14,7 +14,7 @@ use super::shelf::note;
 use super::{Trainings, objects};
 use crate::files::{Files, FilesError};
 use crate::http::Server;
-use crate::store::{KeptCheckpoint, NotKept, StoreError, Training, Lease};
+use crate::store::{KeptCheckpoint, Lease, NotKept, StoreError, Training};
 
 /// How often checkpoints are looked for, and what could not be kept is tried again.
 const LOOK: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
