@@ -26,6 +26,16 @@ lead to files there or below, also through links; `--allow-outside` lets a comma
 a `local` model may lie anywhere. A key that does
 not exist is an error that names the nearest one that does. Rates are fractions from 0 to 1.
 
+`capo init` writes a study to begin with, on rows of your own (`--from FILE`) or on any kind of workload. `capo schema`
+prints a JSON Schema for editors: under a first line `#:schema study.schema.json` those that know taplo, such as Even
+Better TOML, complete and check the keys of a study; a key `$schema` at the top does the same in JSON, and nothing else
+reads it.
+
+`--set KEY=VALUE` of `capo optimize`, `evaluate`, `certify` and `train` sets a key for one command, as if the file said so:
+`--set budget.usd=2`, `--set models.agent.model=gpt-5-mini`, `--set constraint.turns.threshold=5`. Values are written as in
+TOML, a bare word is a text, and an entry of a list goes by its number or its `metric` or `name`. A journal keeps the study
+with what was set.
+
 A journal belongs to one study, and a changed study needs another journal. Only `[budget]` and
 `[failures]` may change, and how models and workload are reached: of a `[models.ROLE]` table `abort_after`, `api_key_env`,
 `concurrency`, `latency`, `retries` and `timeout_seconds`, of `[workload]` `bearer_env`,
@@ -107,6 +117,8 @@ fn study() -> Result<String, Box<dyn Error>> {
             format!("[{key}]")
         };
         match key {
+            // Of editors, and no table.
+            "$schema" => {}
             "workload" => {
                 page.heading(2, "`[workload]`", KINDS);
                 workloads(&mut page);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use capo_workloads::files::{FileError, Files};
 
+use crate::dotenv::Variables;
+
 /// A text file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
@@ -35,6 +37,14 @@ pub enum TextError {
         /// Path of the file.
         path: PathBuf,
         /// The first line that cannot be read, from 1.
+        line: usize,
+    },
+    /// A line of a file of variables is none. What it holds is not told.
+    #[error("line {line} of {} is no variable; write NAME=value, a value with blanks in quotes", path.display())]
+    NoVariable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The line, from 1.
         line: usize,
     },
 }
@@ -109,6 +119,9 @@ pub fn read_prompt(path: &Path) -> Result<String, TextError> {
 
 /// What a prompt's file is called in errors.
 const PROMPT: &str = "prompt file";
+
+/// The file of variables beside a study, and what it is called in errors.
+const VARIABLES: [&str; 2] = [".env", "file of variables"];
 
 /// The prompt that is a file's text: without the mark that some editors put at the beginning, and
 /// without a line break at the end.
@@ -271,6 +284,24 @@ impl StudyFolder {
         decoded(PROMPT, &self.resolve(path), bytes).map(prompt)
     }
 
+    /// The variables in a file `.env` beside the study, if there is one.
+    ///
+    /// # Errors
+    /// As [`StudyFolder::read_prompt`], and the first line that is no variable.
+    pub fn variables(&self) -> Result<Variables, TextError> {
+        let [name, what] = VARIABLES;
+        let path = self.resolve(name);
+        let bytes = match self.bytes(name, MOST_PROMPT) {
+            Ok(bytes) => bytes,
+            Err(FileError::NotFound(_)) => return Ok(Variables::default()),
+            // Environments of Python are folders of this name.
+            Err(_) if path.is_dir() => return Ok(Variables::default()),
+            Err(error) => return Err(TextError::OfStudy { what, error }),
+        };
+        let text = decoded(what, &path, bytes)?;
+        Variables::parse(&text).map_err(|line| TextError::NoVariable { path, line })
+    }
+
     /// The bytes of a regular file that the study may name.
     fn bytes(&self, path: &str, most: u64) -> Result<Vec<u8>, FileError> {
         let refused = |error| refused(path, &error);
@@ -316,6 +347,11 @@ impl Files for StudyFolder {
 
     fn directory(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    /// Of a file that does not read, whoever looks for keys is told.
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables().ok()?.kept(name).cloned()
     }
 }
 

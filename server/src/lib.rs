@@ -1,6 +1,7 @@
 //! The parts of the `capo` binary, as a library.
 
 pub mod cli;
+pub mod dotenv;
 pub mod experiment;
 pub mod files;
 pub mod interrupt;

@@ -17,7 +17,7 @@ use capo_core::evaluate::{Evaluation, Evaluator};
 use capo_core::journal::{FileJournal, Fsync, Journal, JournalError, StoreError};
 use capo_core::llm::{Llm, Role};
 use capo_core::problem::Problem;
-use capo_core::study::{Format, Study, StudyError};
+use capo_core::study::{Format, Setting, Study, StudyError};
 use capo_core::workload::Split;
 use capo_core::{Outcome, RunError};
 use capo_models::gate::Gate;
@@ -29,6 +29,7 @@ use capo_workloads::files::Files;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::dotenv::Variables;
 use crate::files::{Reach, StudyFolder, TextError, read_text};
 use crate::interrupt::Interrupts;
 use crate::now::now;
@@ -163,8 +164,16 @@ impl StudyFile {
     /// # Errors
     /// As [`StudyFile::read`].
     pub fn read_reaching(path: &Path, reach: Reach) -> Result<Self, SessionError> {
+        Self::read_with(path, reach, &[])
+    }
+
+    /// Like [`StudyFile::read_reaching`], with some keys set otherwise than in the file.
+    ///
+    /// # Errors
+    /// As [`StudyFile::read`].
+    pub fn read_with(path: &Path, reach: Reach, settings: &[Setting]) -> Result<Self, SessionError> {
         let text = read_text("study file", path)?;
-        Self::parsed(&text, path, reach)
+        Self::parse_with(&text, path, reach, settings)
     }
 
     /// Like [`StudyFile::read`] for a text that stands for the file at `path`.
@@ -172,16 +181,25 @@ impl StudyFile {
     /// # Errors
     /// When the study is wrong, or the prompt file it names cannot be read.
     pub fn parse(text: &str, path: &Path) -> Result<Self, SessionError> {
-        Self::parsed(text, path, Reach::Folder)
+        Self::parse_with(text, path, Reach::Folder, &[])
     }
 
-    fn parsed(text: &str, path: &Path, reach: Reach) -> Result<Self, SessionError> {
+    /// Like [`StudyFile::read_with`] for a text that stands for the file at `path`.
+    ///
+    /// # Errors
+    /// As [`StudyFile::parse`].
+    pub fn parse_with(
+        text: &str,
+        path: &Path,
+        reach: Reach,
+        settings: &[Setting],
+    ) -> Result<Self, SessionError> {
         let name = path.display().to_string();
         let wrong = |error| SessionError::Study {
             study: name.clone(),
             error,
         };
-        let mut study = Study::parse(text, Format::of_path(&name)).map_err(wrong)?;
+        let mut study = Study::parse_with(text, Format::of_path(&name), settings).map_err(wrong)?;
         let folder = StudyFolder::of(path, reach);
         if let (None, Some(file)) = (&study.prompt.text, &study.prompt.file) {
             study.prompt.text = Some(folder.read_prompt(file)?);
@@ -189,6 +207,15 @@ impl StudyFile {
         }
         study.seed_prompt().map_err(wrong)?;
         Ok(Self { study, name, folder })
+    }
+
+    /// The keys of its models: variables of the process, and for those that it lacks, of the file `.env` beside the
+    /// study.
+    ///
+    /// # Errors
+    /// When there is such a file and it cannot be read.
+    pub fn keys(&self) -> Result<Variables, SessionError> {
+        Ok(self.folder.variables()?)
     }
 
     /// The study as TOML, its prompt within it.

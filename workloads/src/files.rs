@@ -23,6 +23,11 @@ pub trait Files {
     fn directory(&self) -> Option<&Path> {
         None
     }
+
+    /// The value of a variable that a study names and the process lacks; none where nobody keeps such beside the study.
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Why a file could not be read.

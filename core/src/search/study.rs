@@ -1,7 +1,7 @@
 //! From text to a whole study: what the file says, checked, with the method's defaults written out.
 
 use super::methods;
-use crate::study::{Format, Study, StudyError};
+use crate::study::{Format, Setting, Study, StudyError};
 
 impl Study {
     /// Parses and checks a study file's text.
@@ -39,7 +39,26 @@ impl Study {
     /// finite, and values that no workload could make sense of. What depends on the workload (metrics, splits) is
     /// checked by [`Problem::new`](super::problem::Problem::new).
     pub fn parse(text: &str, format: Format) -> Result<Self, StudyError> {
-        Self::read(text, format)?.checked()
+        Self::parse_with(text, format, &[])
+    }
+
+    /// Like [`Study::parse`], with some keys set otherwise than in the text.
+    ///
+    /// ```
+    /// # use capo_core::study::{Format, Study};
+    /// # let text = "study = { name = 'a' }\nworkload = { kind = 'desk' }\nprompt = { text = 'Help.' }\n\
+    /// #     objective = { metric = 'success' }\nmodels = {}";
+    /// let study = Study::parse_with(text, Format::Toml, &["study.seed=7".parse()?])?;
+    /// assert_eq!(study.study.seed, 7);
+    /// let error = Study::parse_with(text, Format::Toml, &["study.sed=7".parse()?]).unwrap_err();
+    /// assert!(error.to_string().ends_with("did you mean `seed`?"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Study::parse`]; what a setting does wrong is told with its key.
+    pub fn parse_with(text: &str, format: Format, settings: &[Setting]) -> Result<Self, StudyError> {
+        Self::read(text, format, settings)?.checked()
     }
 
     /// Checks what can be checked without the workload, and writes the method's defaults out.

@@ -13,6 +13,7 @@ pub mod metric;
 mod numbers;
 mod parse;
 pub mod score;
+mod setting;
 mod suggest;
 pub mod usage;
 mod wording;
@@ -22,6 +23,7 @@ use budget::Budget;
 use certificate::Confirm;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -34,6 +36,7 @@ pub(crate) use numbers::numbers;
 pub use parse::Format;
 pub use parse::{LARGEST_BATCH_GROWTH, LARGEST_CAUTION, LARGEST_CHOICE_PROBABILITY};
 pub(crate) use score::LARGEST_THRESHOLD;
+pub use setting::Setting;
 pub use suggest::{nearest, suggest};
 pub use wording::{plain, read_table};
 
@@ -74,6 +77,10 @@ pub struct Study {
     /// What the run may spend. Not part of the study's identity: raise it and resume.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+    /// Where an editor finds the schema of the file. Nobody else reads it, and it is no part of the study.
+    #[serde(default, rename = "$schema", skip_serializing)]
+    #[schemars(with = "Option<String>")]
+    pub schema: IgnoredAny,
 }
 
 /// Name, method, seed and length of the search.

@@ -2,6 +2,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use serde::Deserialize as _;
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
@@ -9,6 +11,7 @@ use toml_parser::lexer::TokenKind;
 use super::certificate::Confirm;
 use super::error::StudyError;
 use super::score::LARGEST_THRESHOLD;
+use super::setting::Setting;
 use super::suggest::{nearest, suggest};
 use super::wording::key_at;
 use super::{Constraint, Rounds, Study};
@@ -126,28 +129,21 @@ fn not_finite(key: &str, value: &DeValue<'_>, span: Range<usize>, found: &mut Ve
 }
 
 impl Study {
-    /// Reads a study file's text, without a look at the method's table.
+    /// Reads a study file's text, with some keys set otherwise, without a look at the method's table.
     ///
     /// # Errors
     /// Syntax errors with line and column, unknown keys with the nearest valid one, numbers that are not
     /// finite, and a constraint with two thresholds.
-    pub(crate) fn read(text: &str, format: Format) -> Result<Self, StudyError> {
-        let study: Self = match format {
-            Format::Toml => {
-                check_depth(text)?;
-                check_finite(text)?;
-                toml::from_str(text).map_err(|error| {
-                    let told = suggest(error.message());
-                    let key = error.span().filter(|_| told.starts_with("expected "));
-                    let key = key.and_then(|span| key_at(text, &span));
-                    let told = key.map_or(told.clone(), |key| format!("`{key}`: {told}"));
-                    StudyError::Syntax(placed(text, error.span(), &told))
-                })?
-            }
-            Format::Json => {
-                serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))?
-            }
-        };
+    pub(crate) fn read(text: &str, format: Format, settings: &[Setting]) -> Result<Self, StudyError> {
+        if format == Format::Toml {
+            check_depth(text)?;
+            check_finite(text)?;
+        }
+        let study = Self::written(text, format);
+        let study = match settings {
+            [] => study,
+            settings => Self::set(study, text, format, settings),
+        }?;
         // Only a journal's study has both: there the threshold was measured.
         let both =
             |constraint: &Constraint| constraint.threshold.is_some() && constraint.relative_to_seed.is_some();
@@ -158,6 +154,48 @@ impl Study {
             ));
         }
         Ok(study)
+    }
+
+    /// The study as its file writes it.
+    fn written(text: &str, format: Format) -> Result<Self, StudyError> {
+        match format {
+            Format::Toml => toml::from_str(text).map_err(|error| {
+                let told = suggest(error.message());
+                let key = error.span().filter(|_| told.starts_with("expected "));
+                let key = key.and_then(|span| key_at(text, &span));
+                let told = key.map_or(told.clone(), |key| format!("`{key}`: {told}"));
+                StudyError::Syntax(placed(text, error.span(), &told))
+            }),
+            Format::Json => {
+                serde_json::from_str(text).map_err(|error| StudyError::Syntax(suggest(&error.to_string())))
+            }
+        }
+    }
+
+    /// The same with some keys set otherwise. What is wrong with the file is told with its place, unless a setting
+    /// mends it.
+    fn set(
+        mut study: Result<Self, StudyError>,
+        text: &str,
+        format: Format,
+        settings: &[Setting],
+    ) -> Result<Self, StudyError> {
+        let document: Option<Value> = match format {
+            Format::Toml => toml::from_str(text).ok(),
+            Format::Json => serde_json::from_str(text).ok(),
+        };
+        let Some(mut document) = document else {
+            return study;
+        };
+        for setting in settings {
+            setting.apply(&mut document)?;
+            study = match (Self::deserialize(&document), study) {
+                (Ok(study), _) => Ok(study),
+                (Err(error), Ok(_)) => Err(StudyError::invalid(setting.key(), suggest(&error.to_string()))),
+                (Err(_), wrong) => wrong,
+            };
+        }
+        study
     }
 
     /// The study as TOML, for export: as a person would write it, without the thresholds that were

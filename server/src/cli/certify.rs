@@ -6,7 +6,6 @@ use capo_core::certificate::{Certificate, Confirm, Verdict};
 use capo_core::certify::Tested;
 use capo_core::ids::sha256_hex;
 use capo_core::summary::{Failures, Spend};
-use capo_models::Environment;
 use serde::Serialize;
 
 use super::command_line::CommandLine;
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
             study: file.name.clone(),
             error,
         })?;
-    let session = Session::new(&file, &Environment, args.told.prices.table()?)?;
+    let session = Session::new(&file, &file.keys()?, args.told.prices.table()?)?;
     let path = args.journal.clone().unwrap_or_else(|| {
         let key = sha256_hex(format!("{}{prompt}", file.study.identity()));
         let ending = format!("certify-{}.journal.jsonl", &key[..8]);
@@ -127,9 +126,8 @@ pub(crate) fn run(args: &CertifyArgs) -> Result<Ending, Failure> {
 
 /// The command that tests what is still to be tested.
 fn resume_command(args: &CertifyArgs) -> CommandLine {
-    CommandLine::new("certify", &args.study.study)
-        .option("seed", args.study.seed)
-        .flag("allow-outside", args.study.outside.allow_outside)
+    args.study
+        .typed("certify")
         .path("prompt", Some(&args.prompt))
         .option("examples", args.examples)
         .option("confidence", args.confidence)

@@ -7,7 +7,7 @@ use capo_core::journal::JournalError;
 use capo_core::study::differences;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
-use capo_models::{Builder, Environment, Setup};
+use capo_models::{Builder, Setup};
 use serde::Serialize;
 
 use super::failure::{Ending, Failure, print, print_json};
@@ -82,8 +82,9 @@ pub(super) fn run(
     }
     let mut missing = Vec::new();
     if journal.is_some() {
-        missing = capo_workloads::external::missing(&file.study.workload);
-        let of_models = Builder::new(&Environment).missing(&file.study.models);
+        let keys = file.keys()?;
+        missing = capo_workloads::external::missing(&file.study.workload, &file.folder);
+        let of_models = Builder::new(&keys).missing(&file.study.models);
         missing.extend(of_models.iter().map(ToString::to_string));
     }
     let dry_run = DryRun {

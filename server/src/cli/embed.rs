@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use capo_core::llm::{CallUsage, LlmError};
-use capo_models::{Builder, Embedder, Environment, embedder_name};
+use capo_models::{Builder, Embedder, embedder_name};
 use capo_workloads::BuildError;
 use capo_workloads::embeddings::{Embeddings, Wanted};
 use capo_workloads::files::{FileError, Files as _};
@@ -119,7 +119,8 @@ pub(crate) fn run(args: &EmbedArgs) -> Result<Ending, Failure> {
         usd: Some(0.0),
     };
     if only_writer.is_some() && !missing.is_empty() {
-        let embedder = Builder::new(&Environment)
+        let keys = file.keys()?;
+        let embedder = Builder::new(&keys)
             .prices(args.prices.table()?)
             .embedder(&file.study.models)
             .map_err(wrong_model)?;

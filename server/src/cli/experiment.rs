@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use capo_core::journal::Fsync;
 use capo_core::metric::MetricSpec;
 use capo_core::study::Study;
-use capo_models::Environment;
 use capo_models::forecast::Forecast;
 use capo_models::prices::PriceTable;
 
@@ -385,7 +384,8 @@ impl Runner for SessionRunner<'_> {
     }
 
     fn run(&self, trial: &Trial) -> Result<Option<RunRecord>, TrialError> {
-        let session = Session::new(&(self.file)(trial), &Environment, self.prices.clone())?;
+        let file = (self.file)(trial);
+        let session = Session::new(&file, &file.keys()?, self.prices.clone())?;
         let mut journal = open_journal(&trial.journal, Fsync::default(), "--out")?;
         let wires = session.wires();
         wires.heed(&self.interrupts);

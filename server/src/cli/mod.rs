@@ -15,6 +15,7 @@ mod experiment;
 pub(crate) mod failure;
 #[cfg(not(feature = "train"))]
 mod feature_missing;
+mod init;
 mod journal;
 pub(crate) mod layout;
 mod oidc;
@@ -26,7 +27,9 @@ mod report;
 #[cfg(feature = "train")]
 mod rewriter;
 mod runs;
+mod schema;
 mod serve;
+mod shell;
 mod steering;
 #[cfg(feature = "train")]
 mod train;
@@ -35,10 +38,12 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use capo_core::study::Setting;
 use capo_models::prices::PriceTable;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
+use self::command_line::CommandLine;
 use self::failure::{Ending, Failure, print};
 use crate::files::{Reach, read_text};
 use crate::progress::LogFormat;
@@ -68,6 +73,10 @@ enum Command {
     Embed(embed::EmbedArgs),
     Experiment(experiment::ExperimentArgs),
     Simulate(simulate::SimulateArgs),
+    Init(init::InitArgs),
+    Schema(schema::SchemaArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
     Watch(runs::watch::WatchArgs),
     Runs(runs::RunsArgs),
     Projects(projects::ProjectsArgs),
@@ -95,6 +104,10 @@ struct StudyArgument {
     /// Seed to use instead of the study's.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
+    /// Set a key of the study to another value, such as budget.usd=2 or constraint.turns.threshold=5; may be given
+    /// several times. The value is written as in TOML, a bare word is a text.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
     #[command(flatten)]
     outside: Outside,
 }
@@ -109,23 +122,35 @@ struct Outside {
 }
 
 impl Outside {
-    fn read(self, study: &Path) -> Result<StudyFile, SessionError> {
-        let reach = if self.allow_outside {
+    fn reach(self) -> Reach {
+        if self.allow_outside {
             Reach::Anywhere
         } else {
             Reach::Folder
-        };
-        StudyFile::read_reaching(study, reach)
+        }
+    }
+
+    fn read(self, study: &Path) -> Result<StudyFile, SessionError> {
+        StudyFile::read_reaching(study, self.reach())
     }
 }
 
 impl StudyArgument {
     fn read(&self) -> Result<StudyFile, Failure> {
-        let mut file = self.outside.read(&self.study)?;
+        let mut file = StudyFile::read_with(&self.study, self.outside.reach(), &self.set)?;
         if let Some(seed) = self.seed {
             file.study.study.seed = seed;
         }
         Ok(file)
+    }
+
+    /// The beginning of a command on this study, as a person would type it.
+    fn typed(&self, command: &str) -> CommandLine {
+        let line = CommandLine::new(command, &self.study)
+            .option("seed", self.seed)
+            .flag("allow-outside", self.outside.allow_outside);
+        let typed = |line: CommandLine, setting| line.option("set", Some(setting));
+        self.set.iter().fold(line, typed)
     }
 
     /// Where a command keeps its journal when nobody says; `ending` tells the commands apart.
@@ -198,6 +223,10 @@ fn run(command: Command) -> Result<Ending, Failure> {
         Command::Rewriter(args) => rewriter::run(args),
         #[cfg(not(feature = "train"))]
         Command::Train(args) | Command::Rewriter(args) => Err(args.refused()),
+        Command::Init(args) => init::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
         Command::Watch(args) => runs::watch::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Projects(args) => projects::run(&args),
@@ -302,6 +331,7 @@ mod tests {
         let study = StudyArgument {
             study: "studies/help-desk.toml".into(),
             seed: None,
+            set: Vec::new(),
             outside: Outside { allow_outside: false },
         };
         assert_eq!(

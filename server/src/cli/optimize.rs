@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use capo_core::journal::{Fsync, Status};
+use capo_core::journal::{FinishedEvent, Fsync, Status};
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
-use capo_models::Environment;
 use clap::ValueEnum as _;
 
 use super::command_line::CommandLine;
@@ -16,6 +15,7 @@ use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
+use crate::files::write_whole;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
 use crate::stderr::warn;
@@ -29,6 +29,9 @@ pub(crate) struct OptimizeArgs {
     /// [default: runs/STUDY-SEED.journal.jsonl].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    /// File to write the returned prompt into, once there is one; replaced if it is there.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Say what the run will cost at most, and touch nothing.
     #[arg(long)]
     dry_run: bool,
@@ -68,6 +71,9 @@ impl From<FsyncPolicy> for Fsync {
 pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     args.telling.log.take_effect();
     let file = args.study.read()?;
+    if let Some(out) = &args.out {
+        check_writable(out)?;
+    }
     if args.on_server.is_asked_for() && !args.dry_run {
         return args.on_server.run(&file, &args.study.study, args.telling);
     }
@@ -83,7 +89,7 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
-    let session = Session::new(&file, &Environment, prices)?;
+    let session = Session::new(&file, &file.keys()?, prices)?;
     let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
         .state()
@@ -125,7 +131,35 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     } else {
         print(&report::result(state, &outcome.finished, &path.display()))?;
     }
+    if let Some(out) = &args.out {
+        write_prompt(out, state, &outcome.finished)?;
+    }
     Ok(ending(state, &outcome.finished, &resume))
+}
+
+/// Refuses a place for the prompt that nothing can be written to, before anything is paid for.
+fn check_writable(out: &Path) -> Result<(), Failure> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let problem = match folder {
+        Some(folder) if !folder.is_dir() => format!("there is no folder {}; make it first", folder.display()),
+        _ if out.exists() && !out.is_file() => format!("{} is there, and no file", out.display()),
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(format!("--out: {problem}")))
+}
+
+/// Writes the returned prompt, so that what reads prompts reads the same.
+fn write_prompt(out: &Path, state: &RunState, finished: &FinishedEvent) -> Result<(), Failure> {
+    let best = finished.best.and_then(|best| state.candidate(&best));
+    let Some(best) = best else {
+        warn(&format!(
+            "{} is not written: there is no prompt to return",
+            out.display()
+        ));
+        return Ok(());
+    };
+    write_whole(out, format!("{}\n", best.prompt).as_bytes())
+        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", out.display())))
 }
 
 /// What is paid already.
@@ -148,10 +182,10 @@ fn known(state: &RunState, path: &Path) -> String {
 fn resume_command(args: &OptimizeArgs) -> CommandLine {
     let fsync = args.fsync.to_possible_value();
     let fsync = fsync.filter(|_| args.fsync != FsyncPolicy::Rounds);
-    CommandLine::new("optimize", &args.study.study)
-        .option("seed", args.study.seed)
-        .flag("allow-outside", args.study.outside.allow_outside)
+    args.study
+        .typed("optimize")
         .path("journal", args.journal.as_deref())
+        .path("out", args.out.as_deref())
         .option(
             "fsync",
             fsync.as_ref().map(clap::builder::PossibleValue::get_name),

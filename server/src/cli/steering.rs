@@ -16,7 +16,7 @@ pub(crate) struct Changes {
     pub(crate) multipliers: Vec<(String, f64)>,
 }
 
-fn setting(text: &str) -> Result<(String, f64), String> {
+pub(super) fn setting(text: &str) -> Result<(String, f64), String> {
     let refuse = || "write it as METRIC=VALUE, such as human_requests=0.3".to_owned();
     let (metric, value) = text.split_once('=').ok_or_else(refuse)?;
     match value.trim().parse::<f64>() {

@@ -9,7 +9,6 @@ use capo_core::journal::{Journal, MemoryJournal};
 use capo_core::llm::Role;
 use capo_core::study::Study;
 use capo_core::workload::Split;
-use capo_models::Environment;
 use capo_models::prices::PriceTable;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -210,7 +209,7 @@ fn on(
     if interrupts.is_some_and(Interrupts::is_asked) {
         return Ok(None);
     }
-    let session = Session::new(file, &Environment, PriceTable::shipped())?;
+    let session = Session::new(file, &file.keys()?, PriceTable::shipped())?;
     let mut journal = Journal::create(Box::new(MemoryJournal::new()));
     if let Some(interrupts) = interrupts {
         let (asked, control) = (interrupts.clone(), session.wires().control());

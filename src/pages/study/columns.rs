@@ -1,10 +1,10 @@
 //! What the columns of a table are used as.
 
 use capo_core::study::Study;
+use capo_workloads::data::template;
 use serde_json::Value;
 
 use super::place::Place;
-use super::preview;
 
 /// What a column can be used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Use {
 
     /// What a study uses a column as.
     pub(super) fn of(column: &str, study: &Study) -> Self {
-        let template = preview::template(column).unwrap_or_default();
+        let template = template(column).unwrap_or_default();
         let names = |text: &str| !template.is_empty() && text.contains(&template);
         if Place::Workload.text(study, "id") == column {
             Self::Name
@@ -54,7 +54,7 @@ impl Use {
         if before == self {
             return;
         }
-        let template = preview::template(column).unwrap_or_default();
+        let template = template(column).unwrap_or_default();
         before.clear(&template, study);
         match self {
             Self::Unused => {}

@@ -132,24 +132,6 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// The template that puts a column in its place: `{{ question }}`. None for a name that templates
-/// cannot spell.
-pub(super) fn template(column: &str) -> Option<String> {
-    let mut letters = column.chars();
-    let plain = letters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    plain.then(|| format!("{{{{ {column} }}}}"))
-}
-
-/// What a column of an own table is used as, guessed from its name.
-pub(super) fn guess<'a>(columns: &'a [String], names: &[&str]) -> Option<&'a String> {
-    columns
-        .iter()
-        .find(|column| names.contains(&column.trim().to_lowercase().as_str()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,16 +182,5 @@ mod tests {
         ));
         assert!(!is_journal("{\"question\":\"q\"}"));
         assert!(!is_journal("{\"event\":\"concert\"}"));
-    }
-
-    #[test]
-    fn columns_are_guessed_by_name() {
-        let columns = ["Id".to_owned(), "Question".to_owned()];
-        assert_eq!(
-            guess(&columns, &["question"]).map(String::as_str),
-            Some("Question")
-        );
-        assert_eq!(template("question").as_deref(), Some("{{ question }}"));
-        assert_eq!(template("two words"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Rows of somebody's own: taken in by drop, choice or paste, shown, and their columns put to use.
 
 use capo_core::study::Study;
+use capo_workloads::data::{self, ASKED, EXPECTED};
 use leptos::ev;
 use leptos::prelude::*;
 use serde_json::{Value, json};
@@ -81,23 +82,16 @@ fn add(draft: &mut Draft, name: &str, text: String, preview: &Preview) {
     let names_only = !has_template(&draft.study);
     let study = &mut draft.study;
     let guesses = [
-        (
-            Use::Message,
-            &["question", "input", "message", "text", "query", "prompt"][..],
-        ),
-        (
-            Use::Expected,
-            &["answer", "expected", "output", "label", "target"][..],
-        ),
+        (Use::Message, ASKED),
+        (Use::Expected, EXPECTED),
         (Use::Name, &["id", "name", "key"][..]),
     ];
     for (used, names) in guesses {
         if names_only && used != Use::Name {
             continue;
         }
-        let guess = preview::guess(&preview.columns, names);
-        if let Some(column) = guess.filter(|column| used == Use::Name || preview::template(column).is_some())
-        {
+        let guess = data::guess(&preview.columns, names);
+        if let Some(column) = guess.filter(|column| used == Use::Name || data::template(column).is_some()) {
             used.put(column, study);
         }
     }
@@ -385,7 +379,7 @@ fn Head(column: String, mapped: Memo<bool>) -> impl IntoView {
     let form = expect_context::<Form>();
     let name = column.clone();
     let used = form.memo(move |study| Use::of(&name, study));
-    let spelled = preview::template(&column).is_some();
+    let spelled = data::template(&column).is_some();
     let label = format!("Use of column {column}");
     let choice = {
         let column = column.clone();

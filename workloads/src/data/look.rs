@@ -12,6 +12,30 @@ const MOST_NAMES: usize = 32 << 10;
 /// Characters of a cell that are shown.
 const SHOWN: usize = 200;
 
+/// Names, in lower case, of columns that hold what is asked.
+pub const ASKED: &[&str] = &["question", "input", "message", "text", "query", "prompt"];
+
+/// The same of columns that hold the answer expected.
+pub const EXPECTED: &[&str] = &["answer", "expected", "output", "label", "target"];
+
+/// The first column that has one of these names.
+pub fn guess<'a>(columns: &'a [String], names: &[&str]) -> Option<&'a String> {
+    columns
+        .iter()
+        .find(|column| names.contains(&column.trim().to_lowercase().as_str()))
+}
+
+/// The template that puts a column in its place: `{{ question }}`. None for a name that templates
+/// cannot spell.
+pub fn template(column: &str) -> Option<String> {
+    let mut letters = column.chars();
+    let plain = letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    plain.then(|| format!("{{{{ {column} }}}}"))
+}
+
 /// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
@@ -98,6 +122,14 @@ mod tests {
         let look = Look::at_table("a.csv", text.as_bytes(), 1).unwrap();
         assert_eq!(look.first, [["ä".repeat(SHOWN) + "…"]]);
         assert_eq!(look.count, 3);
+    }
+
+    #[test]
+    fn columns_are_guessed_by_name() {
+        let columns = ["Id".to_owned(), "Question".to_owned()];
+        assert_eq!(guess(&columns, ASKED).map(String::as_str), Some("Question"));
+        assert_eq!(template("question").as_deref(), Some("{{ question }}"));
+        assert_eq!(template("two words"), None);
     }
 
     #[test]

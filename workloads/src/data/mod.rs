@@ -19,8 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use look::Look;
 pub(crate) use look::cut;
+pub use look::{ASKED, EXPECTED, Look, guess, template};
 pub use rows::Format;
 
 use crate::files::{MemoryFiles, Sources};

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
 use super::family::{Family, Mark};
-use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
+use super::transport::{Answer, Beside, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 
 /// Variables every command gets: where programs, home and temporary files are, and the language.
 /// Others, keys above all, must be named in the study.
@@ -47,6 +47,7 @@ pub(super) struct Program {
     executable: String,
     arguments: Vec<String>,
     environment: Vec<String>,
+    beside: Beside,
     directory: Option<PathBuf>,
 }
 
@@ -55,12 +56,14 @@ impl Program {
         program: &str,
         arguments: &[String],
         environment: &[String],
+        beside: &Beside,
         directory: Option<PathBuf>,
     ) -> Self {
         Self {
             executable: program.to_owned(),
             arguments: arguments.to_vec(),
             environment: environment.to_vec(),
+            beside: beside.clone(),
             directory,
         }
     }
@@ -161,7 +164,7 @@ impl Program {
         }
         let mut secrets = Secrets::default();
         for name in &self.environment {
-            let value = variable(name, "env")?;
+            let value = variable(name, "env", &self.beside)?;
             secrets.add(&value);
             command.env(name, value);
         }

@@ -14,7 +14,7 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
 use super::ExternalSettings;
-use super::transport::{Answer, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
+use super::transport::{Answer, Beside, MOST_BYTES, Secrets, Unanswered, failed, too_large, variable};
 use crate::settings::BuildError;
 
 /// How a failure begins of which nobody at the address knows.
@@ -34,11 +34,16 @@ pub(super) struct Endpoint {
     /// Header → environment variable.
     headers_env: Vec<(HeaderName, String)>,
     bearer_env: Option<String>,
+    beside: Beside,
     client: OnceCell<reqwest::Client>,
 }
 
 impl Endpoint {
-    pub(super) fn read(settings: &ExternalSettings, endpoint: &str) -> Result<Self, BuildError> {
+    pub(super) fn read(
+        settings: &ExternalSettings,
+        endpoint: &str,
+        beside: &Beside,
+    ) -> Result<Self, BuildError> {
         let address = address(endpoint)?;
         let headers = settings
             .headers
@@ -57,6 +62,7 @@ impl Endpoint {
             headers,
             headers_env,
             bearer_env: settings.bearer_env.clone(),
+            beside: beside.clone(),
             client: OnceCell::new(),
         })
     }
@@ -124,7 +130,7 @@ impl Endpoint {
         let mut headers: HeaderMap = self.headers.iter().cloned().collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let from_environment = |name: &str, setting: &str, prefix: &str, secrets: &mut Secrets| {
-            let value = variable(name, setting)?;
+            let value = variable(name, setting, &self.beside)?;
             secrets.add(&value);
             let mut value = HeaderValue::try_from(format!("{prefix}{value}")).map_err(|_| {
                 failed(

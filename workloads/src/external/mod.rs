@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use self::transport::Beside;
 use crate::data::{DataSettings, Example, Examples};
 use crate::files::{Files, Sources};
 use crate::settings::{BuildError, Settings, Workloads};
@@ -84,6 +85,20 @@ pub struct ExternalSettings {
     /// What the agent measures.
     #[serde(rename = "metric")]
     pub metrics: Vec<ExternalMetric>,
+}
+
+impl ExternalSettings {
+    /// The variables that they name and that lie beside the study.
+    fn beside(&self, files: &dyn Files) -> Beside {
+        let named = self
+            .env
+            .iter()
+            .chain(self.headers_env.values())
+            .chain(&self.bearer_env);
+        named
+            .filter_map(|name| Some((name.clone(), files.variable(name)?)))
+            .collect()
+    }
 }
 
 fn default_timeout() -> f64 {
@@ -191,7 +206,7 @@ enum Agent {
 }
 
 impl Agent {
-    fn read(settings: &ExternalSettings, sources: &Sources<'_>) -> Result<Self, BuildError> {
+    fn read(settings: &ExternalSettings, sources: &Sources<'_>, beside: &Beside) -> Result<Self, BuildError> {
         match (&settings.endpoint, &settings.command) {
             (Some(endpoint), None) => {
                 if !settings.env.is_empty() {
@@ -200,7 +215,7 @@ impl Agent {
                         "is for `command`; for `endpoint` use headers_env",
                     ));
                 }
-                http::Endpoint::read(settings, endpoint).map(Self::Endpoint)
+                http::Endpoint::read(settings, endpoint, beside).map(Self::Endpoint)
             }
             (None, Some(command)) => {
                 if !(settings.headers.is_empty()
@@ -212,7 +227,7 @@ impl Agent {
                         "headers are for `endpoint`; for `command` use env",
                     ));
                 }
-                Self::command(command, settings, sources)
+                Self::command(command, settings, sources, beside)
             }
             (Some(_), Some(_)) | (None, None) => Err(BuildError::setting(
                 "workload",
@@ -222,7 +237,7 @@ impl Agent {
     }
 
     #[cfg(target_arch = "wasm32")]
-    fn command(_: &[String], _: &ExternalSettings, _: &Sources<'_>) -> Result<Self, BuildError> {
+    fn command(_: &[String], _: &ExternalSettings, _: &Sources<'_>, _: &Beside) -> Result<Self, BuildError> {
         Err(BuildError::setting(
             "workload.command",
             "a browser cannot run commands; use `endpoint`, or run the study with `capo`",
@@ -234,6 +249,7 @@ impl Agent {
         command: &[String],
         settings: &ExternalSettings,
         sources: &Sources<'_>,
+        beside: &Beside,
     ) -> Result<Self, BuildError> {
         let Some((program, arguments)) = command.split_first().filter(|(program, _)| !program.is_empty())
         else {
@@ -247,6 +263,7 @@ impl Agent {
             program,
             arguments,
             &settings.env,
+            beside,
             directory,
         )))
     }
@@ -269,7 +286,7 @@ fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Worklo
     }
     let specs = specs(&own.metrics)?;
     let mut sources = Sources::new(files);
-    let agent = Agent::read(&own, &sources)?;
+    let agent = Agent::read(&own, &sources, &own.beside(files))?;
     let examples = Examples::load(&data, "workload", &mut sources)?;
     examples.refuse_overlap(|example| content(example, data.id.as_deref()))?;
 
@@ -347,9 +364,9 @@ pub fn is_unreached(error: &RolloutError) -> bool {
     matches!(error, RolloutError::Failed { message, .. } if message.contains(http::NO_ANSWER))
 }
 
-/// What an agent lacks for a run: the environment variables that a `[workload]` table names and that are not set,
-/// in words. Nothing is asked and nothing is started.
-pub fn missing(kind_and_settings: &Map<String, Value>) -> Vec<String> {
+/// What an agent lacks for a run: the environment variables that a `[workload]` table names and that are neither set
+/// nor beside the study, in words. Nothing is asked and nothing is started.
+pub fn missing(kind_and_settings: &Map<String, Value>, files: &dyn Files) -> Vec<String> {
     if kind_and_settings.get("kind").and_then(Value::as_str) != Some(NAME) {
         return Vec::new();
     }
@@ -360,7 +377,11 @@ pub fn missing(kind_and_settings: &Map<String, Value>) -> Vec<String> {
             Some(Value::Object(headers)) => headers.values().collect(),
             single => single.into_iter().collect(),
         };
-        let unset = |name: &Value| transport::variable(name.as_str()?, setting).err();
+        let unset = |name: &Value| {
+            let name = name.as_str()?;
+            let beside = files.variable(name).map(|value| (name.to_owned(), value));
+            transport::variable(name, setting, &beside.into_iter().collect()).err()
+        };
         lacks.extend(named.into_iter().filter_map(unset).map(|error| error.to_string()));
     }
     lacks

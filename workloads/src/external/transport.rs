@@ -1,5 +1,7 @@
 //! How a request reaches the agent, and what can go wrong on the way.
 
+use std::collections::BTreeMap;
+use std::env::VarError;
 use std::time::Duration;
 
 use capo_core::llm::FailureKind;
@@ -100,15 +102,20 @@ impl Secrets {
     }
 }
 
-/// Reads an environment variable the study names.
-pub(super) fn variable(name: &str, setting: &str) -> Result<String, RolloutError> {
-    std::env::var(name).map_err(|error| {
+/// Variables that lie beside the study, by name.
+pub(super) type Beside = BTreeMap<String, String>;
+
+/// Reads a variable the study names: that of the environment, or else the one beside the study.
+pub(super) fn variable(name: &str, setting: &str, beside: &Beside) -> Result<String, RolloutError> {
+    let found = match (std::env::var(name), beside.get(name)) {
+        (Err(VarError::NotPresent), Some(value)) => return Ok(value.clone()),
+        (found, _) => found,
+    };
+    found.map_err(|error| {
         let why = match error {
-            std::env::VarError::NotPresent if cfg!(target_arch = "wasm32") => {
-                "a browser has no environment variables"
-            }
-            std::env::VarError::NotPresent => "it is not set",
-            std::env::VarError::NotUnicode(_) => "it is not valid Unicode",
+            VarError::NotPresent if cfg!(target_arch = "wasm32") => "a browser has no environment variables",
+            VarError::NotPresent => "it is not set",
+            VarError::NotUnicode(_) => "it is not valid Unicode",
         };
         RolloutError::failed(
             FailureKind::Authentication,

@@ -13,7 +13,6 @@ use capo_core::journal::{Fsync, Journal};
 use capo_core::study::Study;
 use capo_core::summary::{Failures, Spend};
 use capo_core::workload::Split;
-use capo_models::Environment;
 use clap::ValueEnum as _;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -110,7 +109,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         return Err(Failure::usage(format!("{}: the prompt is empty", path.display())));
     }
     let split = Split::from(args.split);
-    let session = Session::new(&file, &Environment, args.told.prices.table()?)?;
+    let session = Session::new(&file, &file.keys()?, args.told.prices.table()?)?;
     if session
         .problem()
         .workloads()
@@ -158,7 +157,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let session = Session::new(file, &Environment, args.told.prices.table()?)?;
+    let session = Session::new(file, &file.keys()?, args.told.prices.table()?)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
@@ -220,9 +219,9 @@ impl EvaluateArgs {
 fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let split = args.split.to_possible_value();
     let split = split.filter(|_| args.split != SplitName::Evaluate);
-    let line = CommandLine::new("evaluate", &args.study.study)
-        .option("seed", args.study.seed)
-        .flag("allow-outside", args.study.outside.allow_outside)
+    let line = args
+        .study
+        .typed("evaluate")
         .path("prompt", args.prompt.as_deref());
     let line = args.serve.typed(line);
     line.option(

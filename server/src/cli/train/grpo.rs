@@ -11,7 +11,6 @@ use capo_core::llm::Role;
 use capo_core::methods;
 use capo_core::run_state::RunState;
 use capo_core::summary::Summary;
-use capo_models::Environment;
 use capo_rewriter::engine::OnlineContext;
 use capo_rewriter::folder::{GRPO, JOURNAL, SAMPLES};
 use capo_team::shared_keys;
@@ -25,6 +24,7 @@ use crate::cli::layout::counted;
 use crate::cli::outcome::ending;
 use crate::cli::report;
 use crate::cli::watch::Watched;
+use crate::dotenv::Variables;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, Wires, open_journal};
 use crate::stderr::warn;
@@ -67,7 +67,13 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let start = args.training.start(&args.init, &settings, seed)?;
     let folder = args.training.folder(&file, GRPO);
     let wires = Wires::by(shared_keys::of_environment().map_err(Failure::usage)?);
-    let sampler = settings.sampler.open(&folder, &Environment, &wires);
+    // Beside a study that a team server trains on lies what others sent.
+    let keys = if args.training.supervised {
+        Variables::default()
+    } else {
+        file.keys()?
+    };
+    let sampler = settings.sampler.open(&folder, &keys, &wires);
     let sampler = sampler.map_err(TrainError::from)?;
     let mut how = json!({ "grpo": deciding(&settings.grpo), "drawing": deciding(&settings.drawing) });
     if sampler.is_some() {
@@ -91,7 +97,7 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let path = folder.join(JOURNAL);
     let session = Session::with_rewriter(
         &file,
-        &Environment,
+        &keys,
         args.prices.table()?,
         wires,
         online.rewriter,
@@ -289,9 +295,9 @@ fn learned(state: &RunState, device: &str, folder: &Path) -> String {
 /// The command that goes on.
 fn again(args: &GrpoArgs) -> CommandLine {
     let training = &args.training;
-    CommandLine::new("train grpo", &training.study.study)
-        .option("seed", training.study.seed)
-        .flag("allow-outside", training.study.outside.allow_outside)
+    training
+        .study
+        .typed("train grpo")
         .option("init", Some(&args.init))
         .path("out", training.out.as_deref())
         .path("settings", training.settings.as_deref())

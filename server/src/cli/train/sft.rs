@@ -345,9 +345,9 @@ fn page(outcome: &Outcome, device: &str, folder: &Path) -> String {
 /// The command that goes on.
 fn again(args: &SftArgs) -> CommandLine {
     let training = &args.training;
-    CommandLine::new("train sft", &training.study.study)
-        .option("seed", training.study.seed)
-        .flag("allow-outside", training.study.outside.allow_outside)
+    training
+        .study
+        .typed("train sft")
         .option("model", Some(&args.model))
         .path("out", training.out.as_deref())
         .path("settings", training.settings.as_deref())
