@@ -16,6 +16,7 @@ use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
 use super::{Prices, StudyArgument, dry_run, report};
+use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, open_journal};
 use crate::stderr::warn;
@@ -96,9 +97,10 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     let resume = resume_command(args);
     let progress = Progress::of_search(args.telling.log);
     session.tell(progress.of_waits());
+    let interrupts = Interrupts::of_run(resume.to_string())?;
     let watched = Watched {
         path: &path,
-        resume: &resume,
+        interrupts: &interrupts,
         way_out: "Choose another file with --journal",
         progress: &progress,
     };

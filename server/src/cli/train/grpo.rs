@@ -22,6 +22,7 @@ use crate::cli::layout::counted;
 use crate::cli::outcome::ending;
 use crate::cli::report;
 use crate::cli::watch::Watched;
+use crate::interrupt::Interrupts;
 use crate::progress::{LogFormat, Progress};
 use crate::session::{Session, SessionError, StudyFile, Wires, open_journal};
 use crate::stderr::warn;
@@ -99,9 +100,10 @@ pub(crate) fn run(args: &GrpoArgs) -> Result<Ending, Failure> {
     let drawn = Rc::clone(&curves);
     let progress = Progress::of_search(LogFormat::Text);
     session.tell(progress.of_waits());
+    let interrupts = Interrupts::of_run(again(args).to_string())?;
     let watched = Watched {
         path: &path,
-        resume: &again(args),
+        interrupts: &interrupts,
         way_out: "Choose another folder with --out",
         progress: &progress,
     };

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod evaluations;
+
 use std::path::PathBuf;
 use std::process::Command;
 
