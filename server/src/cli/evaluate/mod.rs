@@ -11,7 +11,7 @@ use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
 use capo_core::journal::{Fsync, Journal};
 use capo_core::study::Study;
-use capo_core::summary::{Failures, Spend};
+use capo_core::summary::{Failures, Saved, Spend};
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -22,6 +22,7 @@ use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
+use super::reuse::ReuseArgs;
 use super::watch::Watched;
 use super::{StudyArgument, Told};
 use crate::files::read_prompt;
@@ -46,6 +47,8 @@ pub(crate) struct EvaluateArgs {
     /// prompt].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    #[command(flatten)]
+    reuse: ReuseArgs,
     #[command(flatten)]
     told: Told,
     #[command(flatten)]
@@ -84,6 +87,9 @@ struct Scored<'a> {
     pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
+    /// What of it was taken over from earlier runs, and is no part of `usage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused: Option<Saved>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<&'a Failures>,
     journal: String,
@@ -110,7 +116,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
         return Err(Failure::usage(format!("{}: the prompt is empty", path.display())));
     }
     let split = Split::from(args.split);
-    let session = Session::new(&file, &Environment, args.told.prices.table()?)?;
+    let mut session = Session::new(&file, &Environment, args.told.prices.table()?)?;
     if session
         .problem()
         .workloads()
@@ -122,6 +128,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
             file.name
         )));
     }
+    args.reuse.read_for(&mut session, &file)?;
     let path = args.journal(&file.study, &prompt);
     let resume = resume_command(args);
     let evaluation = carry_out(
@@ -158,7 +165,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Ending, Failure> {
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let session = Session::new(file, &Environment, args.told.prices.table()?)?;
+    let mut session = Session::new(file, &Environment, args.told.prices.table()?)?;
+    args.reuse.read_for(&mut session, file)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
@@ -225,14 +233,16 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
         .flag("allow-outside", args.study.outside.allow_outside)
         .path("prompt", args.prompt.as_deref());
     let line = args.serve.typed(line);
-    line.option(
-        "split",
-        split.as_ref().map(clap::builder::PossibleValue::get_name),
-    )
-    .path("journal", args.journal.as_deref())
-    .path("prices", args.told.prices.prices.as_deref())
-    .flag("json", args.told.json)
-    .option("log", (args.told.log == LogFormat::Json).then_some("json"))
+    let line = line
+        .option(
+            "split",
+            split.as_ref().map(clap::builder::PossibleValue::get_name),
+        )
+        .path("journal", args.journal.as_deref())
+        .path("prices", args.told.prices.prices.as_deref())
+        .flag("json", args.told.json)
+        .option("log", (args.told.log == LogFormat::Json).then_some("json"));
+    args.reuse.typed(line)
 }
 
 /// Says what stopped a measurement, what is `kept`, and how to go on.
@@ -268,6 +278,7 @@ fn scored<'a>(evaluation: &'a Evaluation, objective: &str, split: Split, journal
         estimates: &evaluation.estimates,
         pass: &evaluation.pass,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
+        reused: Saved::of(&evaluation.reused),
         failures: evaluation.failures.as_ref(),
         journal: journal.display().to_string(),
     }
@@ -314,7 +325,7 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
     };
     let total = evaluation.usage.total();
     format!(
-        "Prompt {} on {}: {verdict}\n{}{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n",
+        "Prompt {} on {}: {verdict}\n{}{}{}Paid for all that is in {}: {}, {}, {} tokens in and {} out, {}\n{}",
         evaluation.candidate.short(),
         counted(n, "example"),
         grid.text(2),
@@ -329,5 +340,6 @@ fn table(evaluation: &Evaluation, objective: &str, journal: &Path) -> String {
             Some(_) => dollars(total.usd),
             None => "price unknown".into(),
         },
+        report::reused(&evaluation.reused),
     )
 }
