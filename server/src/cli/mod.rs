@@ -23,6 +23,7 @@ mod outcome;
 mod projects;
 mod prompts;
 mod report;
+mod reuse;
 #[cfg(feature = "train")]
 mod rewriter;
 mod runs;

@@ -12,6 +12,7 @@ use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::counted;
 use super::outcome::ending;
+use super::reuse::ReuseArgs;
 use super::runs::start::OnServer;
 use super::runs::watch::Telling;
 use super::watch::Watched;
@@ -30,8 +31,10 @@ pub(crate) struct OptimizeArgs {
     /// [default: runs/STUDY-SEED.journal.jsonl].
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    #[command(flatten)]
+    reuse: ReuseArgs,
     /// Say what the run will cost at most, and touch nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reuse")]
     dry_run: bool,
     #[command(flatten)]
     telling: Telling,
@@ -84,7 +87,8 @@ pub(crate) fn run(args: &OptimizeArgs) -> Result<Ending, Failure> {
     }
 
     // Everything that can be wrong with the study is found before the journal is touched.
-    let session = Session::new(&file, &Environment, prices)?;
+    let mut session = Session::new(&file, &Environment, prices)?;
+    args.reuse.read_for(&mut session, &file)?;
     let journal = open_journal(&path, args.fsync.into(), "--journal")?;
     if journal
         .state()
@@ -150,7 +154,7 @@ fn known(state: &RunState, path: &Path) -> String {
 fn resume_command(args: &OptimizeArgs) -> CommandLine {
     let fsync = args.fsync.to_possible_value();
     let fsync = fsync.filter(|_| args.fsync != FsyncPolicy::Rounds);
-    CommandLine::new("optimize", &args.study.study)
+    let line = CommandLine::new("optimize", &args.study.study)
         .option("seed", args.study.seed)
         .flag("allow-outside", args.study.outside.allow_outside)
         .path("journal", args.journal.as_deref())
@@ -160,7 +164,8 @@ fn resume_command(args: &OptimizeArgs) -> CommandLine {
         )
         .path("prices", args.prices.prices.as_deref())
         .flag("json", args.telling.json)
-        .option("log", (args.telling.log == LogFormat::Json).then_some("json"))
+        .option("log", (args.telling.log == LogFormat::Json).then_some("json"));
+    args.reuse.typed(line)
 }
 
 #[cfg(test)]
@@ -188,11 +193,15 @@ mod tests {
             "--allow-outside",
             "--journal",
             "a.jsonl",
+            "--reuse",
+            "b.jsonl",
+            "c.jsonl",
         ];
         let args = Line::try_parse_from(line).unwrap().args;
         assert_eq!(
             resume_command(&args).to_string(),
-            "capo optimize 'my study.toml' --seed 4 --allow-outside --journal a.jsonl --fsync always --json"
+            "capo optimize 'my study.toml' --seed 4 --allow-outside --journal a.jsonl --fsync always --json --reuse b.jsonl \
+             c.jsonl"
         );
         let args = Line::try_parse_from(["capo", "study.toml"]).unwrap().args;
         assert_eq!(resume_command(&args).to_string(), "capo optimize study.toml");

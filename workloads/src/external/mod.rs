@@ -27,7 +27,7 @@ use capo_core::metric::{Direction, LARGEST_MEASUREMENT, MetricSpec};
 use capo_core::workload::{RolloutError, Split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use crate::data::{DataSettings, Example, Examples};
@@ -176,6 +176,8 @@ pub struct External {
     evaluate: Vec<String>,
     examples: HashMap<String, (Split, Example)>,
     description: String,
+    /// Who is asked and what is read of the answer.
+    asked: String,
     fingerprint: String,
     timeout: Duration,
     permits: Semaphore,
@@ -268,6 +270,19 @@ fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Worklo
         return Err(BuildError::setting("workload.concurrency", "must be at least 1"));
     }
     let specs = specs(&own.metrics)?;
+    let read: Vec<_> = specs
+        .iter()
+        .map(|spec| (&spec.name, spec.min, spec.max))
+        .collect();
+    let asked = json!([
+        own.endpoint,
+        own.headers,
+        own.headers_env,
+        own.command,
+        own.env,
+        read
+    ])
+    .to_string();
     let mut sources = Sources::new(files);
     let agent = Agent::read(&own, &sources)?;
     let examples = Examples::load(&data, "workload", &mut sources)?;
@@ -293,6 +308,7 @@ fn build(mut settings: Settings, files: &dyn Files, _seed: u64) -> Result<Worklo
              measurements."
                 .to_owned()
         }),
+        asked,
         fingerprint: sources.fingerprint(),
         timeout: Duration::from_secs_f64(own.timeout),
         permits: Semaphore::new(own.concurrency),

@@ -12,7 +12,7 @@ use capo_core::workload::{Caller, Rollout, RolloutContext, RolloutError, Split, 
 use futures::FutureExt;
 use futures::future::{Either, LocalBoxFuture, select};
 use futures_timer::Delay;
-use serde_json::Value;
+use serde_json::{Value, json};
 use web_time::Instant;
 
 use super::http::NO_ANSWER;
@@ -42,6 +42,15 @@ impl Workload for External {
 
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
+    }
+
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        let content = |id: &String| {
+            let (_, example) = self.examples.get(id)?;
+            // The agent is told the split.
+            Some(json!([self.asked, split, example.fields]).to_string())
+        };
+        self.examples(split).iter().map(content).collect()
     }
 
     fn description(&self) -> String {

@@ -16,7 +16,7 @@ use capo_core::metric::{MetricSpec, PROMPT_LENGTH};
 use capo_core::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use web_time::Instant;
 
 use crate::data::{DataSettings, Example, Examples, refuse_overlap};
@@ -66,6 +66,9 @@ pub struct Table {
     optimize: Vec<String>,
     evaluate: Vec<String>,
     cases: HashMap<String, Case>,
+    /// What is measured and how, and what that reads.
+    measuring: String,
+    measures_dollars: bool,
     fingerprint: String,
 }
 
@@ -156,7 +159,11 @@ impl Table {
 
         let mut sources = Sources::new(files);
         let examples = Examples::load(&data, &key, &mut sources)?;
+        sources.begin_part();
         let columns = compile(&metrics, &key, &mut sources)?;
+        let measuring = json!({ "metrics": metrics, "files": sources.part() }).to_string();
+        let of_dollars = |metric: &MetricDefinition| matches!(metric, MetricDefinition::Dollars(_));
+        let measures_dollars = metrics.iter().any(of_dollars);
         let template = Template::compile(format!("{key}.user"), &user)?;
         let (mut cases, mut bytes) = (HashMap::new(), 0);
         let started = Instant::now();
@@ -195,6 +202,8 @@ impl Table {
             optimize: ids(&examples.optimize),
             evaluate: ids(&examples.evaluate),
             cases,
+            measuring,
+            measures_dollars,
             fingerprint: sources.fingerprint(),
         };
         Ok((table, examples))

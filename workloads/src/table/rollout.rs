@@ -6,7 +6,7 @@ use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Case, Table};
 use crate::metrics::{Finding, Metric, Sample, visible};
@@ -29,6 +29,18 @@ impl Workload for Table {
 
     fn fingerprint(&self) -> String {
         self.fingerprint.clone()
+    }
+
+    fn contents(&self, split: Split) -> Option<Vec<String>> {
+        let content = |id: &String| {
+            let Case { user, references } = self.cases.get(id)?;
+            Some(json!([self.measuring, user, references]).to_string())
+        };
+        self.examples(split).iter().map(content).collect()
+    }
+
+    fn measures_dollars(&self) -> bool {
+        self.measures_dollars
     }
 
     fn description(&self) -> String {

@@ -16,7 +16,7 @@ use capo_core::evaluate::Evaluation;
 use capo_core::ids::sha256_hex;
 use capo_core::journal::{Fsync, Journal};
 use capo_core::study::Study;
-use capo_core::summary::{Failures, Spend};
+use capo_core::summary::{Failures, Saved, Spend};
 use capo_core::workload::Split;
 use capo_models::Environment;
 use clap::ValueEnum as _;
@@ -29,6 +29,7 @@ use super::command_line::CommandLine;
 use super::failure::{Ending, Failure, print, print_json};
 use super::layout::{count, counted, dollars, estimate, number, signed, yes_no};
 use super::report;
+use super::reuse::ReuseArgs;
 use super::watch::Watched;
 use super::{StudyArgument, Told};
 use crate::interrupt::Interrupts;
@@ -67,6 +68,8 @@ pub(crate) struct EvaluateArgs {
     journal: Option<PathBuf>,
     #[command(flatten)]
     demands: DemandArgs,
+    #[command(flatten)]
+    reuse: ReuseArgs,
     #[command(flatten)]
     told: Told,
     #[command(flatten)]
@@ -108,6 +111,9 @@ struct Scored<'a> {
     pass: &'a [f64],
     /// Of everything in the journal.
     usage: Spend,
+    /// What of it was taken over from earlier runs, and is no part of `usage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused: Option<Saved>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failures: Option<&'a Failures>,
     journal: String,
@@ -240,7 +246,8 @@ fn tell(args: &EvaluateArgs, study: &Study, tried: &[Tried], is_alone: bool) -> 
 
 /// Measures what programs ask for, until it is interrupted.
 fn run_served(args: &EvaluateArgs, file: &StudyFile) -> Result<Ending, Failure> {
-    let session = Session::new(file, &Environment, args.told.prices.table()?)?;
+    let mut session = Session::new(file, &Environment, args.told.prices.table()?)?;
+    args.reuse.read_for(&mut session, file)?;
     let listening = args.serve.listen()?;
     let path = args.journal(&file.study, "");
     let resume = resume_command(args);
@@ -312,14 +319,15 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let models = args.model.iter();
     let line = models.fold(line, |line, model| line.option("model", Some(model)));
     let line = args.demands.typed(args.serve.typed(line));
-    line.option(
+    let line = line.option(
         "split",
         split.as_ref().map(clap::builder::PossibleValue::get_name),
     )
     .path("journal", args.journal.as_deref())
     .path("prices", args.told.prices.prices.as_deref())
     .flag("json", args.told.json)
-    .option("log", (args.told.log == LogFormat::Json).then_some("json"))
+    .option("log", (args.told.log == LogFormat::Json).then_some("json"));
+    args.reuse.typed(line)
 }
 
 /// Says what stopped a measurement, what is `kept`, and how to go on.
@@ -368,6 +376,7 @@ fn scored<'a>(one: &'a Tried, objective: &str, split: Split) -> Scored<'a> {
         estimates: &evaluation.estimates,
         pass: &evaluation.pass,
         usage: Spend::new(evaluation.rollouts, evaluation.usage.clone()),
+        reused: Saved::of(&evaluation.reused),
         failures: evaluation.failures.as_ref(),
         journal: one.journal.display().to_string(),
     }
@@ -435,7 +444,7 @@ fn table(one: &Tried, objective: &str) -> String {
         .get(objective)
         .map_or(0, |estimate| estimate.n as u64);
     format!(
-        "Prompt {} on {}: {}\n{}{}{}{}",
+        "Prompt {} on {}: {}\n{}{}{}{}{}",
         evaluation.candidate.short(),
         counted(n, "example"),
         verdict(evaluation),
@@ -443,5 +452,6 @@ fn table(one: &Tried, objective: &str) -> String {
         all_of_k(&evaluation.pass, objective),
         report::failures(evaluation.failures.as_ref()),
         paid(one),
+        report::reused(&evaluation.reused),
     )
 }

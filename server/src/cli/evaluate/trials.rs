@@ -95,7 +95,7 @@ pub(super) fn planned(args: &EvaluateArgs, file: &StudyFile, split: Split) -> Re
     let mut trials = Vec::new();
     for (model, study) in &studies {
         for (path, prompt) in &prompts {
-            let session = Session::new(study, &Environment, args.told.prices.table()?)?;
+            let mut session = Session::new(study, &Environment, args.told.prices.table()?)?;
             let mut workloads = session.problem().workloads().iter();
             if workloads.all(|workload| workload.examples(split).is_empty()) {
                 return Err(Failure::usage(format!(
@@ -103,6 +103,7 @@ pub(super) fn planned(args: &EvaluateArgs, file: &StudyFile, split: Split) -> Re
                     file.name
                 )));
             }
+            args.reuse.read_for(&mut session, study)?;
             // What thresholds are relative to is measured once, for all prompts.
             let is_shared = is_relative && prompts.len() > 1;
             trials.push(Trial {
