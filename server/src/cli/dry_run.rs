@@ -82,7 +82,7 @@ pub(super) fn run(
     }
     let mut missing = Vec::new();
     if journal.is_some() {
-        missing = capo_workloads::external::missing(&file.study.workload);
+        missing = capo_workloads::missing(&file.study.workload);
         let of_models = Builder::new(&Environment).missing(&file.study.models);
         missing.extend(of_models.iter().map(ToString::to_string));
     }

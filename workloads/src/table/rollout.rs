@@ -9,7 +9,7 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use super::{Case, Table};
-use crate::metrics::{Finding, Metric, Sample, visible};
+use crate::metrics::{Finding, Metric, Sample, Scoring, visible};
 
 impl Workload for Table {
     fn name(&self) -> &str {
@@ -83,6 +83,7 @@ impl Table {
 
         let mut measurements = Measurements::new();
         let mut outcome = Vec::from_iter(remark(&response, &answer));
+        let scoring = Scoring::of(case.columns.as_ref());
         for (metric, reference) in self.metrics.iter().zip(&case.references) {
             let sample = Sample {
                 user: &case.user,
@@ -90,6 +91,7 @@ impl Table {
                 reference: reference.as_deref(),
                 finish: response.finish,
                 usage: response.usage,
+                scoring: &scoring,
             };
             let finding = metric.measure(&sample, &context).await?;
             outcome.push(line(metric.spec(), &finding));

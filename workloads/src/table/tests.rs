@@ -1,5 +1,8 @@
 //! The table from the study file's keys to measurements.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod scorers;
+
 use std::cell::RefCell;
 
 use capo_core::llm::{CallUsage, ChatRequest, ChatResponse, FailureKind, Finish, LlmError, Message, Role};
@@ -476,6 +479,8 @@ fn the_documented_studies_build() {
             "accuracy",
             "too_long",
             "courtesy",
+            "tone",
+            "jargon",
             "prompt_length",
             "over_refusal",
             "prompt_length"
