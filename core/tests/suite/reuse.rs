@@ -252,7 +252,7 @@ proptest! {
         disorder in 0_u64..4,
     ) {
         let (_, before) = run(variant(seed, thresholds.0, repeats.0, rounds.0), &probe());
-        let part = |lines: &[String], share: f64| lines[..1 + (share * (lines.len() - 1) as f64) as usize].to_vec();
+        let part = |lines: &[String], share: f64| lines[..=(share * (lines.len() - 1) as f64) as usize].to_vec();
         let before = part(&before, kept);
         let study = variant(seed, thresholds.1.unwrap_or(thresholds.0), repeats.1, rounds.1);
         let (alone, _) = run(study.clone(), &probe());

@@ -6,7 +6,7 @@ use capo_core::usage::Usage;
 use capo_core::workload::{Rollout, RolloutContext, RolloutError, Split, Trace, Workload};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::External;
 use super::protocol::{PROTOCOL, Request, Response, WireUsage};

@@ -33,8 +33,12 @@ impl Workload for Table {
 
     fn contents(&self, split: Split) -> Option<Vec<String>> {
         let content = |id: &String| {
-            let Case { user, references } = self.cases.get(id)?;
-            Some(json!([self.measuring, user, references]).to_string())
+            let Case {
+                user,
+                references,
+                columns,
+            } = self.cases.get(id)?;
+            Some(json!([self.measuring, user, references, columns]).to_string())
         };
         self.examples(split).iter().map(content).collect()
     }

@@ -319,14 +319,15 @@ fn resume_command(args: &EvaluateArgs) -> CommandLine {
     let models = args.model.iter();
     let line = models.fold(line, |line, model| line.option("model", Some(model)));
     let line = args.demands.typed(args.serve.typed(line));
-    let line = line.option(
-        "split",
-        split.as_ref().map(clap::builder::PossibleValue::get_name),
-    )
-    .path("journal", args.journal.as_deref())
-    .path("prices", args.told.prices.prices.as_deref())
-    .flag("json", args.told.json)
-    .option("log", (args.told.log == LogFormat::Json).then_some("json"));
+    let line = line
+        .option(
+            "split",
+            split.as_ref().map(clap::builder::PossibleValue::get_name),
+        )
+        .path("journal", args.journal.as_deref())
+        .path("prices", args.told.prices.prices.as_deref())
+        .flag("json", args.told.json)
+        .option("log", (args.told.log == LogFormat::Json).then_some("json"));
     args.reuse.typed(line)
 }
 

@@ -161,7 +161,7 @@ async fn stored(files: &Files, kept: KeptCheckpoint, place: impl Send + 'static)
                 "a checkpoint has another SHA-256 than was written"
             ),
             Err(error) => {
-                tracing::warn!(object = kept.object, %error, "a checkpoint was not sent to its end")
+                tracing::warn!(object = kept.object, %error, "a checkpoint was not sent to its end");
             }
         }
         drop(place);

@@ -132,16 +132,8 @@ pub(super) fn carry_out(
     let carried = async {
         match prepared(server, database, &run, origin, pass, shared) {
             Ok((prepared, keys, rewriters)) => {
-                search(
-                    server,
-                    database,
-                    lease,
-                    run,
-                    prepared,
-                    (&keys, &rewriters),
-                    shared,
-                )
-                .await
+                let models = (&keys, &rewriters);
+                Box::pin(search(server, database, lease, run, prepared, models, shared)).await
             }
             Err(carried) => carried,
         }
