@@ -81,16 +81,12 @@ fn take(
         Ok(())
     })
     .map_err(|error| SessionError::journal(path, error))?;
-    match state.study() {
-        Some(begun) => Ok(((**begun).clone(), fits)),
-        None => {
-            let reason = "the journal is empty".into();
-            Err(SessionError::journal(
-                path,
-                JournalError::Line { line: 1, reason },
-            ))
-        }
-    }
+    let Some(begun) = state.study() else {
+        let reason = "the journal is empty".into();
+        let empty = JournalError::Line { line: 1, reason };
+        return Err(SessionError::journal(path, empty));
+    };
+    Ok(((**begun).clone(), fits))
 }
 
 /// Adds what rollouts depend on to the first line of a journal of an earlier version, where the data files are as they were.
